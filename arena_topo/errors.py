@@ -1,0 +1,127 @@
+"""The errors that users see, and the exit code of each.
+
+::
+
+    ArenaTopoError            1  anything that went wrong
+      UsageError              2  a flag, an argument or a file the user gave is not valid
+      DoesNotFit              3  the gang has no place
+      WaitTimeout             4  something waited for did not come in time
+      JobFailed               5  the job itself failed
+      DocumentError           1  a document (kubeconfig, template, snapshot) cannot be used
+      ConnectionFailed        1  no API server answered
+      ApiError                1  the API server answered with a refusal
+        Unauthorized          1  401
+        Forbidden             1  403
+        NotFound              1  404
+        Conflict              1  409, also AlreadyExists
+        Expired               1  410
+        Invalid               1  422, and 400 for a malformed object
+        TooManyRequests       1  429
+
+Each error says what happened and why in its message, and what to do next in its hint.
+"""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+
+class ExitCode(IntEnum):
+    """What the process tells its caller."""
+
+    OK = 0
+    ERROR = 1
+    USAGE = 2
+    DOES_NOT_FIT = 3
+    TIMEOUT = 4
+    JOB_FAILED = 5
+    INTERRUPTED = 130
+
+
+class ArenaTopoError(Exception):
+    """Something went wrong; ``message`` says what and why, ``hint`` what to do next."""
+
+    exit_code = ExitCode.ERROR
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class UsageError(ArenaTopoError):
+    """A flag, an argument or a file of the user is not valid."""
+
+    exit_code = ExitCode.USAGE
+
+
+class DoesNotFit(ArenaTopoError):
+    """The gang has no place on the cluster as it is."""
+
+    exit_code = ExitCode.DOES_NOT_FIT
+
+
+class WaitTimeout(ArenaTopoError):
+    """What was waited for did not come in time."""
+
+    exit_code = ExitCode.TIMEOUT
+
+
+class JobFailed(ArenaTopoError):
+    """The job ended, and not well."""
+
+    exit_code = ExitCode.JOB_FAILED
+
+
+class DocumentError(ArenaTopoError):
+    """A kubeconfig, template, snapshot or matrix cannot be used; the message names it."""
+
+
+class ConnectionFailed(ArenaTopoError):
+    """No API server answered: refused, unreachable, or not trusted."""
+
+
+class ApiError(ArenaTopoError):
+    """The API server refused; ``status`` is the HTTP code, ``reason`` and ``details`` its Status object's."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        status: int = 0,
+        reason: str = "",
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.status = status
+        self.reason = reason
+        self.details: Mapping[str, Any] = details or {}
+
+
+class Unauthorized(ApiError):
+    """401: the credentials are missing, wrong or expired."""
+
+
+class Forbidden(ApiError):
+    """403: the credentials are good, the permission is missing."""
+
+
+class NotFound(ApiError):
+    """404: no such object, or no such resource type."""
+
+
+class Conflict(ApiError):
+    """409: the name is taken, or the object changed meanwhile."""
+
+
+class Expired(ApiError):
+    """410: the resource version is too old; list again."""
+
+
+class Invalid(ApiError):
+    """422 or 400: the object does not pass the server's validation."""
+
+
+class TooManyRequests(ApiError):
+    """429: the server asks to slow down."""

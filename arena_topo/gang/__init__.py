@@ -1,0 +1,1 @@
+"""All-or-nothing scheduling: one module a gang back-end."""

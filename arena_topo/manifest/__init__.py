@@ -1,0 +1,1 @@
+"""From a job to the objects that the API server gets."""

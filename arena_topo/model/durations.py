@@ -1,0 +1,48 @@
+"""Durations as Go programs read and print them, and instants as the API server writes them."""
+
+import re
+from datetime import UTC, datetime
+
+_UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_ZERO = {"0", "+0", "-0"}
+
+
+def parse_duration(text: str) -> float:
+    """Return the seconds of a Go duration such as ``1h30m`` or ``500ms``.
+
+    Raises ``ValueError`` when *text* is no duration, as Go's ``time.ParseDuration`` does.
+    """
+    if text in _ZERO:
+        return 0.0
+    terms = list(_TERM.finditer(text))
+    if not terms or "".join(term.group() for term in terms) != text:
+        raise ValueError(f"{text!r} is not a duration such as 30s, 5m or 1h30m")
+    return sum(float(term.group(1)) * _UNIT_SECONDS[term.group(2)] for term in terms)
+
+
+def short_duration(seconds: float) -> str:
+    """Return *seconds* in the one largest whole unit, as Arena's ``ShortHumanDuration`` does.
+
+    Truncates: 59 s, 59m, 23h, 364d, then years; ``<invalid>`` below minus one second.
+    """
+    whole = int(seconds)
+    if whole < -1:
+        return "<invalid>"
+    for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h"), (31_536_000, 86400, "d")):
+        if whole < limit:
+            return f"{max(whole, 0) // size}{unit}"
+    return f"{whole // 31_536_000}y"
+
+
+def parse_instant(text: str) -> datetime:
+    """Return the instant of an RFC 3339 text with any number of fractional digits.
+
+    Raises ``ValueError`` when *text* is no such instant or has no zone.
+    """
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", text)
+    if match is None:
+        raise ValueError(f"{text!r} is not an RFC 3339 time such as 2026-11-21T08:00:00Z")
+    base, fraction, zone = match.groups()
+    micros = ((fraction or "0") + "000000")[:6]
+    return datetime.fromisoformat(f"{base}.{micros}{'+00:00' if zone == 'Z' else zone}").astimezone(UTC)

@@ -1,0 +1,107 @@
+"""The hardware inside one node: GPUs, and the links between them."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class LinkClass(Enum):
+    """How two GPUs of one node reach each other, with the words of ``nvidia-smi topo -m``.
+
+    ``NVLINK`` is a bundle of links between the two GPUs themselves, ``NVSWITCH`` the links of each GPU
+    into a switch that all share, ``BRIDGE`` an NVLink bridge between two PCIe cards.
+    """
+
+    SELF = "X"
+    NVLINK = "NV"
+    NVSWITCH = "NVSwitch"
+    BRIDGE = "Bridge"
+    XGMI = "XGMI"
+    C2C = "C2C"
+    PIX = "PIX"
+    PXB = "PXB"
+    PHB = "PHB"
+    NODE = "NODE"
+    SYS = "SYS"
+    UNKNOWN = "?"
+
+    @property
+    def is_direct(self) -> bool:
+        """Whether traffic runs over GPU links and not over PCIe or the CPU."""
+        return self in _DIRECT
+
+
+_DIRECT = frozenset({LinkClass.NVLINK, LinkClass.NVSWITCH, LinkClass.BRIDGE, LinkClass.XGMI, LinkClass.C2C})
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """The connection of a pair of GPUs: its class, its number of bundled links, its bandwidth.
+
+    ``bandwidth`` is in GB/s, one direction, of the whole bundle; 0 where it is not known.
+    """
+
+    kind: LinkClass
+    count: int = 0
+    bandwidth: float = 0.0
+
+    @property
+    def label(self) -> str:
+        """The word that ``nvidia-smi topo -m`` shows for it, for example ``NV2`` or ``SYS``."""
+        if self.kind.is_direct and self.count:
+            return f"NV{self.count}" if self.kind not in (LinkClass.XGMI, LinkClass.C2C) else self.kind.value
+        return self.kind.value
+
+
+@dataclass(frozen=True, slots=True)
+class LinkGraph:
+    """The links of every pair of GPUs of a node, by position: a symmetric matrix (n, n) of ``Link``.
+
+    ``positions`` are 0..n-1 in the order of ``GpuNode.gpus``.
+    """
+
+    links: tuple[tuple[Link, ...], ...]
+
+    @property
+    def size(self) -> int:
+        """The number of GPUs."""
+        return len(self.links)
+
+    def between(self, a: int, b: int) -> Link:
+        """Return the link of the GPUs at positions *a* and *b*."""
+        return self.links[a][b]
+
+
+class ShareMode(Enum):
+    """How a GPU is handed out."""
+
+    WHOLE = "whole"
+    MIG = "mig"
+    SHARED = "shared"
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU of a node; what its source does not tell is empty or None.
+
+    ``memory`` in MiB; ``numa`` the NUMA node; ``pcie_root`` a name equal for GPUs under one PCIe root;
+    ``nics`` the nearest NICs, best first.
+    """
+
+    index: int
+    uuid: str = ""
+    product: str = ""
+    memory: int = 0
+    numa: int | None = None
+    pcie_root: str = ""
+    nics: tuple[str, ...] = ()
+    healthy: bool = True
+    mode: ShareMode = ShareMode.WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class Nic:
+    """A network card of a node: its name, its NUMA node, and its rate in GB/s, 0 where not known."""
+
+    name: str
+    numa: int | None = None
+    rate: float = 0.0

@@ -1,0 +1,132 @@
+"""What the planner answers: a placement of the whole gang, or why there is none."""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Transport(Enum):
+    """How two neighbouring ranks exchange data, best first.
+
+    ``ISOLATED`` are ranks in different pods of one node that cannot see each other's GPUs: NCCL then uses
+    sockets, however good the links are.
+    """
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    RDMA = "rdma"
+    ISOLATED = "pod-isolated socket"
+    TCP = "tcp"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A prediction: the lowest, the likely and the highest value."""
+
+    low: float
+    likely: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """The place of one worker pod.
+
+    ``worker`` is its index in the hostfile; ``gpus`` the GPU indices it should get, in ring order, or None where
+    the node does not tell which are free.
+    """
+
+    worker: int
+    node: str
+    gpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeShare:
+    """What the gang gets of one node: the union of its workers' GPUs, one communicator inside the node.
+
+    ``busbw`` is the predicted all-reduce bus bandwidth of that union in GB/s if its ranks see each other's GPUs,
+    None where links are not known; ``best`` the highest busbw that this many GPUs can have on the node when it
+    is empty.
+    """
+
+    node: str
+    workers: tuple[int, ...]
+    gpus: tuple[int, ...] | None
+    busbw: float | None = None
+    best: float | None = None
+    domain: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the order of choice: what was compared, what won, the runner-up, and the proof.
+
+    ``bound`` is the value that no placement can beat; ``proven`` is False where the choice is heuristic.
+    """
+
+    criterion: str
+    chosen: str
+    runner_up: str = ""
+    bound: str = ""
+    proven: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the gang will probably see.
+
+    ``busbw`` in GB/s over the whole gang; ``transport`` between neighbours inside a node and across nodes;
+    ``assumptions`` say what the figures rest on.
+    """
+
+    busbw: Range
+    inside: Transport
+    across: Transport | None = None
+    assumptions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A place for every worker.
+
+    ``slots`` are in worker order, which is fabric order; ``level`` the smallest tier that holds the whole gang
+    (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` tell the
+    shape of the pods: what was asked, or the coalesced one.
+    """
+
+    slots: tuple[Slot, ...]
+    shares: tuple[NodeShare, ...]
+    level: str
+    domain: str
+    workers: int
+    gpus: int
+    coalesced: bool = False
+    prediction: Prediction | None = None
+    why: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some nodes cannot serve: a counted, sorted fact such as ``12 nodes have < 4 free GPUs``."""
+
+    text: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """No place for the whole gang.
+
+    ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` tell how far the best
+    domain of each tier gets; ``remedies`` what would make it fit.
+    """
+
+    summary: str
+    reasons: tuple[Reason, ...] = ()
+    levels: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = field(default_factory=tuple)
+
+
+Verdict = Placement | Infeasible

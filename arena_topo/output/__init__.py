@@ -1,0 +1,1 @@
+"""How results look: tables, matrices, trees, pictures, json and yaml."""

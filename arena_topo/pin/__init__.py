@@ -1,0 +1,1 @@
+"""Making a placement hold: one module a means."""

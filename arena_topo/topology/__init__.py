@@ -1,0 +1,1 @@
+"""What a cluster says of its hardware, read into the model; one reader a source."""
