@@ -1,0 +1,62 @@
+"""What the API server's refusals mean: Status objects to the errors that users see."""
+
+import json
+from typing import Any
+
+from arena_topo.errors import (
+    ApiError,
+    Conflict,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
+
+_CLASSES: dict[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    422: Invalid,
+    429: TooManyRequests,
+}
+_HINTS = {
+    401: "your credentials have expired or are wrong: log in again, or check the user of your context "
+    "with kubectl config view --minify",
+    403: "ask the cluster's admin for this permission; kubectl auth can-i --list shows what you may do",
+    429: "the server asks to slow down: try again in a moment",
+}
+_LONGEST = 2000
+
+
+def refusal(status: int, body: bytes) -> ApiError:
+    """Return the error for an answer of *status* with *body*, a Status object or any text."""
+    document = _status(body)
+    message = str(document.get("message") or "") or body.decode(errors="replace").strip()[:_LONGEST]
+    if status == 401:
+        message = f"the server does not accept your credentials ({message or 'Unauthorized'})"
+    kind = _CLASSES.get(status, ApiError)
+    return kind(
+        message or f"the server answered with HTTP status {status}",
+        hint=_HINTS.get(status, ""),
+        status=status,
+        reason=str(document.get("reason") or ""),
+        details=document.get("details") or {},
+    )
+
+
+def is_unserved(error: NotFound) -> bool:
+    """Whether a 404 means that the resource type is not served, rather than that one object is missing."""
+    return not error.details.get("name")
+
+
+def _status(body: bytes) -> dict[str, Any]:
+    try:
+        document = json.loads(body)
+    except ValueError:
+        return {}
+    return document if isinstance(document, dict) and document.get("kind") == "Status" else {}

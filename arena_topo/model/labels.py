@@ -1,0 +1,39 @@
+"""Every label, annotation and resource name that crosses the wire, in one place.
+
+Sources: kubeflow/arena 0.15.5 (charts/mpijob, pkg/apis/types), kubeflow/mpi-operator 0.8.2 and
+kubeflow/training-operator 1.9 (pkg/apis).
+"""
+
+OUR_DOMAIN = "arena-topo.dev"
+MANAGED_BY = "app.kubernetes.io/managed-by"
+OWN_NAME = "arena-topo"
+
+ARENA_APP = "app"
+ARENA_APP_VALUE = "mpijob"
+ARENA_RELEASE = "release"
+ARENA_CREATED_BY = "createdBy"
+ARENA_CREATED_BY_VALUE = "MPIJob"
+ARENA_REQUESTED_GPUS = "requestGPUsOfJobOwner"
+
+OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
+OPERATOR_JOB_ROLE = "training.kubeflow.org/job-role"
+OPERATOR_REPLICA_TYPE = "training.kubeflow.org/replica-type"
+OPERATOR_REPLICA_INDEX = "training.kubeflow.org/replica-index"
+ALPHA_JOB_NAME = "mpi_job_name"
+ALPHA_ROLE = "mpi_role_type"
+
+GANG_NAME = "pod-group.scheduling.sigs.k8s.io/name"
+GANG_MIN_AVAILABLE = "pod-group.scheduling.sigs.k8s.io/min-available"
+TOPOLOGY_NAME = "gpu-topology"
+TOPOLOGY_REPLICA = "gpu-topology-replica"
+
+ACK_SCHEDULE = "ack.node.gpu.schedule"
+ACK_SCHEDULE_TOPOLOGY = "topology"
+
+KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+HOSTNAME = "kubernetes.io/hostname"
+
+NVIDIA_GPU = "nvidia.com/gpu"
+ACK_GPU = "aliyun.com/gpu"
+GPU_RESOURCES = (NVIDIA_GPU, ACK_GPU)
+RDMA = "rdma/hca"
