@@ -1,0 +1,50 @@
+"""The root of the command line: what there is, and where it lies."""
+
+import click
+
+from arena_topo.cli.lazy import Entry, LazyGroup
+
+_JOBS = "Job commands"
+_OTHER = "Other commands"
+
+COMMANDS = {
+    "submit": Entry("arena_topo.cli.submit:submit", "Submit a training job.", _JOBS),
+    "get": Entry("arena_topo.cli.get:get", "Show a job and its instances.", _JOBS),
+    "logs": Entry("arena_topo.cli.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
+    "delete": Entry("arena_topo.cli.delete:delete", "Delete jobs.", _JOBS, ("del",)),
+    "version": Entry(
+        "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER
+    ),
+    "completion": Entry("arena_topo.cli.completion:completion", "Print a shell's completion script.", _OTHER),
+}
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from arena_topo import __version__
+
+        click.echo(f"arena-topo: v{__version__}")
+        ctx.exit()
+
+
+cli = LazyGroup(
+    name="arena-topo",
+    entries=COMMANDS,
+    help="Submit gang-scheduled, topology-aware MPI training jobs to any Kubernetes cluster.\n\n"
+    "\b\n"
+    "  arena-topo submit mpi --gputopology=true --gang --name=vgg16 --gpus=1 --workers=4 \\\n"
+    '      --image=IMAGE "mpirun -np 4 python train.py"\n'
+    "  arena-topo get vgg16 --type mpijob\n"
+    "  arena-topo logs -f vgg16",
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    params=[
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_print_version,
+            help="Print the tool's version.",
+        )
+    ],
+)

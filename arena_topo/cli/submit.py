@@ -1,0 +1,141 @@
+"""``arena-topo submit``."""
+
+import sys
+from typing import Any
+
+import click
+
+from arena_topo.cli.jobflags import JobCommand, job_options
+from arena_topo.cli.jobspec import job_spec
+from arena_topo.cli.kubeflags import kube_options
+from arena_topo.cli.lazy import Entry, LazyGroup
+from arena_topo.cli.terminal import say, warn
+from arena_topo.cluster.kubeconfig import Choice, resolve
+from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
+from arena_topo.model.jobspec import ApiVersion, JobSpec
+
+_DRY_RUNS = ("none", "client", "server")
+
+submit = LazyGroup(
+    name="submit",
+    entries={
+        "mpi": Entry("arena_topo.cli.submit:mpi", "Submit an MPI job.", "Kinds of jobs", ("mpijob", "mj")),
+    },
+    help="Submit a training job.",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@click.command("mpi", cls=JobCommand)
+@click.argument("words", nargs=-1, metavar="COMMAND | -- COMMAND ARGS...")
+@job_options
+@click.option("--api-version", default="", metavar="TEXT", help="Version of MPIJob: v2beta1, v1 or v1alpha1.")
+@click.option(
+    "--template", default="", metavar="PATH", help="Template, or folder of templates, to use instead."
+)
+@click.option(
+    "--dry-run", default="none", metavar="MODE", help="none, client or server: what would be created."
+)
+@click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects.")
+@kube_options
+def mpi(
+    words: tuple[str, ...],
+    api_version: str,
+    template: str,
+    dry_run: str,
+    output: str | None,
+    choice: Choice,
+    **values: Any,
+) -> None:
+    """Submit an MPI job.
+
+    The job's command is one quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --gang --gputopology=true \\
+          --image=IMAGE "mpirun -np 4 python train.py"
+      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --image=IMAGE -- mpirun -np 4 python train.py
+    """
+    from arena_topo.jobs.submit import SubmitOptions
+
+    mode = _mode(dry_run)
+    options = SubmitOptions(version=_version(api_version), template=template, dry_run=mode == "server")
+    argv = click.get_current_context().meta.get(JobCommand.ARGV)
+    job = job_spec(values, words=words, argv=argv, namespace=_namespace(choice, mode))
+    if mode == "client":
+        _show_offline(job, options, choice, output)
+    else:
+        _submit(job, options, choice, output)
+
+
+def _submit(job: JobSpec, options: Any, choice: Choice, output: str | None) -> None:
+    from arena_topo.cluster.session import connect
+    from arena_topo.jobs.submit import create, prepare
+
+    session = connect(choice)
+    plan = prepare(session, job, options)
+    for note in plan.notes:
+        warn(note)
+    made = create(session, plan, dry_run=options.dry_run)
+    _print(made, output, " (server dry run)" if options.dry_run else "")
+    if not options.dry_run:
+        say(f"The Job {job.name} has been submitted successfully")
+        say(
+            f"You can run `arena-topo get {job.name} --type mpijob -n {job.namespace}` to check the job status"
+        )
+
+
+def _show_offline(job: JobSpec, options: Any, choice: Choice, output: str | None) -> None:
+    """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
+    from arena_topo.cluster.session import connect
+    from arena_topo.jobs.submit import offline, prepare
+
+    try:
+        plan = prepare(connect(choice), job, options)
+    except (ConnectionFailed, DocumentError) as error:
+        if choice.kubeconfig or choice.context:
+            raise
+        say(f"no cluster was asked: {error.message}")
+        plan = offline(job, options)
+    for note in plan.notes:
+        warn(note)
+    _print(plan.objects, output, " (dry run)")
+
+
+def _print(objects: Any, output: str | None, remark: str) -> None:
+    from arena_topo.output.document import object_name
+    from arena_topo.output.document import objects as documents
+
+    if output:
+        sys.stdout.write(documents(objects, output))
+        return
+    for item in objects:
+        click.echo(f"{object_name(item)} created{remark}")
+
+
+def _mode(text: str) -> str:
+    if text == "bare":
+        warn("--dry-run is deprecated and can be replaced with --dry-run=client")
+        return "client"
+    if text not in _DRY_RUNS:
+        raise UsageError(f'Invalid dry-run value ({text}). Must be "none", "server", or "client".')
+    return text
+
+
+def _version(text: str) -> ApiVersion | None:
+    short = text.removeprefix("kubeflow.org/")
+    if short and short not in {each.value for each in ApiVersion}:
+        raise UsageError(
+            f"--api-version: {text!r} is not a version of MPIJob", hint="use v2beta1, v1 or v1alpha1"
+        )
+    return ApiVersion(short) if short else None
+
+
+def _namespace(choice: Choice, mode: str) -> str:
+    try:
+        target = resolve(choice)
+    except DocumentError:
+        if mode != "client" or choice.kubeconfig or choice.context:
+            raise
+        target = None
+    return target.namespace if target else choice.namespace or "default"

@@ -1,0 +1,28 @@
+"""What is said beside the data: notices, warnings and errors, all on stderr."""
+
+import os
+import sys
+
+import click
+
+_STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "hint": {"fg": "cyan"}}
+
+
+def say(text: str, *, style: str = "") -> None:
+    """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour."""
+    if style and wants_colour():
+        word, colon, rest = text.partition(":")
+        text = click.style(word + colon, **_STYLES[style]) + rest  # type: ignore[arg-type]  # one table for all
+    click.echo(text, err=True)
+
+
+def warn(text: str) -> None:
+    """Print a warning on stderr."""
+    say(f"warning: {text}", style="warning")
+
+
+def wants_colour() -> bool:
+    """Whether stderr may be coloured: ``NO_COLOR``, then ``FORCE_COLOR``, then whether it is a terminal."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return bool(os.environ.get("FORCE_COLOR")) or sys.stderr.isatty()

@@ -1,0 +1,35 @@
+"""Where resources live: the paths of the API."""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from arena_topo.model.jobspec import ApiVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource type; ``group`` is empty for the core API."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str = "", name: str = "", sub: str = "") -> str:
+        """Return the path of one object, of a subresource, or of the collection (of all namespaces if empty)."""
+        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace else ""
+        tail = "".join(f"/{quote(part, safe='')}" for part in (name, sub) if part)
+        return f"{base}{inside}/{self.plural}{tail}"
+
+
+PODS = Resource("", "v1", "pods")
+NODES = Resource("", "v1", "nodes", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps")
+JOBS = Resource("batch", "v1", "jobs")
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+
+
+def mpijobs(version: ApiVersion) -> Resource:
+    """Return the resource of MPIJobs in *version*."""
+    return Resource("kubeflow.org", version.value, "mpijobs")

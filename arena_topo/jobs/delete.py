@@ -1,0 +1,45 @@
+"""Deleting jobs, with everything that was made for them."""
+
+import time
+from collections.abc import Callable
+
+from arena_topo.cluster.resources import mpijobs
+from arena_topo.cluster.session import Session
+from arena_topo.errors import NotFound, WaitTimeout
+from arena_topo.jobs.lookup import find
+
+_PERIOD = 0.2
+
+
+def delete(session: Session, name: str) -> Callable[[], bool]:
+    """Delete job *name*, and return a function that asks whether it is gone.
+
+    The server deletes the pods and all that belongs to the job before the job itself (foreground deletion), so
+    that once it is gone its name is free for good. Raises ``NotFound``.
+    """
+    found = find(session, name)
+    path = mpijobs(found.version).path(session.namespace, name)
+    uid = found.job["metadata"]["uid"]
+    session.delete(path, propagation="Foreground", uid=uid)
+
+    def gone() -> bool:
+        try:
+            return bool(session.get(path)["metadata"]["uid"] != uid)
+        except NotFound:
+            return True
+
+    return gone
+
+
+def wait_until(
+    gone: Callable[[], bool], name: str, *, timeout: float, sleep: Callable[[float], None] = time.sleep
+) -> None:
+    """Return once *gone*; *timeout* in seconds, 0 for no limit. Raises ``WaitTimeout``."""
+    deadline = time.monotonic() + timeout
+    while not gone():
+        if timeout and time.monotonic() >= deadline:
+            raise WaitTimeout(
+                f"job {name} is still being deleted after {timeout:g} seconds",
+                hint="its pods may take their time to stop: kubectl get pods shows them",
+            )
+        sleep(_PERIOD)

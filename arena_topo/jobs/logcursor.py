@@ -1,0 +1,62 @@
+"""Where a log was left: which lines of a stream that was opened again are new.
+
+The API server resumes at whole seconds, so lines come twice; the stamp that the kubelet writes before every line,
+and how many lines bore the last one, tell old from new. Stamps are RFC 3339 with up to nine fractional digits.
+"""
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ?")
+
+Moment = tuple[int, int]
+"""Whole seconds since 1970 and the nanoseconds beyond them."""
+
+
+class LogCursor:
+    """The last moment seen in a log, and how many lines bore it."""
+
+    def __init__(self) -> None:
+        self._last: Moment | None = None
+        self._count = 0
+        self._skip = 0
+
+    @property
+    def since(self) -> str:
+        """The second to resume from, as RFC 3339, empty before the first line."""
+        if self._last is None:
+            return ""
+        return datetime.fromtimestamp(self._last[0], tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def resume(self) -> None:
+        """Expect the lines of the last moment once more."""
+        self._skip = self._count
+
+    def admit(self, line: bytes) -> tuple[bytes, bytes] | None:
+        """Return the stamp and the text of *line* if it is new, else None; a line without a stamp is new."""
+        match = _STAMP.match(line)
+        if match is None:
+            return b"", line
+        moment = _moment(match)
+        if self._last is not None and moment < self._last:
+            return None
+        if moment == self._last:
+            if self._skip:
+                self._skip -= 1
+                return None
+            self._count += 1
+        else:
+            self._last, self._count, self._skip = moment, 1, 0
+        return match.group(0).rstrip(), line[match.end() :]
+
+
+def _moment(match: re.Match[bytes]) -> Moment:
+    second, fraction, zone = match.groups()
+    return _epoch(second, zone), int((fraction or b"0").ljust(9, b"0"))
+
+
+@lru_cache(maxsize=256)
+def _epoch(second: bytes, zone: bytes) -> int:
+    offset = "+00:00" if zone == b"Z" else zone.decode()
+    return int(datetime.fromisoformat(second.decode() + offset).timestamp())

@@ -1,0 +1,76 @@
+"""Finding a job, in whatever version of the API the cluster serves."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from arena_topo.cluster.refusals import is_unserved
+from arena_topo.cluster.resources import JOBS, PODS, mpijobs
+from arena_topo.cluster.session import Session
+from arena_topo.errors import NotFound
+from arena_topo.jobs.reading import job_view, pod_selector
+from arena_topo.model.jobspec import ApiVersion
+from arena_topo.model.jobview import JobView
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job as the server has it, in the version it is served in."""
+
+    version: ApiVersion
+    job: Object
+
+
+def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
+    """Return the served version of MPIJob, and the job *name* in it or None.
+
+    The versions are tried from the newest on, so that the usual case is one call. Raises ``NotFound`` when the
+    cluster serves no MPIJob at all.
+    """
+    for version in ApiVersion:
+        try:
+            return version, session.get(mpijobs(version).path(session.namespace, name))
+        except NotFound as error:
+            if not is_unserved(error):
+                return version, None
+    raise NotFound(
+        "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
+        hint="ask the cluster's admin to install the Kubeflow MPI operator",
+        status=404,
+    )
+
+
+def find(session: Session, name: str) -> Found:
+    """Return the job *name*. Raises ``NotFound``."""
+    version, job = look_up(session, name)
+    if job is None:
+        raise NotFound(
+            f"not found training job {name} in namespace {session.namespace}",
+            hint="please use 'arena-topo submit' to create it, or give its namespace with -n",
+            status=404,
+        )
+    return Found(version, job)
+
+
+def pods_of(session: Session, found: Found) -> list[Object]:
+    """Return the pods of a job."""
+    selector = pod_selector(found.version, found.job["metadata"]["name"])
+    return session.list(PODS.path(session.namespace), labelSelector=selector)
+
+
+def view(session: Session, name: str) -> JobView:
+    """Return the view of job *name*: two calls, or three in v1alpha1. Raises ``NotFound``."""
+    found = find(session, name)
+    launcher_job = _launcher_job(session, name) if found.version is ApiVersion.V1ALPHA1 else None
+    return job_view(
+        found.version, found.job, pods_of(session, found), now=datetime.now(UTC), launcher_job=launcher_job
+    )
+
+
+def _launcher_job(session: Session, name: str) -> Object | None:
+    try:
+        return session.get(JOBS.path(session.namespace, f"{name}-launcher"))
+    except NotFound:
+        return None

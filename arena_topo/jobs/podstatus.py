@@ -1,0 +1,88 @@
+"""The one word for a pod that ``kubectl get pods`` prints, and why a pod does not run.
+
+Source of the word's rules: ``k8s.io/kubernetes/pkg/printers/internalversion/printers.go`` (printPod).
+"""
+
+from typing import Any
+
+Object = dict[str, Any]
+
+
+def pod_word(pod: Object) -> str:
+    """Return the word in kubectl's STATUS column."""
+    status = pod.get("status") or {}
+    word = str(status.get("reason") or status.get("phase") or "Pending")
+    if _gated(status):
+        word = "SchedulingGated"
+    word = _init_word(pod, status) or _container_word(status) or word
+    if pod["metadata"].get("deletionTimestamp"):
+        return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
+    return word
+
+
+def _gated(status: Object) -> bool:
+    return any(
+        each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated"
+        for each in status.get("conditions") or []
+    )
+
+
+def _init_word(pod: Object, status: Object) -> str:
+    """Return the word of the first init container that holds the pod up, empty if none does."""
+    init = (pod.get("spec") or {}).get("initContainers") or []
+    sidecars = {each["name"] for each in init if each.get("restartPolicy") == "Always"}
+    for at, container in enumerate(status.get("initContainerStatuses") or []):
+        state = container.get("state") or {}
+        done, waiting = state.get("terminated"), state.get("waiting") or {}
+        if done and done.get("exitCode") == 0:
+            continue
+        if container.get("name") in sidecars and container.get("started"):
+            continue
+        if done:
+            return "Init:" + _ended_word(done)
+        if waiting.get("reason") not in (None, "", "PodInitializing"):
+            return f"Init:{waiting['reason']}"
+        return f"Init:{at}/{len(init)}"
+    return ""
+
+
+def _container_word(status: Object) -> str:
+    """Return the word of the first container that waits or has ended, in the order of the spec."""
+    word, running = "", False
+    for container in reversed(status.get("containerStatuses") or []):
+        state = container.get("state") or {}
+        waiting, done = state.get("waiting") or {}, state.get("terminated")
+        if waiting.get("reason"):
+            word = str(waiting["reason"])
+        elif done:
+            word = _ended_word(done)
+        elif container.get("ready") and state.get("running") is not None:
+            running = True
+    if word == "Completed" and running:
+        return "Running"
+    return word
+
+
+def _ended_word(done: Object) -> str:
+    if done.get("reason"):
+        return str(done["reason"])
+    return f"Signal:{done['signal']}" if done.get("signal") else f"ExitCode:{done.get('exitCode')}"
+
+
+def why_waiting(pod: Object) -> str:
+    """Return what a pod that does not run waits for, in one line, empty if it runs or has ended."""
+    status = pod.get("status") or {}
+    if status.get("phase") not in (None, "Pending"):
+        return ""
+    for condition in status.get("conditions") or []:
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            text = str(condition.get("message") or condition.get("reason") or "not scheduled yet")
+            return f"{condition.get('reason') or 'Unschedulable'}: {text}"
+    containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
+    for container in containers:
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if waiting.get("reason"):
+            text = str(waiting.get("message") or "")
+            return f"{waiting['reason']}: {text}" if text else str(waiting["reason"])
+    node = (pod.get("spec") or {}).get("nodeName")
+    return f"starting on {node}" if node else "not scheduled yet"

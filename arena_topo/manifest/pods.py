@@ -1,0 +1,186 @@
+"""The pieces of the pods: what a template lays out, as plain values in the API's own shape."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from arena_topo.model import labels as keys
+from arena_topo.model.constraints import Toleration
+from arena_topo.model.jobspec import Compute, JobSpec
+
+Piece = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pod:
+    """One pod template; the fields are pieces in the API's shape, empty ones are left out by the template."""
+
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    selector: Mapping[str, str]
+    tolerations: list[Piece]
+    volumes: list[Piece]
+    mounts: list[Piece]
+    env: list[Piece]
+    env_from: list[Piece]
+    resources: Piece
+    command: list[str] = field(default_factory=list)
+    security_context: Piece = field(default_factory=dict)
+    host_network: bool = False
+
+
+def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
+    """Return the pod that carries ranks: devices, data, and the labels of its gang."""
+    volumes, mounts = _storage(job, claims=True)
+    return Pod(
+        labels={**_labels(job), **gang_labels(job), **topology_labels(job)},
+        annotations=_annotations(job),
+        selector=job.pod.selector,
+        tolerations=_tolerations(job.pod.tolerations),
+        volumes=volumes,
+        mounts=mounts,
+        env=_env(job, hide_gpus=_has_no_gpu(job)),
+        env_from=_env_from(job),
+        resources=_limits(job.compute, _devices(job, gpu_resource)),
+        security_context={"capabilities": {"add": ["IPC_LOCK"]}} if job.pod.rdma else {},
+        host_network=host_network,
+    )
+
+
+def launcher(job: JobSpec, *, host_network: bool) -> Pod:
+    """Return the pod that runs the command: no devices, and claims only where asked.
+
+    It carries no gang labels: it may start after the workers, so a gang that counted it would wait for ever.
+    """
+    volumes, mounts = _storage(job, claims=job.launcher.mounts)
+    return Pod(
+        labels=_labels(job),
+        annotations=_annotations(job),
+        selector=job.launcher.selector or job.pod.selector,
+        tolerations=_tolerations(job.pod.tolerations),
+        volumes=volumes,
+        mounts=mounts,
+        env=_env(job, hide_gpus=False),
+        env_from=_env_from(job),
+        resources=_limits(job.launcher.compute, {}),
+        command=[literal(word) for word in job.command],
+        host_network=host_network,
+    )
+
+
+def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
+    """Return the one template that v1alpha1 gives launcher and workers alike."""
+    base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
+    return replace(base, command=[literal(word) for word in job.command])
+
+
+def literal(text: str) -> str:
+    """Return *text* so that the container gets it unchanged: the kubelet expands ``$(NAME)`` and ``$$``.
+
+    Source: ``k8s.io/kubernetes/third_party/forked/golang/expansion``.
+    """
+    doubled = (
+        "$$" if char == "$" and text[at + 1 : at + 2] in ("$", "(") else char for at, char in enumerate(text)
+    )
+    return "".join(doubled)
+
+
+def job_labels(job: JobSpec) -> dict[str, str]:
+    """Return the labels of the job itself: the user's, and those by which Arena's readers find it."""
+    return _labels(job)
+
+
+def job_annotations(job: JobSpec) -> dict[str, str]:
+    """Return the annotations of the job itself."""
+    return _annotations(job)
+
+
+def gang_labels(job: JobSpec) -> dict[str, str]:
+    """Return Arena's labels for a gang of all the workers, the launcher not counted."""
+    if not job.gang:
+        return {}
+    return {keys.GANG_NAME: f"mpijob-{job.name}", keys.GANG_MIN_AVAILABLE: str(job.workers)}
+
+
+def topology_labels(job: JobSpec) -> dict[str, str]:
+    """Return Arena's labels that ask for a placement by GPU topology."""
+    if not job.topology:
+        return {}
+    return {keys.TOPOLOGY_NAME: job.name, keys.TOPOLOGY_REPLICA: str(job.workers)}
+
+
+def _labels(job: JobSpec) -> dict[str, str]:
+    own = {
+        keys.ARENA_APP: keys.ARENA_APP_VALUE,
+        keys.ARENA_RELEASE: job.name,
+        keys.ARENA_CREATED_BY: keys.ARENA_CREATED_BY_VALUE,
+        keys.MANAGED_BY: keys.OWN_NAME,
+    }
+    return {**job.pod.labels, **own}
+
+
+def _annotations(job: JobSpec) -> dict[str, str]:
+    return {**job.pod.annotations, keys.ARENA_REQUESTED_GPUS: str(job.workers * job.gpus)}
+
+
+def _has_no_gpu(job: JobSpec) -> bool:
+    return job.gpus == 0 and not any("gpu" in device for device in job.pod.devices)
+
+
+def _env(job: JobSpec, *, hide_gpus: bool) -> list[Piece]:
+    own = {"workers": str(job.workers), "gpus": str(job.gpus)}
+    if hide_gpus:
+        own["NVIDIA_VISIBLE_DEVICES"] = "void"
+    return [{"name": name, "value": literal(value)} for name, value in {**own, **job.pod.env}.items()]
+
+
+def _env_from(job: JobSpec) -> list[Piece]:
+    reference = {"configmap": "configMapRef", "secret": "secretRef"}
+    return [{reference[source.kind]: {"name": source.name}} for source in job.pod.env_from]
+
+
+def _devices(job: JobSpec, gpu_resource: str) -> dict[str, str]:
+    gpus = {gpu_resource: str(job.gpus)} if job.gpus else {}
+    rdma = {keys.RDMA: "1"} if job.pod.rdma else {}
+    return {**gpus, **rdma, **job.pod.devices}
+
+
+def _limits(compute: Compute, devices: Mapping[str, str]) -> Piece:
+    asked = {"cpu": compute.cpu, "memory": compute.memory, **devices}
+    given = {name: quantity for name, quantity in asked.items() if quantity}
+    return {"requests": given, "limits": given} if given else {}
+
+
+def _tolerations(tolerations: tuple[Toleration, ...]) -> list[Piece]:
+    return [
+        {name: value for name in ("key", "operator", "value", "effect") if (value := getattr(each, name))}
+        for each in tolerations
+    ]
+
+
+def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Piece], list[Piece]]:
+    """Return the volumes and their mounts; the shared memory of a host's IPC namespace is the host's own."""
+    parts: list[tuple[Piece, Piece]] = []
+    pod = job.pod
+    if pod.shared_memory and not pod.host_ipc:
+        memory = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": pod.shared_memory}}
+        parts.append((memory, {"name": "dshm", "mountPath": "/dev/shm"}))  # noqa: S108  # the pod's own
+    for at, claim in enumerate(pod.claims if claims else ()):
+        volume = {"name": f"data-{at}", "persistentVolumeClaim": {"claimName": claim.name}}
+        parts.append((volume, {"name": f"data-{at}", "mountPath": claim.path}))
+    for at, directory in enumerate(pod.directories):
+        volume = {"name": f"training-data-{at}", "hostPath": {"path": directory.source}}
+        parts.append((volume, {"name": f"training-data-{at}", "mountPath": directory.path}))
+    volumes, mounts = [volume for volume, _ in parts], [mount for _, mount in parts]
+    if pod.files:
+        volumes.append({"name": "config-files", "configMap": {"name": files_name(job)}})
+        mounts += [
+            {"name": "config-files", "mountPath": file.path, "subPath": f"file-{at}"}
+            for at, file in enumerate(pod.files)
+        ]
+    return volumes, mounts
+
+
+def files_name(job: JobSpec) -> str:
+    """Return the name of the ConfigMap with the job's small files."""
+    return f"{job.name}-files"

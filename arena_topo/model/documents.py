@@ -1,0 +1,92 @@
+"""YAML as Kubernetes reads it: in both directions a string stays a string.
+
+PyYAML follows YAML 1.1, where ``12:30`` is a number and ``2026-01-01`` a date, and writes strings such as ``1e-3`` or
+``y`` bare, which Go's reader takes for a number and a bool. Here a plain scalar is null, true, false or a number
+as in JSON, everything else is text; and every text is written in quotes.
+"""
+
+import re
+from functools import cache
+from typing import Any
+
+from arena_topo.errors import DocumentError
+
+_CORE = (
+    ("tag:yaml.org,2002:null", re.compile(r"^(?:~|null|Null|NULL|)$"), ["~", "n", "N", ""]),
+    ("tag:yaml.org,2002:bool", re.compile(r"^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")),
+    ("tag:yaml.org,2002:int", re.compile(r"^[-+]?(?:0|[1-9][0-9]*)$"), list("-+0123456789")),
+    (
+        "tag:yaml.org,2002:float",
+        re.compile(r"^[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?$"),
+        list("-+0123456789."),
+    ),
+)
+
+
+def load(text: str | bytes, *, name: str) -> Any:
+    """Return the one document in *text*; *name* is what to call it in an error. Raises ``DocumentError``."""
+    import yaml
+
+    try:
+        return yaml.load(text, Loader=_loader())  # noqa: S506  # a subclass of the safe loader
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f" at line {mark.line + 1}" if mark else ""
+        problem = getattr(error, "problem", None) or str(error)
+        raise DocumentError(f"{name} is not valid YAML{where}: {problem}") from error
+    except (ValueError, RecursionError) as error:
+        raise DocumentError(f"{name} is not valid YAML: {error}") from error
+
+
+def dump(value: Any) -> str:
+    """Return *value* as a block-style YAML document with its keys in order and every text value in quotes."""
+    import yaml
+
+    text: str = yaml.dump(
+        value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**9
+    )
+    return text
+
+
+@cache
+def _loader() -> type[Any]:
+    import yaml
+
+    class CoreLoader(yaml.SafeLoader):
+        """The safe loader with the scalars of YAML 1.2's core schema."""
+
+        yaml_implicit_resolvers = {}  # noqa: RUF012  # the base class declares it without a type
+
+    for tag, pattern, first in _CORE:
+        CoreLoader.add_implicit_resolver(tag, pattern, first)
+    CoreLoader.add_constructor("tag:yaml.org,2002:float", lambda _, node: float(str(node.value)))
+    CoreLoader.add_constructor("tag:yaml.org,2002:int", lambda _, node: int(str(node.value)))
+    return CoreLoader
+
+
+@cache
+def _dumper() -> type[Any]:
+    import yaml
+
+    class QuotingDumper(yaml.SafeDumper):
+        """The safe dumper that writes text values in double quotes, and keys bare where they are words."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the base class calls it by this name
+            """Write repeated values again: readers of manifests do not expect anchors."""
+            return True
+
+        def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
+            node = super().represent_mapping(tag, mapping, flow_style)
+            for key, _ in node.value:
+                if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./-]*", key.value) and key.value.lower() not in _WORDS:
+                    key.style = None
+            return node
+
+    def text(dumper: Any, data: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style='"')
+
+    QuotingDumper.add_representer(str, text)
+    return QuotingDumper
+
+
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

@@ -1,0 +1,31 @@
+"""Values as documents: what ``-o json`` and ``-o yaml`` print."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from arena_topo.model.documents import dump
+
+
+def document(value: Any, form: str) -> str:
+    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, ended by a newline."""
+    if form == "json":
+        return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
+    return dump(value)
+
+
+def objects(items: Sequence[dict[str, Any]], form: str) -> str:
+    """Return Kubernetes objects as kubectl reads them back: YAML documents, a JSON object or List, or names."""
+    if form == "name":
+        return "".join(f"{object_name(item)}\n" for item in items)
+    if form == "yaml":
+        return "---\n".join(dump(item) for item in items)
+    single = items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(items)}
+    return document(single, "json")
+
+
+def object_name(item: dict[str, Any]) -> str:
+    """Return ``kind.group/name``, as kubectl names an object."""
+    group = str(item["apiVersion"]).rpartition("/")[0]
+    kind = str(item["kind"]).lower() + (f".{group}" if group else "")
+    return f"{kind}/{item['metadata']['name']}"

@@ -1,0 +1,89 @@
+"""A job as Arena prints it: the table of its guides, the wide table of 0.15.5, and the keys of its JSON.
+
+Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.go.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from arena_topo.model.durations import short_duration
+from arena_topo.model.jobview import Instance, JobView
+from arena_topo.output.table import tabulate
+
+_NONE = "N/A"
+_HEADERS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
+
+
+def job_table(job: JobView, *, wide: bool = False) -> str:
+    """Return the table of *job*; *wide* adds when it was created and when it ended, in local time."""
+    head = [
+        ("Name:", job.name),
+        ("Status:", job.status.value),
+        ("Namespace:", job.namespace),
+        ("Priority:", job.priority or _NONE),
+        ("Trainer:", "MPIJOB"),
+        ("Duration:", short_duration(job.duration)),
+    ]
+    if wide:
+        head += [("CreateTime:", _local(job.created)), ("EndTime:", _local(job.ended))]
+    rule = tuple("-" * len(header) for header in _HEADERS)
+    rows = [_HEADERS, rule, *(_cells(instance) for instance in job.instances)]
+    table = tabulate(("  " + row[0], *row[1:]) for row in rows)
+    return f"{tabulate(head)}\nInstances:\n{table}"
+
+
+def _cells(instance: Instance) -> tuple[str, ...]:
+    return (
+        instance.name,
+        instance.status,
+        short_duration(instance.age),
+        "true" if instance.chief else "false",
+        str(instance.gpus),
+        instance.node or _NONE,
+    )
+
+
+def _local(moment: datetime | None) -> str:
+    return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""
+
+
+def job_document(job: JobView) -> dict[str, Any]:
+    """Return *job* under Arena's keys, in Arena's order, for JSON and YAML."""
+    chief = job.chief
+    return {
+        "uuid": job.uid,
+        "name": job.name,
+        "namespace": job.namespace,
+        "duration": _seconds(job.duration),
+        "status": job.status.value,
+        "trainer": "mpijob",
+        "tensorboard": "",
+        "chiefName": chief.name if chief else "",
+        "instances": [_instance_document(instance) for instance in job.instances],
+        "priority": job.priority or _NONE,
+        "requestGPUs": job.requested_gpus,
+        "allocatedGPUs": job.allocated_gpus,
+        "creationTimestamp": int(job.created.timestamp()),
+        "modelName": "",
+        "modelVersion": "",
+        "modelSource": "",
+    }
+
+
+def _instance_document(instance: Instance) -> dict[str, Any]:
+    return {
+        "ip": instance.ip,
+        "status": instance.status,
+        "name": instance.name,
+        "age": _seconds(instance.age),
+        "node": instance.node or _NONE,
+        "nodeIP": instance.node_ip or _NONE,
+        "chief": instance.chief,
+        "requestGPUs": instance.gpus,
+        "gpuMetrics": {},
+        "creationTimestamp": int(instance.created.timestamp()),
+    }
+
+
+def _seconds(duration: float) -> str:
+    return f"{int(duration)}s"
