@@ -6,7 +6,6 @@ end the container is looked at: ended, the rest is drained and that is all; runn
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 from arena_topo.cluster.resources import PODS
 from arena_topo.cluster.session import Session
@@ -131,7 +130,7 @@ class _Follower:
 
     def _give_time(self, error: ApiError) -> None:
         """Let a refusal pass that a container or a node in transition brings; raise any other."""
-        if error.status not in (HTTPStatus.BAD_REQUEST, HTTPStatus.NOT_FOUND) and error.status < 500:
+        if error.status not in (400, 404) and error.status < 500:
             raise error
         self.patience.notify(f"{self._name}: {error.message}")
 
