@@ -4,7 +4,8 @@ import re
 from datetime import UTC, datetime
 
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)", re.ASCII)
+_INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 _ZERO = {"0", "+0", "-0"}
 
 
@@ -40,7 +41,7 @@ def parse_instant(text: str) -> datetime:
 
     Raises ``ValueError`` when *text* is no such instant or has no zone.
     """
-    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", text)
+    match = _INSTANT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an RFC 3339 time such as 2026-11-21T08:00:00Z")
     base, fraction, zone = match.groups()

@@ -1,0 +1,91 @@
+"""A job is printed as the vendor's guides and Arena 0.15.5 print it, to the byte."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from arena_topo.model.jobview import Instance, JobStatus, JobView
+from arena_topo.output.job import job_document, job_table
+from tests.seeds import SEEDS, Seed
+
+CREATED = datetime(2026, 11, 21, 1, 23, 45, tzinfo=UTC)
+
+
+def view(seed: Seed, *, ended: datetime | None = None) -> JobView:
+    """Return the view that should print *seed*'s table."""
+    duration = re.search(r"Duration: +(\d+)([sm])", seed.table)
+    assert duration is not None
+    seconds = int(duration.group(1)) * {"s": 1, "m": 60}[duration.group(2)]
+    rows = [line.split() for line in seed.table.splitlines()[10:]]
+    instances = tuple(
+        Instance(
+            name=row[0],
+            status=row[1],
+            chief=row[3] == "true",
+            gpus=int(row[4]),
+            age=seconds,
+            created=CREATED,
+            node=row[5],
+        )
+        for row in rows
+    )
+    return JobView(
+        name=seed.name,
+        namespace="default",
+        uid="u",
+        version="v2beta1",
+        status=JobStatus.RUNNING,
+        priority="",
+        created=CREATED,
+        duration=seconds,
+        ended=ended,
+        instances=instances,
+        requested_gpus=4,
+        allocated_gpus=4,
+    )
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+def test_the_table_is_the_documented_one(seed: Seed) -> None:
+    """Every byte of the eight tables in the vendor's guides."""
+    assert len(view(seed).instances) == 5
+    assert seed.table == job_table(view(seed))
+
+
+def test_the_wide_table_tells_when_the_job_was_created_and_ended() -> None:
+    """Two more lines, in local time, and wider labels; nothing but blanks after an end that has not come."""
+    lines = job_table(view(SEEDS[0]), wide=True).splitlines()
+
+    assert lines[0] == "Name:        pytorch-topo-4-vgg16"
+    assert f"CreateTime:  {CREATED.astimezone():%Y-%m-%d %H:%M:%S}" == lines[6]
+    assert lines[7] == "EndTime:     "
+    ended = CREATED + timedelta(hours=1)
+    assert (
+        f"EndTime:     {ended.astimezone():%Y-%m-%d %H:%M:%S}"
+        == job_table(view(SEEDS[0], ended=ended), wide=True).splitlines()[7]
+    )
+
+
+def test_a_pod_without_a_node_shows_so() -> None:
+    """N/A where there is none yet."""
+    waiting = Instance(name="a", status="Pending", chief=False, gpus=1, age=1, created=CREATED)
+    job = view(SEEDS[0])
+    table = job_table(JobView(**{**{f: getattr(job, f) for f in job.__slots__}, "instances": (waiting,)}))
+
+    assert table.splitlines()[-1] == "  a     Pending  1s   false     1               N/A"
+
+
+def test_the_document_has_the_keys_of_arena_in_their_order() -> None:
+    """As pkg/apis/types/training.go declares them."""
+    document = job_document(view(SEEDS[0]))
+
+    assert list(document) == [
+        "uuid", "name", "namespace", "duration", "status", "trainer", "tensorboard", "chiefName", "instances",
+        "priority", "requestGPUs", "allocatedGPUs", "creationTimestamp", "modelName", "modelVersion", "modelSource",
+    ]  # fmt: skip
+    assert list(document["instances"][0]) == [
+        "ip", "status", "name", "age", "node", "nodeIP", "chief", "requestGPUs", "gpuMetrics", "creationTimestamp",
+    ]  # fmt: skip
+    assert (document["duration"], document["status"], document["trainer"]) == ("11s", "RUNNING", "mpijob")
+    assert document["chiefName"] == "pytorch-topo-4-vgg16-launcher-mnjzr"

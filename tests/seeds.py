@@ -1,0 +1,37 @@
+"""The vendor's eight documented jobs, as data."""
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from arena_topo.model.documents import load
+
+_FILE = Path(__file__).parent / "data" / "seeds.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    """One documented job: the command as typed, the table it shows, the log it prints."""
+
+    framework: str
+    command: str
+    table: str
+    log: str
+
+    @property
+    def argv(self) -> list[str]:
+        """The words after the program's name, as a shell splits them."""
+        return shlex.split(self.command)[1:]
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return next(word.partition("=")[2] for word in self.argv if word.startswith("--name="))
+
+    @property
+    def has_topology(self) -> bool:
+        """Whether the job asks for a placement by topology."""
+        return "--gputopology=true" in self.argv
+
+
+SEEDS = [Seed(**entry) for entry in load(_FILE.read_bytes(), name=str(_FILE))]
