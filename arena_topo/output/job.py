@@ -15,7 +15,10 @@ _HEADERS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
 
 
 def job_table(job: JobView, *, wide: bool = False) -> str:
-    """Return the table of *job*; *wide* adds when it was created and when it ended, in local time."""
+    """Return the table of *job*; *wide* adds when it was created and when it ended, in local time.
+
+    The guides print the labels one blank apart from the values, Arena 0.15.5 two.
+    """
     head = [
         ("Name:", job.name),
         ("Status:", job.status.value),
@@ -29,7 +32,7 @@ def job_table(job: JobView, *, wide: bool = False) -> str:
     rule = tuple("-" * len(header) for header in _HEADERS)
     rows = [_HEADERS, rule, *(_cells(instance) for instance in job.instances)]
     table = tabulate(("  " + row[0], *row[1:]) for row in rows)
-    return f"{tabulate(head)}\nInstances:\n{table}"
+    return f"{tabulate(head, padding=2 if wide else 1)}\nInstances:\n{table}"
 
 
 def _cells(instance: Instance) -> tuple[str, ...]:

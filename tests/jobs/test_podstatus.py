@@ -63,9 +63,9 @@ def test_a_pod_that_is_deleted_terminates() -> None:
     leaving = make({"phase": "Running", "containerStatuses": [RUNNING]})
     leaving["metadata"]["deletionTimestamp"] = "2026-11-21T01:00:00Z"
 
-    assert pod_word(leaving) == "Terminating"
+    assert "Terminating" == pod_word(leaving)
     leaving["status"]["reason"] = "NodeLost"
-    assert pod_word(leaving) == "Unknown"
+    assert "Unknown" == pod_word(leaving)
 
 
 @pytest.mark.parametrize(

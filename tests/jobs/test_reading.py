@@ -106,15 +106,15 @@ def test_gpus_are_those_of_every_vendor() -> None:
     vendor["spec"]["containers"][0]["resources"]["limits"] = {"aliyun.com/gpu": "2"}
     view = seen(mpijob("job"), [LAUNCHER, WORKERS[0], vendor])
 
-    assert [each.gpus for each in view.instances] == [0, 1, 2]
-    assert (view.requested_gpus, view.allocated_gpus) == (4, 3)
+    assert [0, 1, 2] == [each.gpus for each in view.instances]
+    assert (4, 3) == (view.requested_gpus, view.allocated_gpus)
 
 
 def test_gpus_are_allocated_once_a_pod_has_a_node() -> None:
     """Neither a pod that waits nor a job that has ended holds any."""
     waiting = pod("job-worker-1", phase="Pending", node="")
-    assert seen(mpijob("job"), [LAUNCHER, WORKERS[0], waiting]).allocated_gpus == 1
-    assert seen(mpijob("job", **conditions("Succeeded")), [LAUNCHER, *WORKERS]).allocated_gpus == 0
+    assert 1 == seen(mpijob("job"), [LAUNCHER, WORKERS[0], waiting]).allocated_gpus
+    assert 0 == seen(mpijob("job", **conditions("Succeeded")), [LAUNCHER, *WORKERS]).allocated_gpus
 
 
 def test_ages_are_the_pods_own() -> None:
@@ -123,8 +123,8 @@ def test_ages_are_the_pods_own() -> None:
     young["metadata"]["creationTimestamp"] = "2026-11-21T01:04:50Z"
     view = seen(mpijob("job"), [LAUNCHER, young])
 
-    assert [each.age for each in view.instances] == [300.0, 10.0]
-    assert view.duration == 300.0
+    assert [300.0, 10.0] == [each.age for each in view.instances]
+    assert 300.0 == view.duration
 
 
 @pytest.mark.parametrize(
@@ -158,13 +158,13 @@ def test_a_failed_job_says_why() -> None:
     """The operator's own words."""
     job = mpijob("job", status={"conditions": [condition("Failed", message="BackoffLimitExceeded")]})
 
-    assert seen(job, []).message == "BackoffLimitExceeded"
+    assert "BackoffLimitExceeded" == seen(job, []).message
 
 
 def test_pods_are_selected_by_the_operators_label() -> None:
     """v1alpha1 has its own."""
-    assert pod_selector(ApiVersion.V2BETA1, "job") == "training.kubeflow.org/job-name=job"
-    assert pod_selector(ApiVersion.V1ALPHA1, "job") == "mpi_job_name=job"
+    assert "training.kubeflow.org/job-name=job" == pod_selector(ApiVersion.V2BETA1, "job")
+    assert "mpi_job_name=job" == pod_selector(ApiVersion.V1ALPHA1, "job")
 
 
 def test_the_priority_is_the_workers() -> None:
@@ -172,4 +172,4 @@ def test_the_priority_is_the_workers() -> None:
     job = mpijob("job")
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "high"
 
-    assert seen(job, []).priority == "high"
+    assert "high" == seen(job, []).priority

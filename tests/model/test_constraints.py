@@ -71,7 +71,7 @@ def test_a_missing_label() -> None:
         op for op in ("In", "NotIn", "Exists", "DoesNotExist", "Gt") if Requirement("x", op, ("1",)).holds({})
     ]
 
-    assert held == ["NotIn", "DoesNotExist"]
+    assert ["NotIn", "DoesNotExist"] == held
 
 
 def test_all_parts_of_a_term_must_hold_and_an_empty_one_never_does() -> None:

@@ -53,21 +53,21 @@ def test_cpu_counts_in_millicores(cores: int) -> None:
 
 def test_amounts_are_rounded_up() -> None:
     """A fraction of a byte or of a millicore counts as a whole one, as kube-scheduler rounds."""
-    assert resources({"cpu": "0.1m", "memory": "100m", "nvidia.com/gpu": 2}) == {
+    assert {
         "cpu": 1,
         "memory": 1,
         "nvidia.com/gpu": 2,
-    }
+    } == resources({"cpu": "0.1m", "memory": "100m", "nvidia.com/gpu": 2})
 
 
 def test_totals_are_sums_by_resource() -> None:
     """Resources that only one part has stay."""
-    assert total([{"cpu": 1, "memory": 5}, {"cpu": 2, "pods": 1}]) == {"cpu": 3, "memory": 5, "pods": 1}
+    assert {"cpu": 3, "memory": 5, "pods": 1} == total([{"cpu": 1, "memory": 5}, {"cpu": 2, "pods": 1}])
 
 
 def test_a_flag_with_a_good_quantity_keeps_its_text() -> None:
     """What the user typed is what the server gets."""
-    assert checked_quantity("--memory", "1e3") == "1e3"
+    assert "1e3" == checked_quantity("--memory", "1e3")
 
 
 @pytest.mark.parametrize("text", ["-1", "4 GB", "lots"])

@@ -49,7 +49,7 @@ def view(seed: Seed, *, ended: datetime | None = None) -> JobView:
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
 def test_the_table_is_the_documented_one(seed: Seed) -> None:
     """Every byte of the eight tables in the vendor's guides."""
-    assert len(view(seed).instances) == 5
+    assert 5 == len(view(seed).instances)
     assert seed.table == job_table(view(seed))
 
 
@@ -57,9 +57,9 @@ def test_the_wide_table_tells_when_the_job_was_created_and_ended() -> None:
     """Two more lines, in local time, and wider labels; nothing but blanks after an end that has not come."""
     lines = job_table(view(SEEDS[0]), wide=True).splitlines()
 
-    assert lines[0] == "Name:        pytorch-topo-4-vgg16"
+    assert "Name:        pytorch-topo-4-vgg16" == lines[0]
     assert f"CreateTime:  {CREATED.astimezone():%Y-%m-%d %H:%M:%S}" == lines[6]
-    assert lines[7] == "EndTime:     "
+    assert "EndTime:     " == lines[7]
     ended = CREATED + timedelta(hours=1)
     assert (
         f"EndTime:     {ended.astimezone():%Y-%m-%d %H:%M:%S}"
@@ -73,19 +73,19 @@ def test_a_pod_without_a_node_shows_so() -> None:
     job = view(SEEDS[0])
     table = job_table(JobView(**{**{f: getattr(job, f) for f in job.__slots__}, "instances": (waiting,)}))
 
-    assert table.splitlines()[-1] == "  a     Pending  1s   false     1               N/A"
+    assert "  a     Pending  1s   false     1               N/A" == table.splitlines()[-1]
 
 
 def test_the_document_has_the_keys_of_arena_in_their_order() -> None:
     """As pkg/apis/types/training.go declares them."""
     document = job_document(view(SEEDS[0]))
 
-    assert list(document) == [
+    assert [
         "uuid", "name", "namespace", "duration", "status", "trainer", "tensorboard", "chiefName", "instances",
         "priority", "requestGPUs", "allocatedGPUs", "creationTimestamp", "modelName", "modelVersion", "modelSource",
-    ]  # fmt: skip
-    assert list(document["instances"][0]) == [
+    ] == list(document)  # fmt: skip
+    assert [
         "ip", "status", "name", "age", "node", "nodeIP", "chief", "requestGPUs", "gpuMetrics", "creationTimestamp",
-    ]  # fmt: skip
-    assert (document["duration"], document["status"], document["trainer"]) == ("11s", "RUNNING", "mpijob")
-    assert document["chiefName"] == "pytorch-topo-4-vgg16-launcher-mnjzr"
+    ] == list(document["instances"][0])  # fmt: skip
+    assert ("11s", "RUNNING", "mpijob") == (document["duration"], document["status"], document["trainer"])
+    assert "pytorch-topo-4-vgg16-launcher-mnjzr" == document["chiefName"]
