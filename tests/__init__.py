@@ -1,0 +1,1 @@
+"""The tests, importable from the project's root."""

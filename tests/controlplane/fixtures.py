@@ -1,0 +1,56 @@
+"""Fixtures of tests that need the real control plane."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from . import install
+from .availability import require_built
+from .kube import Kube
+from .kubeconfig import write_kubeconfig
+from .nodes import create_nodes, delete_nodes, two_v100
+from .plane import ControlPlane
+from .polling import eventually
+
+
+@pytest.fixture(scope="session")
+def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """Run the control plane that all tests of a run share: keep to your namespace and your nodes."""
+    require_built(pytestconfig)
+    with ControlPlane() as running:
+        yield running
+
+
+@pytest.fixture
+def kube(plane: ControlPlane) -> Kube:
+    """Return the administrator's client, for set-up and for looking at what the product did."""
+    return plane.kube
+
+
+@pytest.fixture
+def gpu_nodes(plane: ControlPlane) -> Iterator[list[str]]:
+    """Names of two servers of eight V100, for one test."""
+    names = create_nodes(plane.kube, two_v100())
+    yield names
+    delete_nodes(plane.kube, names)
+
+
+@pytest.fixture
+def namespace(plane: ControlPlane) -> Iterator[str]:
+    """Name of an empty namespace in which pods can be created at once; its pods are gone after the test."""
+    name = f"t-{uuid.uuid4().hex[:10]}"
+    kube = plane.kube
+    kube.create(install.namespace(name))
+    kube.wait_for("v1", "ServiceAccount", "default", name)
+    yield name
+    kube.delete("v1", "Namespace", name)
+    eventually(lambda: not kube.list("v1", "Pod", name), f"the end of the pods in {name}")
+
+
+@pytest.fixture
+def kubeconfig(plane: ControlPlane, namespace: str, tmp_path: Path) -> Path:
+    """Path of an administrator's kubeconfig whose namespace is that of the test."""
+    site = plane.site
+    return write_kubeconfig(tmp_path / "kubeconfig", site.url, site.authority, site.admin, namespace)

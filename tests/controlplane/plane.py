@@ -1,0 +1,138 @@
+"""A running control plane."""
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import urllib3
+
+from . import commands, install
+from .build import Built, ensure_built
+from .commands import Site
+from .kube import Kube, KubeError
+from .kubeconfig import write_kubeconfig
+from .options import Options
+from .pki import Authority, signing_keys
+from .polling import eventually
+from .ports import free_ports
+from .processes import Processes
+
+_ADMINS = "system:masters"
+
+
+class ControlPlane:
+    """etcd, API server and what ``options`` ask for, from entering the context to leaving it.
+
+    Raises ControlPlaneError when a component cannot be built or does not start, with the end of its log.
+    """
+
+    def __init__(self, options: Options | None = None, *, keep_logs: bool = False) -> None:
+        self.options = options or Options()
+        self.folder = Path(tempfile.mkdtemp(prefix="arena-topo-plane-"))
+        self.startup_seconds = 0.0
+        self._keep_logs = keep_logs
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        built = ensure_built(coscheduling=self.options.coscheduling)
+        began = time.monotonic()
+        with ExitStack() as stack:
+            if not self._keep_logs:
+                stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+            self._authority = Authority.create(self.folder / "pki")
+            self.site = self._site()
+            self.processes = stack.enter_context(Processes(self.folder / "logs"))
+            self.kube = stack.enter_context(Kube(self.site.url, self.site.authority, self.site.admin))
+            self._start(built)
+            self._stack = stack.pop_all()
+        self.startup_seconds = time.monotonic() - began
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    @property
+    def admin_kubeconfig(self) -> Path:
+        """Kubeconfig of a user who may do everything."""
+        return self.site.kubeconfig
+
+    def kubeconfig(self, user: str, groups: Sequence[str] = (), *, namespace: str = "default") -> Path:
+        """Write a kubeconfig for ``user``; RBAC grants nothing to a user that no binding names."""
+        path = (
+            self.folder / "kubeconfigs" / f"{user.replace('/', '_').replace(':', '_')}-{namespace}.kubeconfig"
+        )
+        client = self._authority.client(user, groups)
+        return write_kubeconfig(path, self.site.url, self.site.authority, client, namespace)
+
+    def client(self, user: str, groups: Sequence[str] = ()) -> Kube:
+        """Return a client of the API server for ``user``, to be closed by the caller."""
+        return Kube(self.site.url, self.site.authority, self._authority.client(user, groups))
+
+    def _site(self) -> Site:
+        ports = free_ports()
+        admin = self._authority.client("arena-topo-admin", [_ADMINS])
+        site = Site(
+            folder=self.folder,
+            authority=self._authority.certificate,
+            server=self._authority.server("server", ["127.0.0.1", "10.0.0.1"], ["localhost"]),
+            admin=admin,
+            signing=signing_keys(self.folder / "pki"),
+            etcd_port=next(ports),
+            etcd_peer_port=next(ports),
+            api_port=next(ports),
+            kubelet_port=next(ports),
+        )
+        write_kubeconfig(site.kubeconfig, site.url, site.authority, admin)
+        return site
+
+    def _start(self, built: Built) -> None:
+        options, site, start = self.options, self.site, self.processes.start
+        start("etcd", commands.etcd(built, site))
+        start("kube-apiserver", commands.apiserver(built, site, options))
+        self._until("the API server", self._api_ready)
+        if options.nodes:
+            start("kube-controller-manager", commands.controller_manager(built, site, options))
+            start("kube-scheduler", commands.scheduler(built, site, options))
+        definitions = install.definitions(built, options)
+        for definition in definitions:
+            self.kube.apply(definition)
+        self._until("the custom resources", lambda: install.established(self.kube, definitions))
+        if options.nodes:
+            install.stages(self.kube, built, site.folder)
+            start("kwok", commands.kwok(built, site))
+        if options.coscheduling:
+            config = install.coscheduling_config(site)
+            start("coscheduling", commands.coscheduling(built, site, config))
+        if options.operator:
+            self.kube.apply(install.namespace("mpi-operator"))
+            start("mpi-operator", commands.mpi_operator(built, site, options))
+        self._until("the controllers", self._controllers_ready)
+
+    def _until(self, what: str, fact: Callable[[], bool]) -> None:
+        def alive() -> bool:
+            self.processes.check()
+            return fact()
+
+        eventually(alive, what)
+
+    def _api_ready(self) -> bool:
+        try:
+            return bool(self.kube.request("GET", "/readyz") == "ok")
+        except (KubeError, urllib3.exceptions.HTTPError):
+            return False
+
+    def _controllers_ready(self) -> bool:
+        kube, options = self.kube, self.options
+        if options.nodes and kube.find("v1", "ServiceAccount", "default", "default") is None:
+            return False
+        if not options.operator:
+            return True
+        lease = kube.find("coordination.k8s.io/v1", "Lease", "mpi-operator", "mpi-operator")
+        return bool(lease and lease["spec"].get("holderIdentity"))

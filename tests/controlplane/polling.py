@@ -1,0 +1,25 @@
+"""Waiting for facts, never for time alone."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+from .errors import ControlPlaneError
+
+T = TypeVar("T")
+
+PATIENCE = 90.0  # seconds; a loaded machine with two cores is slow, a missing fact is rare
+
+
+def eventually(fact: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
+    """Call ``fact`` until it returns something true and return that; raise ControlPlaneError naming ``what``."""
+    deadline = time.monotonic() + timeout
+    pause = 0.02
+    while True:
+        value = fact()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise ControlPlaneError(f"after {timeout:.0f} s still waiting for {what}; last seen: {value!r}")
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.5)
