@@ -20,7 +20,8 @@ def test_no_line_is_lost_or_repeated_however_often_the_stream_breaks(
 ) -> None:
     """Each stream starts again at the second of the last line, as the API server's sinceTime does."""
     log = [stamped(at, text) for text, at in enumerate(nanos)]
-    cursor, seen = LogCursor(), []
+    cursor = LogCursor()
+    seen: list[bytes] = []
     for end in [*sorted(cuts), len(log)]:
         cursor.resume()
         served = [line for line in log[: max(end, len(seen))] if line[:19] >= cursor.since[:19].encode()]
