@@ -3,7 +3,6 @@
 import os
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 import click
 
@@ -40,7 +39,8 @@ def run(args: Sequence[str]) -> int:
 
 def program_name() -> str:
     """Return the name that the user typed: the tool's own, or kubectl's for its plugin."""
-    return "kubectl arena-topo" if Path(sys.argv[0]).name.startswith("kubectl-") else "arena-topo"
+    typed = sys.argv[0].rpartition(os.sep)[2]
+    return "kubectl arena-topo" if typed.startswith("kubectl-") else "arena-topo"
 
 
 def tell(error: ArenaTopoError) -> None:

@@ -1,17 +1,15 @@
 """Groups of commands that import a command only to run it: the table holds what help needs to say."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import click
 
-from arena_topo.cli.kubeflags import hoist
+from arena_topo.cli.hoisting import hoist
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A command: where it is (``module:attribute``), what help says of it, and under which heading."""
 
     target: str

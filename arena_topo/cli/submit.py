@@ -12,7 +12,8 @@ from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.terminal import say, warn
 from arena_topo.cluster.kubeconfig import Choice, resolve
 from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
-from arena_topo.model.jobspec import ApiVersion, JobSpec
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.jobspec import JobSpec
 
 _DRY_RUNS = ("none", "client", "server")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from arena_topo.model.jobspec import ApiVersion
+from arena_topo.model.apiversion import ApiVersion
 
 
 @dataclass(frozen=True, slots=True)

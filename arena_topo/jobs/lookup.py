@@ -9,7 +9,7 @@ from arena_topo.cluster.resources import JOBS, PODS, mpijobs
 from arena_topo.cluster.session import Session
 from arena_topo.errors import NotFound
 from arena_topo.jobs.reading import job_view, pod_selector
-from arena_topo.model.jobspec import ApiVersion
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.jobview import JobView
 
 Object = dict[str, Any]

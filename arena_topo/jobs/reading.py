@@ -9,8 +9,8 @@ from typing import Any
 
 from arena_topo.jobs.podstatus import pod_word, why_waiting
 from arena_topo.model import labels as keys
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.durations import parse_instant
-from arena_topo.model.jobspec import ApiVersion
 from arena_topo.model.jobview import Instance, JobStatus, JobView
 from arena_topo.model.quantity import amount
 

@@ -9,7 +9,8 @@ from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound, Usa
 from arena_topo.jobs.lookup import look_up
 from arena_topo.manifest.render import Habitat, Manifest, manifest
 from arena_topo.model import labels as keys
-from arena_topo.model.jobspec import ApiVersion, JobSpec
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.jobspec import JobSpec
 
 Object = dict[str, Any]
 

@@ -9,8 +9,9 @@ from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest import pods
 from arena_topo.manifest.templates import render as render_template
 from arena_topo.model import labels as keys
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.documents import load
-from arena_topo.model.jobspec import ApiVersion, JobSpec
+from arena_topo.model.jobspec import JobSpec
 from arena_topo.model.names import check_for_version
 
 Object = dict[str, Any]

@@ -2,17 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 from arena_topo.model.constraints import Toleration
-
-
-class ApiVersion(Enum):
-    """A version of the MPIJob API; a cluster serves one."""
-
-    V2BETA1 = "v2beta1"
-    V1 = "v1"
-    V1ALPHA1 = "v1alpha1"
 
 
 @dataclass(frozen=True, slots=True)

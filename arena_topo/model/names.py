@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from arena_topo.errors import UsageError
-from arena_topo.model.jobspec import ApiVersion
+from arena_topo.model.apiversion import ApiVersion
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

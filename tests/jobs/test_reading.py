@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.jobs.reading import chief_pod, job_view, pod_selector
-from arena_topo.model.jobspec import ApiVersion
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.jobview import JobStatus, JobView
 from tests.objects import condition, mpijob, pod
 

@@ -7,7 +7,8 @@ import pytest
 
 from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound, UsageError
 from arena_topo.jobs.submit import SubmitOptions, create, offline, prepare
-from arena_topo.model.jobspec import ApiVersion, ConfigFile, JobSpec, PodOptions
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.jobspec import ConfigFile, JobSpec, PodOptions
 from tests.fakes import Answer, Call, missing, refusal, session, unserved
 from tests.objects import mpijob
 

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from arena_topo.errors import UsageError
 from arena_topo.manifest.pods import literal
 from arena_topo.manifest.render import Habitat, manifest
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.constraints import Toleration
 from arena_topo.model.documents import dump
 from arena_topo.model.jobspec import (
-    ApiVersion,
     Claim,
     Compute,
     ConfigFile,

@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.model import names
-from arena_topo.model.jobspec import ApiVersion
+from arena_topo.model.apiversion import ApiVersion
 
 
 @pytest.mark.parametrize("name", ["a", "vgg16", "pytorch-topo-4-vgg16", "0day", "a" * 49])
