@@ -21,7 +21,7 @@ class Seed:
     @property
     def argv(self) -> list[str]:
         """The words after the program's name, as a shell splits them."""
-        return shlex.split(self.command)[1:]
+        return shlex.split(self.command.replace("\\\n", " "))[1:]
 
     @property
     def name(self) -> str:

@@ -10,10 +10,11 @@ _STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "h
 
 def say(text: str, *, style: str = "") -> None:
     """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour."""
-    if style and wants_colour():
+    colour = wants_colour()
+    if style and colour:
         word, colon, rest = text.partition(":")
         text = click.style(word + colon, **_STYLES[style]) + rest  # type: ignore[arg-type]  # one table for all
-    click.echo(text, err=True)
+    click.echo(text, err=True, color=colour)
 
 
 def warn(text: str) -> None:

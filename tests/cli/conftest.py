@@ -1,0 +1,37 @@
+"""Running the command line in this process, away from the user's own configuration."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from arena_topo.cli.boundary import run
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did: its exit code, and what it printed on both streams."""
+
+    code: int
+    out: str
+    err: str
+
+
+Invoke = Callable[..., Outcome]
+
+
+@pytest.fixture
+def invoke(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Invoke:
+    """Return a function that runs a command line; no cluster is configured."""
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr("sys.argv", ["arena-topo"])
+
+    def invoked(*args: str) -> Outcome:
+        code = run(args)
+        printed = capfd.readouterr()
+        return Outcome(int(code), printed.out, printed.err)
+
+    return invoked

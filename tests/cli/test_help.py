@@ -1,0 +1,117 @@
+"""Help is there, true, and the same everywhere."""
+
+import click
+import pytest
+
+from arena_topo import __version__
+from arena_topo.cli.app import cli
+from arena_topo.cli.hoisting import hoist
+from arena_topo.cli.lazy import LazyGroup
+from arena_topo.cli.submit import submit
+from tests.cli.conftest import Invoke
+
+
+@pytest.mark.parametrize("group", [cli, submit], ids=lambda group: group.name)
+def test_the_table_says_what_the_commands_say(group: LazyGroup) -> None:
+    """Help lists commands without importing them, so their first lines are written twice and compared here."""
+    for name, entry in group.entries.items():
+        command = group.get_command(click.Context(group), name)
+        assert command is not None
+        assert entry.help == command.get_short_help_str(limit=200)
+
+
+@pytest.mark.parametrize(
+    "args", [["--help"], ["-h"], ["get", "-h"], ["submit", "mpi", "--help"], ["log", "--help"]]
+)
+def test_help_is_printed(invoke: Invoke, args: list[str]) -> None:
+    """By both spellings, for commands and aliases."""
+    outcome = invoke(*args)
+
+    assert 0 == outcome.code
+    assert outcome.out.startswith("Usage: arena-topo ")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "Usage: arena-topo"),
+        (["submit"], "Usage: arena-topo submit"),
+        (["get"], "error: Missing argument 'JOB'"),
+        (["delete"], "error: Missing argument 'JOB...'"),
+        (["frobnicate"], "error: No such command 'frobnicate'"),
+        (["get", "a", "-o", "xml"], "error: Invalid value for '-o'"),
+        (["get", "a", "--type=tfjob"], "error: unsupported job type 'tfjob'"),
+        (["logs", "a", "--since=5"], "error: --since: '5' is not a duration"),
+        (["logs", "a", "--since=5m", "--since-time=2026-11-21T00:00:00Z"], "error: at most one of --since"),
+        (["logs", "a", "--since-time=noon"], "error: --since-time: 'noon' is not an RFC 3339 time"),
+        (["logs", "a", "-f", "-p"], "error: --follow and --previous exclude each other"),
+        (["delete", "a", "--timeout=soon"], "error: --timeout: 'soon' is not a duration"),
+        (["completion", "tcsh"], "error: Invalid value for"),
+    ],
+)
+def test_wrong_usage_has_its_own_exit_code(invoke: Invoke, args: list[str], words: str) -> None:
+    """2, and the words on stderr."""
+    outcome = invoke(*args)
+
+    assert (2, "") == (outcome.code, outcome.out)
+    assert words in outcome.err
+
+
+@pytest.mark.parametrize(
+    "args", [["get", "a"], ["logs", "a"], ["delete", "a"], ["submit", "mpi", "--name=a", "--image=i", "c"]]
+)
+def test_without_a_kubeconfig_the_user_learns_how_to_name_one(invoke: Invoke, args: list[str]) -> None:
+    """Exit code 1, what, and what next."""
+    outcome = invoke(*args)
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "error: no cluster is configured" in outcome.err
+    assert "hint: pass --kubeconfig FILE, or set KUBECONFIG" in outcome.err
+
+
+def test_a_refused_connection_is_told(invoke: Invoke) -> None:
+    """With the host and port that were tried."""
+    outcome = invoke("get", "a", "--server=https://127.0.0.1:1")
+
+    assert 1 == outcome.code
+    assert "error: the connection to the server 127.0.0.1:1 was refused" in outcome.err
+    assert "hint: did you specify the right host or port?" in outcome.err
+
+
+@pytest.mark.parametrize("args", [["--version"], ["version", "--client"]])
+def test_the_version_is_printed(invoke: Invoke, args: list[str]) -> None:
+    """Without a cluster."""
+    assert f"arena-topo: v{__version__}\n" == invoke(*args).out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_printed(invoke: Invoke, shell: str) -> None:
+    """For each shell, without running one."""
+    assert "_ARENA_TOPO_COMPLETE" in invoke("completion", shell).out
+
+
+@pytest.mark.parametrize(
+    ("args", "expected"),
+    [
+        (["get", "a"], ["get", "a"]),
+        (["-n", "x", "get", "a"], ["get", "-n", "x", "a"]),
+        (["--namespace=x", "--context", "c", "get", "a"], ["get", "--namespace=x", "--context", "c", "a"]),
+        (["--insecure-skip-tls-verify", "get"], ["get", "--insecure-skip-tls-verify"]),
+        (["--help"], ["--help"]),
+        (["-n"], ["-n"]),
+        (["-n", "x"], ["-n", "x"]),
+        (["-n", "x", "--help"], ["-n", "x", "--help"]),
+    ],
+)
+def test_flags_before_the_command_move_behind_it(args: list[str], expected: list[str]) -> None:
+    """Only kubectl's own, and only when a command follows."""
+    assert expected == hoist(args)
+
+
+def test_colour_is_for_terminals(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None in a pipe, some when forced, none when refused."""
+    assert "\x1b" not in invoke("get", "a").err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[31m\x1b[1merror:\x1b[0m no cluster" in invoke("get", "a").err
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b" not in invoke("get", "a").err
