@@ -1,0 +1,91 @@
+"""Running arena-topo as a user does: as a process, with a kubeconfig."""
+
+import os
+import subprocess
+import sysconfig
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+PROGRAM = Path(sysconfig.get_path("scripts")) / "arena-topo"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a command did."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Arena:
+    """The tool with one user's kubeconfig."""
+
+    kubeconfig: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        """The environment that the tool runs in."""
+        path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
+        return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": path}
+
+    def __call__(self, *args: str, timeout: float = 60) -> Outcome:
+        """Run a command to its end."""
+        done = subprocess.run(
+            [PROGRAM, *args], env=self.env, capture_output=True, text=True, timeout=timeout, check=False
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    def shell(self, line: str) -> Outcome:
+        """Run what a user typed into a shell."""
+        done = subprocess.run(
+            ["bash", "-c", line], env=self.env, capture_output=True, text=True, timeout=60, check=False
+        )
+        return Outcome(done.returncode, done.stdout, done.stderr)
+
+    @contextmanager
+    def running(self, *args: str) -> Iterator["Running"]:
+        """Run a command beside the test."""
+        with subprocess.Popen(
+            [PROGRAM, *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        ) as process:
+            running = Running(process)
+            try:
+                yield running
+            finally:
+                process.kill()
+
+
+class Running:
+    """A command that runs; its streams are read as they come."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        self.out: list[str] = []
+        self.err: list[str] = []
+        self._readers = [self._read(process.stdout, self.out), self._read(process.stderr, self.err)]
+
+    @staticmethod
+    def _read(stream: object, into: list[str]) -> threading.Thread:
+        def pump() -> None:
+            for line in stream:  # type: ignore[attr-defined]  # a text stream
+                into.append(line)  # noqa: PERF402  # it must be seen line by line
+
+        thread = threading.Thread(target=pump, daemon=True)
+        thread.start()
+        return thread
+
+    def wait(self, timeout: float = 60) -> Outcome:
+        """Return what the command did, once it has ended by itself."""
+        code = self.process.wait(timeout)
+        for reader in self._readers:
+            reader.join(timeout)
+        return Outcome(code, "".join(self.out), "".join(self.err))
+
+    def said(self, words: str, *, of: Sequence[str] | None = None) -> bool:
+        """Whether *words* were printed so far, on stderr unless *of* says where."""
+        return any(words in line for line in (self.err if of is None else of))

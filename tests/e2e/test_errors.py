@@ -1,0 +1,161 @@
+"""Each way in which a cluster says no has its own clear message, and nothing is left behind."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.controlplane.kube import Kube
+from tests.controlplane.options import api_only
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.arena import Arena
+
+SUBMIT = ("submit", "mpi", "--name=job", "--image=i", "c")
+
+
+@pytest.fixture
+def arena(kubeconfig: Path) -> Arena:
+    """Return the tool as the administrator runs it, in the test's namespace."""
+    return Arena(kubeconfig)
+
+
+def allow(kube: Kube, namespace: str, user: str, *rules: dict[str, Any]) -> None:
+    """Give *user* a role with *rules* in *namespace*."""
+    api = "rbac.authorization.k8s.io"
+    kube.create(
+        {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": {"name": user}, "rules": list(rules)},
+        namespace,
+    )
+    binding = {
+        "apiVersion": f"{api}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": user},
+        "roleRef": {"apiGroup": api, "kind": "Role", "name": user},
+        "subjects": [{"kind": "User", "name": user, "apiGroup": api}],
+    }
+    kube.create(binding, namespace)
+
+
+RULES = {
+    "jobs": {"apiGroups": ["kubeflow.org"], "resources": ["mpijobs"], "verbs": ["create", "get", "delete"]},
+    "pods": {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]},
+    "logs": {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
+}
+
+
+def test_the_documented_permissions_are_enough(
+    plane: ControlPlane, kube: Kube, namespace: str, gpu_nodes: list[str]
+) -> None:
+    """With exactly them a user submits, reads and deletes."""
+    del gpu_nodes
+    allow(kube, namespace, "ann", *RULES.values())
+    ann = Arena(plane.kubeconfig("ann", namespace=namespace))
+
+    assert 0 == ann(*SUBMIT).code
+    assert 0 == ann("get", "job").code
+    assert 0 == ann("delete", "job").code
+
+
+@pytest.mark.parametrize(
+    ("verbs", "args", "words"),
+    [
+        ({"jobs": ["get"]}, SUBMIT, 'cannot create resource "mpijobs"'),
+        ({"jobs": ["create"]}, SUBMIT, 'cannot get resource "mpijobs"'),
+        ({"jobs": ["create", "get"], "pods": ["get"]}, ("get", "job"), 'cannot list resource "pods"'),
+        ({"jobs": ["create", "get"]}, ("delete", "job"), 'cannot delete resource "mpijobs"'),
+    ],
+    ids=["create", "get", "list pods", "delete"],
+)
+def test_a_missing_permission_is_named(
+    plane: ControlPlane,
+    kube: Kube,
+    arena: Arena,
+    namespace: str,
+    verbs: dict[str, list[str]],
+    args: tuple[str, ...],
+    words: str,
+) -> None:
+    """One verb less, and the message says which, for whom and where."""
+    allow(kube, namespace, "bob", *({**RULES[key], "verbs": kept} for key, kept in verbs.items()))
+    if args != SUBMIT:
+        assert 0 == arena(*SUBMIT).code
+    outcome = Arena(plane.kubeconfig("bob", namespace=namespace))(*args)
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert 'User "bob"' in outcome.err
+    assert words in outcome.err
+    assert "hint: ask the cluster's admin" in outcome.err
+    jobs = kube.list("kubeflow.org/v2beta1", "MPIJob", namespace)
+    assert ([] if args == SUBMIT else ["job"]) == [each["metadata"]["name"] for each in jobs]
+
+
+def test_credentials_that_are_not_accepted_are_told(arena: Arena, plane: ControlPlane) -> None:
+    """An expired token, say."""
+    server, authority = plane.site.url, plane.site.authority
+    outcome = arena(
+        "get",
+        "job",
+        "--kubeconfig=/dev/null",
+        f"--server={server}",
+        f"--certificate-authority={authority}",
+        "--token=old",
+    )
+
+    assert 1 == outcome.code
+    assert "error: the server does not accept your credentials (Unauthorized)" in outcome.err
+    assert "hint: your credentials have expired or are wrong" in outcome.err
+
+
+def test_a_server_that_is_not_trusted_is_told(arena: Arena, plane: ControlPlane) -> None:
+    """The certificate's own complaint, and where to look."""
+    outcome = arena("get", "job", "--kubeconfig=/dev/null", f"--server={plane.site.url}", "--token=x")
+
+    assert 1 == outcome.code
+    assert "is not trusted" in outcome.err
+
+
+def test_a_taken_name_is_told(arena: Arena) -> None:
+    """And the first job is left alone."""
+    assert 0 == arena(*SUBMIT).code
+    outcome = arena(*SUBMIT)
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "error: the job job is already exist, please delete it first" in outcome.err
+    assert "hint: use 'arena-topo delete job'" in outcome.err
+
+
+def test_a_namespace_that_does_not_exist_is_told(arena: Arena) -> None:
+    """With how to make it."""
+    outcome = arena("-n", "nowhere", *SUBMIT)
+
+    assert 1 == outcome.code
+    assert "error: namespace nowhere does not exist" in outcome.err
+
+
+def test_a_priority_that_does_not_exist_is_told(arena: Arena) -> None:
+    """Before anything is made."""
+    outcome = arena(*SUBMIT, "--priority=nope")
+
+    assert 2 == outcome.code
+    assert "error: the priority nope doesn't exist" in outcome.err
+
+
+def test_missing_jobs_are_reported_and_the_others_deleted(arena: Arena, kube: Kube, namespace: str) -> None:
+    """The exit code tells."""
+    assert 0 == arena(*SUBMIT).code
+    outcome = arena("del", "a", "job", "b", "--type=mpijob")
+
+    assert (1, "The training job job has been deleted successfully\n") == (outcome.code, outcome.out)
+    assert 2 == outcome.err.count("does not exist")
+    assert [] == kube.list("kubeflow.org/v2beta1", "MPIJob", namespace)
+    assert 0 == arena("delete", "a", "--ignore-not-found").code
+
+
+def test_a_cluster_without_the_resource_is_told() -> None:
+    """With what to install."""
+    with ControlPlane(api_only(None)) as bare:
+        outcome = Arena(bare.admin_kubeconfig)(*SUBMIT)
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "error: this cluster has no MPIJob resource" in outcome.err
+    assert "hint: ask the cluster's admin to install the Kubeflow MPI operator" in outcome.err

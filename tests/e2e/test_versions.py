@@ -1,0 +1,60 @@
+"""The older versions of MPIJob: rendered, accepted with strict validation, read and deleted on a real API server."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+
+from tests.controlplane.availability import require_built
+from tests.controlplane.options import api_only
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.arena import Arena
+from tests.seeds import SEEDS, Seed
+
+Old = Literal["v1", "v1alpha1"]
+
+
+@pytest.fixture(scope="module", params=["v1", "v1alpha1"])
+def old(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator[tuple[Old, ControlPlane]]:
+    """Run an API server that serves one older version and nothing that acts on it."""
+    require_built(pytestconfig)
+    with ControlPlane(api_only(request.param)) as plane:
+        yield request.param, plane
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+def test_a_documented_job_is_accepted(old: tuple[Old, ControlPlane], seed: Seed) -> None:
+    """Found out which version is served, rendered for it, and stored without a field lost."""
+    version, plane = old
+    arena = Arena(plane.admin_kubeconfig)
+    command = seed.command.replace("arena ", "arena-topo ", 1)
+    outcome = arena.shell(command)
+
+    assert (0, f"mpijob.kubeflow.org/{seed.name} created\n") == (outcome.code, outcome.out), outcome.err
+    stored = plane.kube.get(f"kubeflow.org/{version}", "MPIJob", seed.name, "default")
+    assert f"kubeflow.org/{version}" == stored["apiVersion"]
+    assert "Status:    PENDING" in arena("get", seed.name).out
+    assert 0 == arena("delete", seed.name, "--wait=false").code
+
+
+def test_every_flag_is_accepted(old: tuple[Old, ControlPlane]) -> None:
+    """All that the version can say."""
+    version, plane = old
+    newer = [
+        "--ttl-after-finished=1h",
+        "--running-timeout=2h",
+        "--launcher-selector=a=b",
+        "--slots-per-worker=2",
+    ]
+    outcome = Arena(plane.admin_kubeconfig)(
+        "submit", "mpi", "--name=job", "--image=i", "--workers=2", "--gpus=1", "--cpu=1", "--memory=1Gi", "--gang",
+        "--gputopology=true", "--rdma", "--device=example.com/x=1", "--env=A=#b", "--env-from=secret/s",
+        "--data=claim:/data", "--data-dir=/mnt:/m", "--label=team=x", "--selector=pool=p", "--toleration=all",
+        "--scheduler=other", "--image-pull-secret=r", "--hostPID", "--hostNetwork", "--launcher-cpu=1",
+        "--mounts-on-launcher", "--retry=1", "--clean-task-policy=Running", "--dry-run=server",
+        *(newer if version == "v1" else []), "c",
+    )  # fmt: skip
+
+    assert (0, "mpijob.kubeflow.org/job created (server dry run)\n") == (outcome.code, outcome.out), (
+        outcome.err
+    )
