@@ -18,12 +18,12 @@ def is_required() -> bool:
     return os.environ.get(REQUIRE, "") not in {"", "0"}
 
 
-def build_for(config: pytest.Config) -> None:
+def build_for(config: pytest.Config, *, coscheduling: bool) -> None:
     """Build what is missing, outside any test's timeout and with the progress visible; remember why it failed."""
     capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
         try:
-            ensure_built()
+            ensure_built(coscheduling=coscheduling)
         except ControlPlaneError as error:
             config.stash[_UNAVAILABLE] = str(error)
 

@@ -18,7 +18,7 @@ from .errors import BuildFailed
 from .locks import locked
 from .paths import SOURCES, cache_root
 from .toolchain import Go, find_go
-from .tools import COSCHEDULING, TOOLS, Binary, Tool
+from .tools import COSCHEDULING, TOOLS, Binary, Patch, Tool
 
 _FLAGS = ("-trimpath", "-mod=readonly", "-buildvcs=false")
 
@@ -82,10 +82,11 @@ def _build_tool(tool: Tool, go: Go, home: Path, progress: IO[str]) -> None:
     shutil.rmtree(scratch, ignore_errors=True)
     (scratch / "bin").mkdir(parents=True)
     (scratch / "manifests").mkdir()
+    extra = _patched(tool.patch, go, tool, scratch / "patched") if tool.patch else []
     for binary in tool.binaries:
         began = time.monotonic()
         print(f"controlplane: building {binary.name} (once; minutes) ...", file=progress, flush=True)
-        _go(go, tool, _build_arguments(binary, scratch / "bin" / binary.name))
+        _go(go, tool, _build_arguments(binary, scratch / "bin" / binary.name, extra))
         print(
             f"controlplane: built {binary.name} in {time.monotonic() - began:.0f} s",
             file=progress,
@@ -95,11 +96,28 @@ def _build_tool(tool: Tool, go: Go, home: Path, progress: IO[str]) -> None:
         module = _module_folder(go, tool, manifests.module)
         for name, path in manifests.files.items():
             shutil.copyfile(module / path, scratch / "manifests" / name)
+    shutil.rmtree(scratch / "patched", ignore_errors=True)
     scratch.rename(home)
 
 
-def _build_arguments(binary: Binary, target: Path) -> list[str]:
-    return ["build", *_FLAGS, "-ldflags", " ".join(binary.ldflags), "-o", str(target), binary.package]
+def _build_arguments(binary: Binary, target: Path, extra: list[str]) -> list[str]:
+    return ["build", *_FLAGS, *extra, "-ldflags", " ".join(binary.ldflags), "-o", str(target), binary.package]
+
+
+def _patched(patch: Patch, go: Go, tool: Tool, folder: Path) -> list[str]:
+    """Change a copy of the module, and return the build flag that makes Go use the copy."""
+    copy = folder / "module"
+    shutil.copytree(_module_folder(go, tool, patch.module), copy, copy_function=shutil.copyfile)
+    for path in (copy, *copy.rglob("*/")):
+        path.chmod(0o755)  # folders of Go's module cache are read-only
+    text = (copy / patch.file).read_text()
+    if text.count(patch.old) != 1:
+        raise BuildFailed(f"{patch.file} of {patch.module} does not hold {patch.old!r} once: {patch.why}")
+    (copy / patch.file).write_text(text.replace(patch.old, patch.new))
+    for name in ("go.mod", "go.sum"):
+        shutil.copyfile(SOURCES / tool.folder / name, folder / name)
+    _go(go, tool, ["mod", "edit", f"-replace={patch.module}={copy}", str(folder / "go.mod")])
+    return [f"-modfile={folder / 'go.mod'}"]
 
 
 def _module_folder(go: Go, tool: Tool, module: str) -> Path:

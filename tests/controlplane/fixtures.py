@@ -10,7 +10,9 @@ from . import install
 from .availability import require_built
 from .kube import Kube
 from .kubeconfig import write_kubeconfig
-from .nodes import create_nodes, delete_nodes, two_v100
+from .kubelet import ScriptedKubelet
+from .logs import FakeLog
+from .nodes import NodeSpec, create_nodes, delete_nodes, remove_pods, two_v100
 from .plane import ControlPlane
 from .polling import eventually
 
@@ -46,7 +48,21 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
     kube.delete("v1", "Namespace", name)
-    eventually(lambda: not kube.list("v1", "Pod", name), f"the end of the pods in {name}")
+    eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
+
+
+@pytest.fixture
+def fake_log(plane: ControlPlane, namespace: str, tmp_path: Path) -> Iterator[FakeLog]:
+    """Serve one log, empty at first, for every pod of the test's namespace that runs on a fake node."""
+    yield FakeLog.of_namespace(plane.kube, tmp_path, namespace)
+    FakeLog.forget(plane.kube, namespace)
+
+
+@pytest.fixture
+def kubelet(plane: ControlPlane) -> Iterator[ScriptedKubelet]:
+    """Run a node whose kubelet is the test; pods get there by nodeSelector ``kubernetes.io/hostname``."""
+    with ScriptedKubelet(plane, NodeSpec(f"scripted-{uuid.uuid4().hex[:6]}")) as running:
+        yield running
 
 
 @pytest.fixture

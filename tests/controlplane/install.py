@@ -39,21 +39,11 @@ def established(kube: Kube, wanted: list[Object]) -> bool:
     return True
 
 
-def stages(kube: Kube, built: Built, folder: Path) -> None:
-    """Install the life of nodes (KWOK's own stages), that of pods (ours), and an empty log for every container."""
+def stages(kube: Kube, built: Built) -> None:
+    """Install what KWOK does to nodes (its own stages) and to pods (ours)."""
     files = [*built.manifests("node-*.yaml"), SOURCES / "stages" / "pods.yaml"]
     for stage in (stage for path in files for stage in _load(path)):
         kube.apply(stage)
-    empty = folder / "empty.log"
-    empty.touch()
-    kube.apply(
-        {
-            "apiVersion": "kwok.x-k8s.io/v1alpha1",
-            "kind": "ClusterLogs",
-            "metadata": {"name": "zz-default"},
-            "spec": {"logs": [{"logsFile": str(empty), "follow": True}]},
-        }
-    )
 
 
 def namespace(name: str) -> Object:

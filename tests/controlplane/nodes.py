@@ -99,12 +99,18 @@ def create_nodes(kube: Kube, specs: Sequence[NodeSpec]) -> list[str]:
 def delete_nodes(kube: Kube, names: Sequence[str]) -> None:
     """Delete nodes, and whatever pods are still on them."""
     for name in names:
-        for pod in kube.list("v1", "Pod", fieldSelector=f"spec.nodeName={name}"):
-            meta = pod["metadata"]
-            kube.delete("v1", "Pod", meta["name"], meta["namespace"], gracePeriodSeconds="0")
+        remove_pods(kube, fieldSelector=f"spec.nodeName={name}")
         kube.delete("v1", "Node", name)
     for name in names:
         kube.wait_gone("v1", "Node", name)
+
+
+def remove_pods(kube: Kube, namespace: str | None = None, **selectors: str) -> int:
+    """Delete pods without waiting for their kubelet, which may be nobody; return how many there were."""
+    found = kube.list("v1", "Pod", namespace, **selectors)
+    for meta in (pod["metadata"] for pod in found):
+        kube.delete("v1", "Pod", meta["name"], meta["namespace"], gracePeriodSeconds="0")
+    return len(found)
 
 
 def schedulable(node: Object) -> bool:

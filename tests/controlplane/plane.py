@@ -1,5 +1,6 @@
 """A running control plane."""
 
+import os
 import shutil
 import tempfile
 import time
@@ -46,7 +47,7 @@ class ControlPlane:
                 stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
             self._authority = Authority.create(self.folder / "pki")
             self.site = self._site()
-            self.processes = stack.enter_context(Processes(self.folder / "logs"))
+            self.processes = stack.enter_context(Processes(self.folder / "logs", self._environment()))
             self.kube = stack.enter_context(Kube(self.site.url, self.site.authority, self.site.admin))
             self._start(built)
             self._stack = stack.pop_all()
@@ -92,6 +93,11 @@ class ControlPlane:
         write_kubeconfig(site.kubeconfig, site.url, site.authority, admin)
         return site
 
+    def _environment(self) -> dict[str, str]:
+        """Keep the developer's own cluster out: the operator prefers $KUBECONFIG to its flag, KWOK reads ~/.kwok."""
+        home = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
+        return home | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
+
     def _start(self, built: Built) -> None:
         options, site, start = self.options, self.site, self.processes.start
         start("etcd", commands.etcd(built, site))
@@ -105,7 +111,7 @@ class ControlPlane:
             self.kube.apply(definition)
         self._until("the custom resources", lambda: install.established(self.kube, definitions))
         if options.nodes:
-            install.stages(self.kube, built, site.folder)
+            install.stages(self.kube, built)
             start("kwok", commands.kwok(built, site))
         if options.coscheduling:
             config = install.coscheduling_config(site)

@@ -53,9 +53,9 @@ def pytest_deselected(items: Iterable[pytest.Item]) -> None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build before the first test, so that no test's timeout pays for it."""
-    wanted = any(item.get_closest_marker(MARKER) for item in session.items)
-    if wanted and not session.config.option.collectonly:
-        build_for(session.config)
+    marks = [mark for item in session.items for mark in item.iter_markers(MARKER)]
+    if marks and not session.config.option.collectonly:
+        build_for(session.config, coscheduling=any("coscheduling" in mark.args for mark in marks))
 
 
 @pytest.hookimpl(wrapper=True)

@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,10 +13,14 @@ from .errors import ControlPlaneError
 
 
 class Processes:
-    """Named processes under a supervisor; leaving the context, or dying in any way, ends them all."""
+    """Named processes under a supervisor; leaving the context, or dying in any way, ends them all.
 
-    def __init__(self, logs: Path) -> None:
+    They see ``environment`` and nothing of the caller's.
+    """
+
+    def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
         self._logs = logs
+        self._environment = dict(environment)
         self._pids: dict[str, int] = {}
         self._supervisor: subprocess.Popen[str] | None = None
 
@@ -27,6 +31,7 @@ class Processes:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            env=self._environment,
             start_new_session=True,  # Ctrl-C in the terminal reaches the tests only
         )
         return self

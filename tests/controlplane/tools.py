@@ -1,6 +1,6 @@
 """Table of what is built: which binary comes from which package of which pinned module."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 _STRIP = ("-s", "-w")
 _KUBERNETES = "v1.36.3"
@@ -17,6 +17,17 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
+class Patch:
+    """A text in a file of a module that has to be another one for tests, and why."""
+
+    module: str
+    file: str
+    old: str
+    new: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifests:
     """Files taken from a module, name in the cache -> path inside the module."""
 
@@ -30,7 +41,8 @@ class Tool:
 
     folder: str
     binaries: tuple[Binary, ...] = ()
-    manifests: tuple[Manifests, ...] = field(default=())
+    manifests: tuple[Manifests, ...] = ()
+    patch: Patch | None = None
 
 
 def _kubernetes(name: str) -> Binary:
@@ -69,6 +81,14 @@ TOOLS = (
                 "github.com/kubeflow/mpi-operator",
                 {"mpijob-v2beta1.yaml": "manifests/base/kubeflow.org_mpijobs.yaml"},
             ),
+        ),
+        Patch(
+            "github.com/kubeflow/mpi-operator",
+            "cmd/mpi-operator/app/server.go",
+            'fmt.Sprintf(":%d", healthCheckPort)',
+            '"127.0.0.1:0"',
+            "the port of its health check is the constant 8080 on all interfaces: a second operator, or anything"
+            " else that listens there, would end it",
         ),
     ),
     Tool(

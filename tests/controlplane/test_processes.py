@@ -1,0 +1,117 @@
+"""No process of the control plane outlives the tests."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .errors import ControlPlaneError
+from .polling import eventually
+from .processes import Processes
+
+_SLEEPER = [sys.executable, "-c", "import time; time.sleep(600)"]
+_PARENT_OF_SLEEPER = [
+    sys.executable,
+    "-c",
+    f"import subprocess; child = subprocess.Popen({_SLEEPER!r}); print(child.pid, flush=True); child.wait()",
+]
+_OWNER = f"""
+import sys, time
+from pathlib import Path
+from tests.controlplane.processes import Processes
+with Processes(Path(sys.argv[1]), {{}}) as processes:
+    processes.start("one", {_SLEEPER!r})
+    processes.start("two", {_PARENT_OF_SLEEPER!r})
+    print(*processes.pids.values(), flush=True)
+    time.sleep(600)
+"""
+
+
+def _alive(pid: int) -> bool:
+    """Tell whether ``pid`` still runs; a zombie that its new parent has not reaped yet does not."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
+    return bool(state.stdout.strip()) and not state.stdout.startswith("Z")
+
+
+@pytest.fixture
+def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """Start a process that owns a supervisor, a child and a child's child; give it and their pids."""
+    with subprocess.Popen(
+        [sys.executable, "-c", _OWNER, tmp_path], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        pids = [int(pid) for pid in process.stdout.readline().split()]
+        pids.append(int(eventually((tmp_path / "two.log").read_text, "the grandchild")))
+        yield process, pids
+        process.kill()
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
+def test_nothing_is_left_when_the_owner_is_killed(
+    owner: tuple[subprocess.Popen[str], list[int]], how: signal.Signals
+) -> None:
+    """However the tests die, the supervisor, its children and their children are gone."""
+    process, pids = owner
+    assert [True] * 4 == [_alive(pid) for pid in pids]
+    process.send_signal(how)
+    process.wait(timeout=30)
+    eventually(lambda: not any(map(_alive, pids)), "the end of all processes", timeout=30)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
+def test_components_die_with_a_killed_supervisor(tmp_path: Path) -> None:
+    """Even SIGKILL to the supervisor leaves no component behind."""
+    with Processes(tmp_path, {}) as processes:
+        processes.start("one", _SLEEPER)
+        pids = processes.pids
+        os.kill(pids["supervisor"], signal.SIGKILL)
+        eventually(lambda: not _alive(pids["one"]), "the end of the component", timeout=30)
+        with pytest.raises(ControlPlaneError, match="supervisor has died"):
+            processes.check()
+
+
+def test_leaving_the_context_ends_all_at_once(tmp_path: Path) -> None:
+    """A normal end takes no grace period."""
+    with Processes(tmp_path, {}) as processes:
+        processes.start("one", _SLEEPER)
+        pids = processes.pids
+        began = time.monotonic()
+    assert not any(map(_alive, pids.values()))
+    assert time.monotonic() - began < 10
+
+
+def test_a_component_that_exits_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
+    """The error of a failed start shows what the guilty process said last."""
+    with Processes(tmp_path, {}) as processes:
+        processes.start(
+            "guilty", [sys.executable, "-c", "print('bind: address already in use'); raise SystemExit(7)"]
+        )
+
+        def failed() -> str:
+            try:
+                processes.check()
+            except ControlPlaneError as error:
+                return str(error)
+            return ""
+
+        message = eventually(failed, "the exit of the process", timeout=30)
+    assert message.startswith("guilty exited with code 7; the end of ")
+    assert "bind: address already in use" in message
+
+
+def test_a_binary_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    """A component that cannot be executed is reported, and the supervisor lives on."""
+    with Processes(tmp_path, {}) as processes:
+        with pytest.raises(ControlPlaneError, match="ghost could not be started"):
+            processes.start("ghost", [str(tmp_path / "nothing")])
+        processes.start("one", _SLEEPER)
+        processes.check()

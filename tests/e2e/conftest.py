@@ -1,0 +1,60 @@
+"""Objects that the end-to-end tests create raw, independent of the product."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.controlplane import pods
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.polling import eventually
+
+
+@pytest.fixture
+def create_pod(kube: Kube, namespace: str) -> Callable[..., str]:
+    """Return a function that creates a pod of one container ``main`` on a node and returns its name."""
+
+    def create(node: str, **annotations: str) -> str:
+        pod: Object = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "pod", "annotations": annotations},
+            "spec": {
+                "containers": [{"name": "main", "image": "busybox"}],
+                "nodeSelector": {"kubernetes.io/hostname": node},
+            },
+        }
+        kube.create(pod, namespace)
+        kube.wait_for("v1", "Pod", "pod", namespace, until=lambda pod: pod["spec"].get("nodeName"))
+        return "pod"
+
+    return create
+
+
+@pytest.fixture
+def create_mpijob(kube: Kube, namespace: str) -> Callable[..., list[Object]]:
+    """Return a function that creates MPIJob ``job`` (v2beta1) and returns its pods once all of them run."""
+
+    def replica(count: int, limits: dict[str, int]) -> dict[str, Any]:
+        container = {"name": "mpi", "image": "busybox", "resources": {"limits": limits}}
+        return {"replicas": count, "template": {"spec": {"containers": [container]}}}
+
+    def create(workers: int, gpus: int) -> list[Object]:
+        replicas = {"Launcher": replica(1, {}), "Worker": replica(workers, {"nvidia.com/gpu": gpus})}
+        kube.create(
+            {
+                "apiVersion": "kubeflow.org/v2beta1",
+                "kind": "MPIJob",
+                "metadata": {"name": "job"},
+                "spec": {"mpiReplicaSpecs": replicas, "runPolicy": {"backoffLimit": 0}},
+            },
+            namespace,
+        )
+
+        def all_run() -> list[Object] | None:
+            found = pods.of_job(kube, namespace, "job")
+            return found if len(found) == workers + 1 and all(map(pods.running, found)) else None
+
+        return eventually(all_run, f"a launcher and {workers} workers that run")
+
+    return create
