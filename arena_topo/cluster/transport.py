@@ -74,7 +74,8 @@ class Transport(Protocol):
 def failure(server: str, error: Exception) -> ConnectionFailed:
     """Return what to tell the user when *server* did not answer because of *error*."""
     host = urlsplit(server).netloc or server
-    reason = getattr(error, "reason", error)
+    inner = getattr(error, "reason", None)
+    reason = inner if isinstance(inner, Exception) else error
     if isinstance(reason, ConnectionRefusedError):
         return ConnectionFailed(
             f"the connection to the server {host} was refused",

@@ -28,7 +28,7 @@ def test_it_starts_in_seconds(plane: ControlPlane, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("exit_code", "outcome"), [(0, "Succeeded"), (3, "Failed")], ids=["succeeds", "fails"]
 )
-def test_the_operator_runs_a_job_until_its_launcher_ends(  # noqa: PLR0917  # fixtures come by name
+def test_the_operator_runs_a_job_until_its_launcher_ends(  # fixtures come by name
     kube: Kube,
     namespace: str,
     gpu_nodes: list[str],

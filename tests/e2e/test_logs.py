@@ -2,19 +2,21 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from tests.controlplane.container_log import ContainerLog
-from tests.controlplane.kubelet import ScriptedKubelet
-from tests.controlplane.logs import FakeLog
-from tests.controlplane.proxy import CuttableWire
 
 from tests.controlplane import pods
+from tests.controlplane.container_log import ContainerLog
 from tests.controlplane.kube import Kube
 from tests.controlplane.kubeconfig import write_kubeconfig
+from tests.controlplane.kubelet import ScriptedKubelet
+from tests.controlplane.logs import FakeLog
+from tests.controlplane.nodes import SEED_NODES
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
+from tests.controlplane.proxy import CuttableWire
 from tests.e2e.arena import Arena, Running
 
 NAME = "job"
@@ -27,8 +29,9 @@ def arena(kubeconfig: Path) -> Arena:
 
 
 def submit(arena: Arena, *flags: str) -> None:
-    """Submit a job of one worker without GPUs."""
-    outcome = arena("submit", "mpi", f"--name={NAME}", "--image=busybox", *flags, "train")
+    """Submit a job whose workers run on a fake node."""
+    there = f"--selector=kubernetes.io/hostname={SEED_NODES[0]}"
+    outcome = arena("submit", "mpi", f"--name={NAME}", "--image=busybox", there, *flags, "train")
     assert 0 == outcome.code, outcome.err
 
 
@@ -87,7 +90,7 @@ def test_a_stream_that_is_cut_is_resumed(
 ) -> None:
     """Cleanly or torn in the middle of a line, several times."""
     launcher, kubelet, log = scripted
-    expected = []
+    expected: list[str] = []
     with following(arena, log) as running:
         for epoch in range(3):
             log.write(f"epoch {epoch}")
@@ -149,8 +152,9 @@ def test_a_restarted_container_ends_the_log_of_the_run_that_was_followed(
     launcher, kubelet, log = scripted
     before = kubelet.log(namespace, launcher, "mpi", previous=True)
     with following(arena, log) as running:
+        moment = datetime.now(UTC)
         for each in (log, before):
-            each.write("epoch 1")
+            each.write("epoch 1", at=moment)
         printed(running, "epoch 1")
         before.write("the end")
         kubelet.run(namespace, launcher, restarts=1)
@@ -158,12 +162,10 @@ def test_a_restarted_container_ends_the_log_of_the_run_that_was_followed(
         assert "epoch 1\nthe end\n" == running.wait().out
 
 
-def test_following_says_what_it_waits_for(
-    arena: Arena, gpu_nodes: list[str], kubelet: ScriptedKubelet
-) -> None:
+def test_following_says_what_it_waits_for(arena: Arena, gpu_nodes: list[str]) -> None:
     """The scheduler's own words."""
     del gpu_nodes
-    submit(arena, "--gpus=8", "--workers=3", f"--launcher-selector=kubernetes.io/hostname={kubelet.name}")
+    submit(arena, "--gpus=8", "--workers=2")
     with arena.running("logs", "-f", NAME) as running:
         eventually(lambda: running.said("Insufficient nvidia.com/gpu"), "the scheduler's words")
         assert running.said("waiting for the launcher: job-worker-")
@@ -237,7 +239,6 @@ def test_times_are_printed_when_asked(
         ((NAME, "-i", "other"), "does not exist yet, or any more"),
         ((NAME, "-f", "-i", "other"), "invalid instance name other in job job"),
         ((NAME, "-c", "other"), "container other is not valid for pod"),
-        ((NAME, "-i", f"{NAME}-worker-0", "-p"), "previous terminated container"),
     ],
 )
 def test_what_has_no_log_is_told(

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.controlplane.kubelet import ScriptedKubelet
 
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube
+from tests.controlplane.kubelet import ScriptedKubelet
 from tests.controlplane.nodes import SEED_NODES, NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
@@ -95,8 +95,8 @@ def test_the_log_is_followed_from_submit_to_the_end(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], kubelet: ScriptedKubelet, seed: Seed
 ) -> None:
     """Started right after submit it waits, prints the documented lines, and ends with the launcher."""
-    del gpu_nodes
-    flag = f" --launcher-selector=kubernetes.io/hostname={kubelet.name} "
+    there = f"--selector=kubernetes.io/hostname={gpu_nodes[0]}"
+    flag = f" {there} --launcher-selector=kubernetes.io/hostname={kubelet.name} "
     outcome = arena.shell(seed.command.replace("arena submit mpi", f"arena-topo submit mpi {flag}", 1))
     assert 0 == outcome.code, outcome.err
     with arena.running("logs", "-f", seed.name) as following:

@@ -48,7 +48,7 @@ def scripted(
     return kubelet, log
 
 
-def test_kubectl_streams_what_a_fake_pod_writes(  # noqa: PLR0917  # fixtures come by name
+def test_kubectl_streams_what_a_fake_pod_writes(  # fixtures come by name
     kube: Kube,
     namespace: str,
     gpu_nodes: list[str],
