@@ -122,3 +122,17 @@ def test_a_binary_that_is_not_there_is_an_error(tmp_path: Path) -> None:
             processes.start("ghost", [str(tmp_path / "nothing")])
         processes.start("one", _SLEEPER)
         processes.check()
+
+
+def test_components_see_nothing_of_the_callers_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The developer's own cluster stays out of reach: the MPI operator prefers $KUBECONFIG to its flag."""
+    monkeypatch.setenv("KUBECONFIG", "/home/ann/.kube/production")
+    with Processes(tmp_path, {"KUBECONFIG": "/ours"}) as processes:
+        processes.start("one", [sys.executable, "-c", "import os; print(dict(os.environ), 'end')"])
+        log = processes.log("one")
+        eventually(lambda: "end" in log.read_text(), "the output of the process", timeout=30)
+        text = log.read_text()
+    assert "'KUBECONFIG': '/ours'" in text
+    assert "production" not in text
