@@ -4,10 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup test test-fast lint format docs bench demo clean
+.PHONY: help setup controlplane test test-fast lint format docs bench demo clean
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: $(STAMP)  ## create .venv with everything that the tests need
 
@@ -26,6 +26,9 @@ lint: $(STAMP)  ## style, types and the direction of imports
 format: $(STAMP)  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (ten minutes, once)
+	$(BIN)/python -m tests.controlplane build
 
 test-fast: lint  ## everything but the real control plane, which is left out
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2

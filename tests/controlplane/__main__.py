@@ -6,6 +6,7 @@ import threading
 
 from .build import ensure_built
 from .errors import ControlPlaneError
+from .logs import FakeLog
 from .nodes import create_nodes, two_v100
 from .options import Options, coscheduling, native_gang
 from .plane import ControlPlane
@@ -40,8 +41,13 @@ def main() -> int:
 def _up(nodes: str, gang: str) -> None:
     with ControlPlane(_GANGS[gang]()) as plane:
         create_nodes(plane.kube, _NODES[nodes]())
-        logs = plane.folder / "logs"
-        sys.stderr.write(f"up in {plane.startup_seconds:.1f} s; logs in {logs}; Ctrl-C stops\n")
+        log = FakeLog.of_namespace(plane.kube, plane.folder, "default")
+        log.write("total images/sec: 991.92")
+        sys.stderr.write(
+            f"up in {plane.startup_seconds:.1f} s; Ctrl-C stops\n"
+            f"logs of the components: {plane.folder / 'logs'}\n"
+            f"log of every pod in namespace default: {log.path}\n"
+        )
         sys.stdout.write(f"export KUBECONFIG={plane.admin_kubeconfig}\n")
         sys.stdout.flush()
         threading.Event().wait()

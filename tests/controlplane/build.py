@@ -4,7 +4,6 @@ import hashlib
 import json
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import IO
 from .errors import BuildFailed
 from .locks import locked
 from .paths import SOURCES, cache_root
+from .pins import pinned_version
 from .toolchain import Go, find_go
 from .tools import COSCHEDULING, TOOLS, Binary, Patch, Tool
 
@@ -122,11 +122,9 @@ def _patched(patch: Patch, go: Go, tool: Tool, folder: Path) -> list[str]:
 
 def _module_folder(go: Go, tool: Tool, module: str) -> Path:
     """Download the pinned version of ``module``; Go itself checks it against go.sum."""
-    pins = (SOURCES / tool.folder / "go.mod").read_text()
-    pinned = re.search(rf"^\s*{re.escape(module)} (v\S+)", pins, re.MULTILINE)
-    if pinned is None:
-        raise BuildFailed(f"{tool.folder}/go.mod does not pin {module}")
-    answer = json.loads(_go(go, tool, ["mod", "download", "-json", f"{module}@{pinned.group(1)}"]))
+    answer = json.loads(
+        _go(go, tool, ["mod", "download", "-json", f"{module}@{pinned_version(tool.folder, module)}"])
+    )
     return Path(answer["Dir"])
 
 

@@ -1,6 +1,7 @@
 """One builder at a time, across processes."""
 
 import fcntl
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,5 +12,9 @@ def locked(target: Path) -> Iterator[None]:
     """Hold ``target``'s lock file; the kernel releases it when the holder dies, however it dies."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.with_name(f"{target.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            sys.stderr.write(f"controlplane: waiting for the process that builds {target.name} ...\n")
+            fcntl.flock(lock, fcntl.LOCK_EX)
         yield

@@ -1,7 +1,6 @@
 """A running control plane."""
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -15,6 +14,7 @@ import urllib3
 from . import commands, install
 from .build import Built, ensure_built
 from .commands import Site
+from .errors import ControlPlaneError
 from .kube import Kube, KubeError
 from .kubeconfig import write_kubeconfig
 from .options import Options
@@ -32,24 +32,21 @@ class ControlPlane:
     Raises ControlPlaneError when a component cannot be built or does not start, with the end of its log.
     """
 
-    def __init__(self, options: Options | None = None, *, keep_logs: bool = False) -> None:
+    def __init__(self, options: Options | None = None) -> None:
         self.options = options or Options()
         self.folder = Path(tempfile.mkdtemp(prefix="arena-topo-plane-"))
         self.startup_seconds = 0.0
-        self._keep_logs = keep_logs
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         built = ensure_built(coscheduling=self.options.coscheduling)
         began = time.monotonic()
         with ExitStack() as stack:
-            if not self._keep_logs:
-                stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
             self._authority = Authority.create(self.folder / "pki")
             self.site = self._site()
-            self.processes = stack.enter_context(Processes(self.folder / "logs", self._environment()))
+            self.processes = stack.enter_context(Processes(self.folder, self._environment()))
             self.kube = stack.enter_context(Kube(self.site.url, self.site.authority, self.site.admin))
-            self._start(built)
+            self._start_or_keep_logs(built)
             self._stack = stack.pop_all()
         self.startup_seconds = time.monotonic() - began
         return self
@@ -97,6 +94,13 @@ class ControlPlane:
         """Keep the developer's own cluster out: the operator prefers $KUBECONFIG to its flag, KWOK reads ~/.kwok."""
         home = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
         return home | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
+
+    def _start_or_keep_logs(self, built: Built) -> None:
+        try:
+            self._start(built)
+        except ControlPlaneError:
+            self.processes.keep()
+            raise
 
     def _start(self, built: Built) -> None:
         options, site, start = self.options, self.site, self.processes.start

@@ -15,11 +15,12 @@ from .errors import ControlPlaneError
 class Processes:
     """Named processes under a supervisor; leaving the context, or dying in any way, ends them all.
 
-    They see ``environment`` and nothing of the caller's.
+    They see ``environment`` and nothing of the caller's; ``folder``, with their logs, is removed after them.
     """
 
-    def __init__(self, logs: Path, environment: Mapping[str, str]) -> None:
-        self._logs = logs
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self._logs = folder / "logs"
         self._environment = dict(environment)
         self._pids: dict[str, int] = {}
         self._supervisor: subprocess.Popen[str] | None = None
@@ -27,7 +28,7 @@ class Processes:
     def __enter__(self) -> Self:
         self._logs.mkdir(parents=True, exist_ok=True)
         self._supervisor = subprocess.Popen(
-            [sys.executable, "-I", "-S", supervisor.__file__],
+            [sys.executable, "-I", "-S", supervisor.__file__, str(self._folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -49,6 +50,10 @@ class Processes:
         """Process ids by name, the supervisor's own included."""
         own = {} if self._supervisor is None else {"supervisor": self._supervisor.pid}
         return own | self._pids
+
+    def keep(self) -> None:
+        """Leave the folder and its logs behind for whoever looks into a failure."""
+        self._ask({"keep": True})
 
     def start(self, name: str, argv: Sequence[str]) -> None:
         """Start ``argv`` as ``name``; its output goes to ``NAME.log``."""

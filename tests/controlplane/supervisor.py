@@ -2,14 +2,16 @@
 
 Run as a script with a pipe for stdin. Each line is a request in JSON, answered by a line on stdout:
 ``{"start": [argv], "log": path}`` -> ``{"pid": n}`` and ``{"stop": pid}`` -> ``{"code": n}``,
-``{"poll": pid}`` -> ``{"code": n | null}``.
-The end of stdin, which the kernel makes also when the owner is killed with SIGKILL, ends everything.
+``{"poll": pid}`` -> ``{"code": n | null}``, ``{"keep": true}`` -> ``{}``.
+The end of stdin, which the kernel makes also when the owner is killed with SIGKILL, ends everything and removes
+the folder named by the first argument, unless it is to be kept.
 """
 
 import contextlib
 import ctypes
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -74,9 +76,9 @@ def _answer(children: Children, request: dict[str, Any]) -> dict[str, Any]:
             return {"pid": children.start(request["start"], request["log"])}
         if "stop" in request:
             return {"code": children.stop(request["stop"])}
-        return {"code": children.poll(request["poll"])}
     except OSError as error:
         return {"error": str(error)}
+    return {"code": children.poll(request["poll"])} if "poll" in request else {}
 
 
 def main() -> None:
@@ -86,12 +88,17 @@ def main() -> None:
             interrupt, signal.SIG_IGN
         )  # the pipe alone decides, so that no signal can orphan a child
     children = Children()
+    scratch = sys.argv[1]
     try:
         while line := sys.stdin.readline():
-            sys.stdout.write(json.dumps(_answer(children, json.loads(line))) + "\n")
+            request = json.loads(line)
+            scratch = "" if "keep" in request else scratch
+            sys.stdout.write(json.dumps(_answer(children, request)) + "\n")
             sys.stdout.flush()
     finally:
         children.stop_all()
+        if scratch:
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -38,8 +38,12 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    state = subprocess.run(["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True, check=False)
-    return bool(state.stdout.strip()) and not state.stdout.startswith("Z")
+    if sys.platform != "linux":
+        return True
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
 
 
 @pytest.fixture
@@ -50,21 +54,22 @@ def owner(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     ) as process:
         assert process.stdout is not None
         pids = [int(pid) for pid in process.stdout.readline().split()]
-        pids.append(int(eventually((tmp_path / "two.log").read_text, "the grandchild")))
+        pids.append(int(eventually((tmp_path / "logs" / "two.log").read_text, "the grandchild")))
         yield process, pids
         process.kill()
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda how: how.name)
 def test_nothing_is_left_when_the_owner_is_killed(
-    owner: tuple[subprocess.Popen[str], list[int]], how: signal.Signals
+    owner: tuple[subprocess.Popen[str], list[int]], how: signal.Signals, tmp_path: Path
 ) -> None:
-    """However the tests die, the supervisor, its children and their children are gone."""
+    """However the tests die, the supervisor, its children, their children and their files are gone."""
     process, pids = owner
     assert [True] * 4 == [_alive(pid) for pid in pids]
     process.send_signal(how)
     process.wait(timeout=30)
     eventually(lambda: not any(map(_alive, pids)), "the end of all processes", timeout=30)
+    assert not tmp_path.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child of its parent's death")
@@ -92,6 +97,7 @@ def test_leaving_the_context_ends_all_at_once(tmp_path: Path) -> None:
 def test_a_component_that_exits_is_named_with_the_end_of_its_log(tmp_path: Path) -> None:
     """The error of a failed start shows what the guilty process said last."""
     with Processes(tmp_path, {}) as processes:
+        processes.keep()
         processes.start(
             "guilty", [sys.executable, "-c", "print('bind: address already in use'); raise SystemExit(7)"]
         )
@@ -106,6 +112,7 @@ def test_a_component_that_exits_is_named_with_the_end_of_its_log(tmp_path: Path)
         message = eventually(failed, "the exit of the process", timeout=30)
     assert message.startswith("guilty exited with code 7; the end of ")
     assert "bind: address already in use" in message
+    assert ["guilty.log"] == [path.name for path in (tmp_path / "logs").iterdir()]
 
 
 def test_a_binary_that_is_not_there_is_an_error(tmp_path: Path) -> None:
@@ -115,3 +122,17 @@ def test_a_binary_that_is_not_there_is_an_error(tmp_path: Path) -> None:
             processes.start("ghost", [str(tmp_path / "nothing")])
         processes.start("one", _SLEEPER)
         processes.check()
+
+
+def test_components_see_nothing_of_the_callers_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The developer's own cluster stays out of reach: the MPI operator prefers $KUBECONFIG to its flag."""
+    monkeypatch.setenv("KUBECONFIG", "/home/ann/.kube/production")
+    with Processes(tmp_path, {"KUBECONFIG": "/ours"}) as processes:
+        processes.start("one", [sys.executable, "-c", "import os; print(dict(os.environ), 'end')"])
+        log = processes.log("one")
+        eventually(lambda: "end" in log.read_text(), "the output of the process", timeout=30)
+        text = log.read_text()
+    assert "'KUBECONFIG': '/ours'" in text
+    assert "production" not in text

@@ -2,8 +2,9 @@
 
 from dataclasses import dataclass
 
+from .pins import pinned_version
+
 _STRIP = ("-s", "-w")
-_KUBERNETES = "v1.36.3"
 _VERSION = "k8s.io/component-base/version"
 
 
@@ -47,8 +48,9 @@ class Tool:
 
 def _kubernetes(name: str) -> Binary:
     """Return a component of Kubernetes that knows its version: a plain ``go build`` would report v0.0.0."""
-    major, minor, _ = _KUBERNETES.removeprefix("v").split(".")
-    stamps = {"gitVersion": _KUBERNETES, "gitMajor": major, "gitMinor": minor}
+    version = pinned_version("kubernetes", "k8s.io/kubernetes")
+    major, minor, _ = version.removeprefix("v").split(".")
+    stamps = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
     ldflags = (*_STRIP, *(f"-X {_VERSION}.{key}={value}" for key, value in stamps.items()))
     return Binary(name, f"k8s.io/kubernetes/cmd/{name}", ldflags)
 

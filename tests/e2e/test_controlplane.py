@@ -8,6 +8,7 @@ import pytest
 from tests.controlplane import install, pods
 from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.options import api_only
+from tests.controlplane.pins import pinned_version
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 
@@ -23,6 +24,11 @@ def test_it_starts_in_seconds(plane: ControlPlane, capsys: pytest.CaptureFixture
     with capsys.disabled():
         sys.stderr.write(f"\ncontrol plane ready in {plane.startup_seconds:.1f} s\n")
     assert plane.startup_seconds < 60
+
+
+def test_it_reports_the_pinned_version(kube: Kube) -> None:
+    """The API server says which Kubernetes it is, as released ones do."""
+    assert pinned_version("kubernetes", "k8s.io/kubernetes") == kube.request("GET", "/version")["gitVersion"]
 
 
 @pytest.mark.parametrize(
