@@ -37,5 +37,8 @@ test-fast: lint  ## everything but the real control plane, which is left out
 test: lint  ## everything, on a real control plane too
 	$(BIN)/pytest
 
+docs: $(STAMP)  ## write the generated part of the documentation
+	$(BIN)/python docs/reference/generate.py
+
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -64,7 +64,10 @@ def following(arena: Arena, log: ContainerLog, *flags: str) -> Iterator[Running]
 def printed(running: Running, *lines: str) -> None:
     """Wait until exactly *lines* were printed."""
     wanted = "".join(f"{line}\n" for line in lines)
-    eventually(lambda: "".join(running.out) == wanted, f"{lines}, while there is {running.out}")
+    try:
+        eventually(lambda: len("".join(running.out)) >= len(wanted), "the lines")
+    finally:
+        assert wanted == "".join(running.out), running.err
 
 
 def test_a_log_ends_with_its_container(

@@ -13,6 +13,7 @@ from tests.controlplane.nodes import SEED_NODES, NodeSpec, create_nodes, delete_
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.shapes import shape
 from tests.seeds import SEEDS, Seed
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
@@ -39,15 +40,6 @@ def submit(arena: Arena, seed: Seed) -> None:
     """Type the documented command, with the tool's own name."""
     outcome = arena.shell(seed.command.replace("arena ", "arena-topo ", 1))
     assert (0, f"mpijob.kubeflow.org/{seed.name} created\n") == (outcome.code, outcome.out), outcome.err
-
-
-def shape(table: str) -> list[str]:
-    """Return a table without what differs from run to run: pod suffixes, ages, nodes, namespace and widths."""
-    table = re.sub(r"(launcher)-[a-z0-9]{5}\b", r"\1-xxxxx", table)
-    table = re.sub(r"\b\d+[sm]\b", "AGE", table)
-    table = re.sub(r"cn-shanghai\.[\d.]+", "NODE", table)
-    table = re.sub(r"^Namespace: .*$", "Namespace: NS", table, flags=re.MULTILINE)
-    return [re.sub(r"(?<=\S) +", " ", line) for line in table.splitlines()]
 
 
 @pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
