@@ -2,6 +2,9 @@
 
 The API server resumes at whole seconds, so lines come twice; the stamp that the kubelet writes before every line,
 and how many lines bore the last one, tell old from new. Stamps are RFC 3339 with up to nine fractional digits.
+
+A line that the container wrote in pieces has a time for each piece, and the kubelet resumes in the middle of it: such
+a rest has no stamp, and comes before any line that has.
 """
 
 import re
@@ -21,6 +24,7 @@ class LogCursor:
         self._last: Moment | None = None
         self._count = 0
         self._skip = 0
+        self._begun = True
 
     @property
     def since(self) -> str:
@@ -32,12 +36,17 @@ class LogCursor:
     def resume(self) -> None:
         """Expect the lines of the last moment once more."""
         self._skip = self._count
+        self._begun = self._last is None
 
     def admit(self, line: bytes) -> tuple[bytes, bytes] | None:
-        """Return the stamp and the text of *line* if it is new, else None; a line without a stamp is new."""
+        """Return the stamp and the text of *line* if it is new, else None.
+
+        A line without a stamp is new, unless it is the rest of one at the beginning of a resumed log.
+        """
         match = _STAMP.match(line)
         if match is None:
-            return b"", line
+            return (b"", line) if self._begun else None
+        self._begun = True
         moment = _moment(match)
         if self._last is not None and moment < self._last:
             return None

@@ -45,6 +45,18 @@ def test_a_line_without_a_stamp_passes() -> None:
     assert (b"", b"failed to open the log\n") == LogCursor().admit(b"failed to open the log\n")
 
 
+def test_the_rest_of_an_old_line_is_no_line() -> None:
+    """A resumed log may begin in the middle of a line that was written in pieces, and printed whole before."""
+    cursor = LogCursor()
+    cursor.admit(b"2026-11-21T01:00:01.9Z loss 0.5\n")
+    cursor.admit(b"2026-11-21T01:00:02.1Z epoch 2\n")
+    cursor.resume()
+
+    assert None is cursor.admit(b".5\n")
+    assert None is cursor.admit(b"2026-11-21T01:00:02.1Z epoch 2\n")
+    assert (b"", b"failed to open the log\n") == cursor.admit(b"failed to open the log\n")
+
+
 def test_an_empty_line_keeps_its_end() -> None:
     """A stamp, a blank, and nothing."""
     assert (b"2026-11-21T01:00:01Z", b"\n") == LogCursor().admit(b"2026-11-21T01:00:01Z \n")
