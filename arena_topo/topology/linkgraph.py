@@ -125,7 +125,7 @@ def _layout(graph: LinkGraph) -> str:
         return "mixed"
     kind = direct.pop()
     if kind is not LinkClass.NVLINK:
-        return kind.value.lower()
+        return str(kind.value).lower()
     if all(each is LinkClass.NVLINK for each in kinds):
         return "mesh"
     peers = [sum(link.kind is LinkClass.NVLINK for link in row) for row in graph.links]
@@ -171,6 +171,6 @@ def _kind(
         )
     if product and product.form is not Form.MODULE:
         return LinkClass.BRIDGE
-    pair = len(group) == 2 and len(counts) > 2  # noqa: PLR2004  # a pair within a larger box
+    pair = len(group) == 2 and len(counts) > 2  # a pair within a larger box
     bridge = product is None and pair and counts[group[0]][group[1]] >= _BRIDGE_FROM
     return LinkClass.BRIDGE if bridge else LinkClass.NVLINK

@@ -52,7 +52,7 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
     grace = any(_tail_numbers(rows[name].tail, affinities)[1] for name in names)
     generation = known.generation if known else _guess(words, grace=grace)
     graph = build_graph(words, generation, known, source)
-    legend = dict(match.groups() for match in map(_LEGEND.fullmatch, lines) if match)
+    legend = {match[1]: match[2] for match in map(_LEGEND.fullmatch, lines) if match}
     numa = {name: _tail_numbers(rows[name].tail, affinities)[0] for name in names}
     roots = _pcie_roots(cells, names, nics)
     return Hardware(

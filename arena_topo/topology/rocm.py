@@ -1,7 +1,6 @@
 """The text of ``rocm-smi --showtopo``: three matrices (weight, hops, link type) and the NUMA node of each GPU."""
 
 import re
-from collections.abc import Sequence
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.hardware import Gpu
