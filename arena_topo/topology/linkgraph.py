@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.topology import generations
 from arena_topo.topology.generations import Generation
 from arena_topo.topology.products import Form, Product
@@ -107,6 +107,15 @@ def guess_generation(words: Words) -> Generation:
     ):
         return generations.VOLTA
     return generations.AMPERE
+
+
+def pcie_word(a: Gpu, b: Gpu) -> str:
+    """Return the word between two GPUs of which only PCIe root and NUMA node are known."""
+    if a.pcie_root and a.pcie_root == b.pcie_root:
+        return "PXB"
+    if a.numa is None or b.numa is None:
+        return "?"
+    return "NODE" if a.numa == b.numa else "SYS"
 
 
 def machine_type(graph: LinkGraph, product: str) -> str:

@@ -16,7 +16,7 @@ from arena_topo.topology.generations import Generation
 from arena_topo.topology.hardware import Hardware
 from arena_topo.topology.linkgraph import build_graph, guess_generation, machine_type
 from arena_topo.topology.products import find_product, memory_of, product_of_pci_device
-from arena_topo.topology.wiring import usual_words
+from arena_topo.topology.wiring import fill_direct, usual_words
 
 _GPU_CLASSES = ("0x0300", "0x0302")
 _NIC_CLASSES = ("0x0200", "0x0207")
@@ -54,7 +54,7 @@ def parse_nccl_xml(text: str, source: str = "the topology file", product: str = 
     known = find_product(name) if name else None
     words = [["X" if a is b else _path(a, b) for b in gpus] for a in gpus]
     told = _add_nvlinks(words, gpus, source)
-    filled = False if told else _fill(words, usual_words(name, len(gpus)))
+    filled = False if told else fill_direct(words, usual_words(name, len(gpus)))
     generation = known.generation if known else _generation(gpus, words)
     graph = build_graph(words, generation, known, source)
     nics = [place for place in places if _is_nic(place)]
@@ -161,18 +161,6 @@ def _count(element: ET.Element, source: str) -> int:
     if not written.isdecimal():
         raise DocumentError(f"{source}: <nvlink> has count={written!r}, expected a number")
     return int(written)
-
-
-def _fill(words: list[list[str]], usual: list[list[str]] | None) -> bool:
-    """Write the usual NVLinks of a product into *words*; return whether there are any."""
-    if usual is None:
-        return False
-    direct = [
-        (a, b) for a, row in enumerate(usual) for b, word in enumerate(row) if word.startswith(("NV", "XGMI"))
-    ]
-    for a, b in direct:
-        words[a][b] = usual[a][b]
-    return bool(direct)
 
 
 def _generation(gpus: list[_Place], words: list[list[str]]) -> Generation:

@@ -100,6 +100,20 @@ def _module_word(product: Product, count: int, machine: str) -> str:
     return "XGMI" if product.name.startswith("MI3") and count == _FULL_BOARD else ""
 
 
+def fill_direct(words: list[list[str]], usual: Sequence[Sequence[str]] | None) -> bool:
+    """Write the GPU links of a product's usual wiring into *words*, a matrix that tells PCIe only.
+
+    Returns whether there were any.
+    """
+    filled = False
+    for a, row in enumerate(usual or ()):
+        for b, word in enumerate(row):
+            if word.startswith("NV") or word == "XGMI":
+                words[a][b] = word
+                filled = True
+    return filled
+
+
 def usual_nics(machine: str) -> tuple[Nic, ...]:
     """Return the RDMA NICs of a machine by its name; none where the name is not known."""
     name = _plain(machine)
