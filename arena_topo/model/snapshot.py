@@ -52,7 +52,9 @@ class GpuNode:
     ``allocatable`` and ``requested`` are amounts (cpu in millicores); ``gpu_resource`` is the extended resource
     by which its GPUs are asked for. ``gpus`` may be empty where only a count is published: the count then is
     ``allocatable[gpu_resource]``. ``links`` is None where nothing tells the links. ``used`` are the indices of
-    GPUs in use, or None where only ``requested[gpu_resource]`` is known.
+    GPUs in use, or None where only ``requested[gpu_resource]`` is known. ``unhealthy`` counts GPUs that the node
+    has and cannot give. ``measured`` is a bandwidth matrix as published: GB/s of both directions together, memory
+    bandwidth on the diagonal.
     """
 
     name: str
@@ -69,6 +71,8 @@ class GpuNode:
     gpus: tuple[Gpu, ...] = ()
     links: LinkGraph | None = None
     nics: tuple[Nic, ...] = ()
+    measured: tuple[tuple[float, ...], ...] = ()
+    unhealthy: int = 0
     used: frozenset[int] | None = None
     holders: tuple[Holder, ...] = ()
     facts: tuple[Fact, ...] = ()
