@@ -8,7 +8,7 @@ Sources: HAMi 2.10, pkg/device/nvidia; docs of the protocol. Zero values of the 
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena_topo.model.hardware import Gpu, ShareMode
-from arena_topo.topology.linkgraph import build_graph, guess_generation, machine_type
+from arena_topo.topology.linkgraph import MOST_LINKS, build_graph, guess_generation, machine_type
 from arena_topo.topology.nodefacts import NodeFacts
 from arena_topo.topology.products import find_product
 from arena_topo.topology.reading import Exactness, Reading
@@ -144,8 +144,6 @@ def _words(annotations: Mapping[str, str], uuids: Sequence[str]) -> list[list[st
 
 def _word(score: int) -> str:
     links, rest = divmod(score, _NVLINK_SCORE)
-    if links:
-        return f"NV{links}"
-    if rest not in _PCIE_SCORES:
+    if rest not in _PCIE_SCORES or not 0 <= links <= MOST_LINKS:
         raise Malformed(f"{SCORE} has the score {score}, which no link adds up to")
-    return _PCIE_SCORES[rest]
+    return f"NV{links}" if links else _PCIE_SCORES[rest]
