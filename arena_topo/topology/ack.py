@@ -8,6 +8,8 @@ pkg/apis/types/const.go); the newer annotation is of ACK's scheduler plugin.
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from itertools import combinations
 
 from arena_topo.model.hardware import Gpu, Link, LinkGraph
 from arena_topo.topology.linkgraph import build_graph, guess_generation, is_link_word, machine_type
@@ -38,17 +40,14 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
     data = mapping(raw, "data")
     health = _health(document(data, "devices"))
     size = len(health)
-    words = _words(document(data, "linkType"), size)
+    nominal, machine = _graph(text(data, "linkType"), size, product)
     measured = _figures(document(data, "bandwidth"), size) if "bandwidth" in data else ()
-    known = find_product(product) if product else None
-    generation = known.generation if known else guess_generation(words)
-    nominal = build_graph(words, generation, known, "data.linkType")
     yield Reading(
         node=node,
         source=f"{identity(raw)} data.linkType",
         exactness=Exactness.ACK,
         age=age(raw, now),
-        machine=machine_type(nominal, known.name if known else ""),
+        machine=machine,
         gpus=tuple(
             Gpu(index=index, product=product, memory=memory_of(product) if product else 0, healthy=good)
             for index, good in enumerate(health)
@@ -94,6 +93,15 @@ def _health(value: object) -> list[bool]:
     return [value[str(index)] == "Healthy" for index in range(len(value))]
 
 
+@lru_cache(maxsize=256)
+def _graph(written: str, size: int, product: str) -> tuple[LinkGraph, str]:
+    """Return the graph of a link matrix and the machine type; nodes of one type publish the same text."""
+    words = _words(document({"linkType": written}, "linkType"), size)
+    known = find_product(product) if product else None
+    graph = build_graph(words, known.generation if known else guess_generation(words), known, "data.linkType")
+    return graph, machine_type(graph, known.name if known else "")
+
+
 def _words(value: object, size: int) -> list[list[str]]:
     rows = _square(value, size, "data.linkType")
     return [
@@ -111,12 +119,13 @@ def _word(word: object) -> str:
 
 
 def _figures(value: object, size: int) -> tuple[tuple[float, ...], ...]:
-    rows = _square(value, size, "data.bandwidth")
-    for row in rows:
-        for figure in row:
-            if isinstance(figure, bool) or not isinstance(figure, (int, float)) or figure < 0:
-                raise Malformed(f"data.bandwidth has {figure!r}, expected GB/s")
-    return tuple(tuple(float(str(figure)) for figure in row) for row in rows)
+    return tuple(tuple(map(_figure, row)) for row in _square(value, size, "data.bandwidth"))
+
+
+def _figure(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise Malformed(f"data.bandwidth has {value!r}, expected GB/s")
+    return float(value)
 
 
 def _square(value: object, size: int, key: str) -> Sequence[Sequence[object]]:
@@ -128,12 +137,9 @@ def _square(value: object, size: int, key: str) -> Sequence[Sequence[object]]:
 
 def _with_rates(graph: LinkGraph, measured: Sequence[Sequence[float]]) -> LinkGraph:
     """Return *graph* with measured rates: half of both directions, and the slower of a pair's two figures."""
-    size = range(graph.size)
-
-    def rated(a: int, b: int) -> Link:
-        link = graph.between(a, b)
-        if a == b:
-            return link
-        return Link(link.kind, link.count, round(min(measured[a][b], measured[b][a]) / 2, 1))
-
-    return LinkGraph(tuple(tuple(rated(a, b) for b in size) for a in size))
+    rows = [list(row) for row in graph.links]
+    for a, b in combinations(range(graph.size), 2):
+        link = rows[a][b]
+        rate = round(min(measured[a][b], measured[b][a]) / 2, 1)
+        rows[a][b] = rows[b][a] = Link(link.kind, link.count, rate)
+    return LinkGraph(tuple(map(tuple, rows)))
