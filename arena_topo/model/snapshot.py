@@ -21,7 +21,7 @@ class Holder:
     """A pod that holds GPUs of a node.
 
     ``job`` is the name of the MPIJob it belongs to, empty for other pods; ``gpus`` how many it holds;
-    ``indices`` which, or None where no source tells.
+    ``indices`` which, or None where no source tells. ``phase`` is the pod's.
     """
 
     namespace: str
@@ -29,6 +29,7 @@ class Holder:
     job: str
     gpus: int
     indices: tuple[int, ...] | None = None
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
