@@ -1,7 +1,7 @@
 """Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and pod annotations of GPUs in use.
 
 The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename`` and the
-keys ``devices``, ``linkType`` and ``bandwidth``. Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go,
+keys ``devices``, ``linkType`` and ``bandwidth`` (spelt ``bandwith`` too). Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go,
 pkg/apis/types/const.go); the newer annotation is of ACK's scheduler plugin.
 """
 
@@ -28,6 +28,8 @@ from arena_topo.topology.wire import (
 
 GROUP = "topology.kubernetes.io/gpu-group"
 ALLOCATIONS = ("gputopology.alibabacloud.com/allocation", "topology.scheduling.koordinator.sh/gpu")
+_RATES = ("bandwidth", "bandwith")
+"""Arena reads the second spelling, vendor documents show the first."""
 _NONE = ("N-A", "N/A")
 
 
@@ -41,7 +43,8 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
     health = _health(document(data, "devices"))
     size = len(health)
     nominal, machine = _graph(text(data, "linkType"), size, product)
-    measured = _figures(document(data, "bandwidth"), size) if "bandwidth" in data else ()
+    key = next((key for key in _RATES if key in data), "")
+    measured = _figures(document(data, key), size) if key else ()
     yield Reading(
         node=node,
         source=f"{identity(raw)} data.linkType",

@@ -39,7 +39,9 @@ def occupancy(
         asked = pod.requests.get(resource, 0)
         indices, source = _indices(pod, by_uuid, told, warnings)
         if asked or indices:
-            holders.append(Holder(pod.namespace, pod.name, pod.job, max(asked, len(indices or ())), indices))
+            holders.append(
+                Holder(pod.namespace, pod.name, pod.job, max(asked, len(indices or ())), indices, pod.phase)
+            )
             sources.add(source)
     reserved = {index for reading in told[:1] for index in reading.users.get(("", ""), ())}
     used = _used(holders, reserved, len(gpus), warnings) if gpus else None

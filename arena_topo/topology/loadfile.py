@@ -184,6 +184,7 @@ def _holder(part: Part) -> Holder:
         part.take("job", str, ""),
         part.take("gpus", int, 0),
         indices,
+        part.take("phase", str, ""),
     )
     part.done()
     return holder

@@ -44,6 +44,15 @@ def test_bandwidths_may_be_absent() -> None:
     assert (50.0, ()) == (reading.links.between(0, 3).bandwidth, reading.measured)
 
 
+def test_the_spelling_that_arena_reads_is_read_too() -> None:
+    """Arena 0.15.5 looks for ``bandwith``."""
+    raw = config_map()
+    raw["data"]["bandwith"] = raw["data"].pop("bandwidth")
+    (reading,) = read_config_map(raw)
+
+    assert reading.measured[0][3] == 96.44
+
+
 BROKEN = {
     "no devices": ({"devices": ""}, "devices is missing or no text"),
     "devices no JSON": ({"devices": "{"}, "devices is not JSON"),
