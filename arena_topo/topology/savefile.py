@@ -138,7 +138,9 @@ def _taint(taint: Taint) -> dict[str, Any]:
 
 
 def _holder(holder: Holder) -> dict[str, Any]:
-    entry = _filled({"namespace": holder.namespace, "pod": holder.pod, "job": holder.job, "phase": holder.phase})
+    entry = _filled(
+        {"namespace": holder.namespace, "pod": holder.pod, "job": holder.job, "phase": holder.phase}
+    )
     if holder.gpus:
         entry["gpus"] = holder.gpus
     if holder.indices is not None:
