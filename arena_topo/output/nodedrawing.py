@@ -237,7 +237,11 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
     if rest > 0:
         parts.append(label(f"and {rest} more", 354, _TOP + _LINE * _MOST_NAMES + 4.5, "small soft"))
     rows = min(len(names), _MOST_NAMES) + (rest > 0)
-    parts += _swatch("gpu-free", "free", rows) if node.used is not None else _swatch("gpu-unknown", "not known", rows)
+    parts += (
+        _swatch("gpu-free", "free", rows)
+        if node.used is not None
+        else _swatch("gpu-unknown", "not known", rows)
+    )
     bottom = _TOP + _LINE * max(len(links), rows + 1)
     source = next((fact for fact in node.facts if fact.subject == "links"), None)
     if source:

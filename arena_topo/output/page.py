@@ -49,7 +49,7 @@ def topology_page(snapshot: Snapshot) -> str:
 
 def _one_of_each(nodes: list[GpuNode]) -> list[GpuNode]:
     found: dict[str, GpuNode] = {}
-    for node in nodes:
+    for node in sorted(nodes, key=lambda node: node.name):
         found.setdefault(node.machine, node)
     return list(found.values())
 
