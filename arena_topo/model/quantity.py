@@ -53,6 +53,7 @@ def parse_quantity(text: str) -> Decimal:
         raise ValueError(f"{text!r} is not a quantity") from error
 
 
+@lru_cache(maxsize=16384)
 def amount(resource: str, quantity: str | float) -> int:
     """Return *quantity* of *resource* as a whole number, rounded up as kube-scheduler does.
 

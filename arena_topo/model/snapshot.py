@@ -21,7 +21,7 @@ class Holder:
     """A pod that holds GPUs of a node.
 
     ``job`` is the name of the MPIJob it belongs to, empty for other pods; ``gpus`` how many it holds;
-    ``indices`` which, or None where no source tells.
+    ``indices`` which, or None where no source tells. ``phase`` is the pod's.
     """
 
     namespace: str
@@ -29,6 +29,7 @@ class Holder:
     job: str
     gpus: int
     indices: tuple[int, ...] | None = None
+    phase: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,9 @@ class GpuNode:
     ``allocatable`` and ``requested`` are amounts (cpu in millicores); ``gpu_resource`` is the extended resource
     by which its GPUs are asked for. ``gpus`` may be empty where only a count is published: the count then is
     ``allocatable[gpu_resource]``. ``links`` is None where nothing tells the links. ``used`` are the indices of
-    GPUs in use, or None where only ``requested[gpu_resource]`` is known.
+    GPUs in use, or None where only ``requested[gpu_resource]`` is known. ``unhealthy`` counts GPUs that the node
+    has and cannot give. ``measured`` is a bandwidth matrix as published: GB/s of both directions together, memory
+    bandwidth on the diagonal.
     """
 
     name: str
@@ -69,6 +72,8 @@ class GpuNode:
     gpus: tuple[Gpu, ...] = ()
     links: LinkGraph | None = None
     nics: tuple[Nic, ...] = ()
+    measured: tuple[tuple[float, ...], ...] = ()
+    unhealthy: int = 0
     used: frozenset[int] | None = None
     holders: tuple[Holder, ...] = ()
     facts: tuple[Fact, ...] = ()

@@ -1,0 +1,90 @@
+"""The objects that run the agent on every node with GPUs, with the least rights that it needs."""
+
+from typing import Any
+
+NAME = "arena-topo-agent"
+_LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": "arena-topo"}
+
+
+def agent_objects(
+    image: str, namespace: str, *, interval: int = 30, runtime_class: str = ""
+) -> list[dict[str, Any]]:
+    """Return ServiceAccount, ClusterRole, ClusterRoleBinding and DaemonSet of the agent.
+
+    The agent may read and patch nodes, which is all that RBAC can narrow an annotation's writer to; it looks
+    every *interval* seconds.
+    """
+    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
+    rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}
+    return [
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(namespace)},
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": _meta(),
+            "rules": [rule],
+        },
+        {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": _meta(),
+            "roleRef": role,
+            "subjects": [subject],
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": _meta(namespace),
+            "spec": {
+                "selector": {"matchLabels": {"app.kubernetes.io/name": NAME}},
+                "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, interval, runtime_class)},
+            },
+        },
+    ]
+
+
+def _meta(namespace: str = "") -> dict[str, Any]:
+    return {"name": NAME, **({"namespace": namespace} if namespace else {}), "labels": _LABELS}
+
+
+def _pod(image: str, interval: int, runtime_class: str) -> dict[str, Any]:
+    container = {
+        "name": "agent",
+        "image": image,
+        "args": ["agent", "run", "--interval", str(interval)],
+        "env": [
+            {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
+            {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
+        ],
+        "resources": {"requests": {"cpu": "10m", "memory": "64Mi"}, "limits": {"memory": "256Mi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [
+            {"name": "pod-resources", "mountPath": "/var/lib/kubelet/pod-resources", "readOnly": True}
+        ],
+    }
+    return {
+        "serviceAccountName": NAME,
+        **({"runtimeClassName": runtime_class} if runtime_class else {}),
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _gpu_nodes()}},
+        "tolerations": [{"operator": "Exists"}],
+        "priorityClassName": "system-node-critical",
+        "containers": [container],
+        "volumes": [
+            {
+                "name": "pod-resources",
+                "hostPath": {"path": "/var/lib/kubelet/pod-resources", "type": "Directory"},
+            }
+        ],
+    }
+
+
+def _gpu_nodes() -> dict[str, Any]:
+    """Return the node selector of nodes that some labeller knows to have NVIDIA GPUs."""
+    keys = ("nvidia.com/gpu.present", "aliyun.accelerator/nvidia_count", "cloud.google.com/gke-accelerator")
+    return {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in keys]}

@@ -1,0 +1,124 @@
+"""GPUs and their links as NVML tells them, for machines where the NVIDIA driver runs.
+
+The library is handed in (``nvidia-ml-py``, imported as ``pynvml``), so that nothing here needs a GPU to be tested.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from arena_topo.agent.sysfs import PciDevice, near_nics, network_cards, pci_device
+from arena_topo.errors import ArenaTopoError
+from arena_topo.model.hardware import Gpu, ShareMode
+from arena_topo.topology.hardware import Hardware
+from arena_topo.topology.linkgraph import build_graph, guess_generation, machine_type
+from arena_topo.topology.products import find_product
+
+_LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+_TO_GPU = 0
+_MIB = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """A GPU: its handle, its PCI bus id in lower case, and its NVLinks by the bus id that they lead to.
+
+    Links into switches, or to where NVML does not say, lead to an empty text.
+    """
+
+    handle: Any
+    bus: str
+    links: dict[str, int]
+
+
+def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
+    """Return the hardware of this machine.
+
+    *sysfs* is where the kernel's ``/sys`` is mounted; it tells NUMA nodes, PCIe roots and NICs. Raises
+    ``ArenaTopoError`` when the driver cannot be asked.
+    """
+    try:
+        nvml.nvmlInit()
+        devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
+        gpus = [_gpu(nvml, index, device) for index, device in enumerate(devices)]
+        words = [[_word(nvml, a, b) for b in devices] for a in devices]
+    except nvml.NVMLError as error:
+        raise ArenaTopoError(
+            f"the NVIDIA driver cannot be asked: {error}",
+            hint="run the agent with the NVIDIA container runtime and NVIDIA_VISIBLE_DEVICES=all",
+        ) from error
+    if not gpus:
+        raise ArenaTopoError("this machine has no NVIDIA GPU", hint="keep the agent to nodes with GPUs")
+    places = [pci_device(sysfs, device.bus) for device in devices]
+    cards = network_cards(sysfs)
+    product = gpus[0].product
+    known = find_product(product)
+    graph = build_graph(words, known.generation if known else guess_generation(words), known, "NVML")
+    return Hardware(
+        gpus=tuple(
+            _placed(gpu, place, near_nics(place, cards)) for gpu, place in zip(gpus, places, strict=True)
+        ),
+        links=graph,
+        nics=tuple(card.nic for card in cards),
+        machine=machine_type(graph, known.name if known else ""),
+    )
+
+
+def _device(nvml: Any, index: int) -> _Device:
+    handle = nvml.nvmlDeviceGetHandleByIndex(index)
+    links: dict[str, int] = {}
+    for link in range(nvml.NVML_NVLINK_MAX_LINKS):
+        try:
+            if not nvml.nvmlDeviceGetNvLinkState(handle, link):
+                continue
+            target = _target(nvml, handle, link)
+        except nvml.NVMLError:
+            break  # no such link, or a GPU without any
+        links[target] = links.get(target, 0) + 1
+    return _Device(handle, _text(nvml.nvmlDeviceGetPciInfo(handle).busId).lower(), links)
+
+
+def _target(nvml: Any, handle: Any, link: int) -> str:
+    """Return the bus id of the GPU that a link leads to; an empty text for switches and what is not told."""
+    try:
+        if nvml.nvmlDeviceGetNvLinkRemoteDeviceType(handle, link) != _TO_GPU:
+            return ""
+        return _text(nvml.nvmlDeviceGetNvLinkRemotePciInfo(handle, link).busId).lower()
+    except nvml.NVMLError:
+        return ""
+
+
+def _word(nvml: Any, a: _Device, b: _Device) -> str:
+    if a is b:
+        return "X"
+    count = a.links.get(b.bus, 0) or min(a.links.get("", 0), b.links.get("", 0))
+    if count:
+        return f"NV{count}"
+    return _LEVELS.get(nvml.nvmlDeviceGetTopologyCommonAncestor(a.handle, b.handle), "?")
+
+
+def _gpu(nvml: Any, index: int, device: _Device) -> Gpu:
+    return Gpu(
+        index=index,
+        uuid=_text(nvml.nvmlDeviceGetUUID(device.handle)),
+        product=_text(nvml.nvmlDeviceGetName(device.handle)),
+        memory=nvml.nvmlDeviceGetMemoryInfo(device.handle).total // _MIB,
+        mode=_mode(nvml, device.handle),
+    )
+
+
+def _mode(nvml: Any, handle: Any) -> ShareMode:
+    try:
+        current, _ = nvml.nvmlDeviceGetMigMode(handle)
+    except nvml.NVMLError:
+        return ShareMode.WHOLE
+    return ShareMode.MIG if current else ShareMode.WHOLE
+
+
+def _placed(gpu: Gpu, place: PciDevice, nics: Sequence[str]) -> Gpu:
+    return replace(gpu, numa=place.numa, pcie_root=place.root, nics=tuple(nics))
+
+
+def _text(value: str | bytes) -> str:
+    """Return a text of NVML, which older bindings give as bytes."""
+    return value.decode() if isinstance(value, bytes) else value

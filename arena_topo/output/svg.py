@@ -1,0 +1,91 @@
+"""The pieces that the drawings are made of: elements as text, the colours of light and dark."""
+
+from collections.abc import Iterable
+from html import escape
+
+USERS = 8
+"""How many colours there are for the holders of GPUs; further ones begin again."""
+
+STYLE = """
+svg { --page: #f5f7fa; --card: #ffffff; --ink: #1d2733; --soft: #667385; --edge: #d3dae3; --free: #ffffff;
+  --freeline: #2f9e6e; --bad: #d64545; --warn: #a86400; --nv1: #8fd3b4; --nv2: #35a577; --nv3: #0f7a52;
+  --switch: #0f7a52; --xgmi: #8b5fbf; --pcie: #7fa8c9; --far: #c9d2dc; --text-on-user: #ffffff;
+  --u0: #3b6fd4; --u1: #c2571a; --u2: #7a4fb5; --u3: #b03a6c; --u4: #2b7f8c; --u5: #8a6d1f; --u6: #52606d; --u7: #a33b3b;
+  font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); }
+@media (prefers-color-scheme: dark) {
+  svg { --page: #12171d; --card: #1b222b; --ink: #e6ebf1; --soft: #95a3b3; --edge: #333e4b; --free: #1b222b;
+    --freeline: #4cc38d; --bad: #ff7b72; --warn: #e3b341; --nv1: #2c6e52; --nv2: #3fa877; --nv3: #7fe0b5;
+    --switch: #4cc38d; --xgmi: #b794e6; --pcie: #5b86a8; --far: #3b4653; --text-on-user: #0d1117;
+    --u0: #79a8ff; --u1: #f0965a; --u2: #b99cf0; --u3: #f08ab4; --u4: #62c2cf; --u5: #d6b45a; --u6: #a9b6c3; --u7: #f29090; }
+}
+svg text { fill: var(--ink); font-size: 13px; }
+svg .title { font-size: 19px; font-weight: 650; }
+svg .soft { fill: var(--soft); }
+svg .warn { fill: var(--warn); }
+svg .small { font-size: 11px; }
+svg .tiny { font-size: 10px; }
+svg .middle { text-anchor: middle; }
+svg .end { text-anchor: end; }
+svg .strong { font-weight: 650; }
+svg .page { fill: var(--page); }
+svg .card { fill: var(--card); stroke: var(--edge); stroke-width: 1; }
+svg .group { fill: none; stroke: var(--edge); stroke-width: 15; stroke-linecap: round; }
+svg .root { fill: none; stroke: var(--pcie); stroke-width: 4; stroke-linecap: round; }
+svg .gpu-free { fill: var(--free); stroke: var(--freeline); stroke-width: 2.5; }
+svg .gpu-bad { fill: var(--card); stroke: var(--bad); stroke-width: 2.5; stroke-dasharray: 4 3; }
+svg .gpu-unknown { fill: var(--card); stroke: var(--soft); stroke-width: 2; stroke-dasharray: 2 3; }
+svg .on-user { fill: var(--text-on-user); }
+svg .link { fill: none; stroke-linecap: round; }
+svg .nv1 { stroke: var(--nv1); }
+svg .nv2 { stroke: var(--nv2); }
+svg .nv3 { stroke: var(--nv3); }
+svg .switch { stroke: var(--switch); }
+svg .xgmi { stroke: var(--xgmi); }
+svg .pcie { stroke: var(--pcie); stroke-dasharray: 5 4; }
+svg .far { stroke: var(--far); stroke-dasharray: 2 5; }
+svg .hub { fill: var(--card); stroke: var(--switch); stroke-width: 3; }
+svg .nic { fill: var(--card); stroke: var(--pcie); stroke-width: 1.2; }
+svg a:hover .card { stroke: var(--u0); stroke-width: 2; }
+""" + "".join(f"svg .u{at} {{ fill: var(--u{at}); stroke: var(--u{at}); }}\n" for at in range(USERS))
+
+
+def element(tag: str, *children: str, **attributes: str | float) -> str:
+    """Return an SVG element; ``_`` in the names of attributes stands for ``-``, a trailing one is left out."""
+    written = "".join(
+        f' {name.rstrip("_").replace("_", "-")}="{escape(_number(value), quote=True)}"'
+        for name, value in attributes.items()
+    )
+    inner = "".join(children)
+    return f"<{tag}{written}>{inner}</{tag}>" if inner else f"<{tag}{written}/>"
+
+
+def label(text: str, x: float, y: float, style: str = "") -> str:
+    """Return *text* at a place."""
+    return element("text", escape(text, quote=False), x=x, y=y, class_=style)
+
+
+def titled(tip: str, *children: str) -> str:
+    """Return a group of elements with a tooltip."""
+    return element("g", element("title", escape(tip, quote=False)), *children)
+
+
+def picture(width: float, height: float, children: Iterable[str], *, name: str, styled: bool = True) -> str:
+    """Return a whole SVG document; without its style where a page has it already."""
+    style = element("style", STYLE) if styled else ""
+    page = element("rect", width=width, height=height, rx=14, class_="page")
+    return element(
+        "svg",
+        element("title", escape(name, quote=False)),
+        style,
+        page,
+        *children,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {_number(width)} {_number(height)}",
+        width=width,
+        height=height,
+        role="img",
+    )
+
+
+def _number(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,216 @@
+"""From the objects of a cluster to the snapshot that the planner takes."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.durations import parse_instant
+from arena_topo.model.hardware import ShareMode
+from arena_topo.model.labels import ACK_GPU, NVIDIA_GPU
+from arena_topo.model.quantity import Resources
+from arena_topo.model.snapshot import Fact, GpuNode, Snapshot
+from arena_topo.topology import ack, annotation, dra, gfd, hami, koordinator, zones
+from arena_topo.topology.fabric import read_fabric
+from arena_topo.topology.holders import Occupancy, occupancy
+from arena_topo.topology.merge import NodeHardware, merge
+from arena_topo.topology.nodefacts import NodeFacts
+from arena_topo.topology.podfacts import PodFacts
+from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.wire import Malformed, RawObject, each_readable
+
+AMD_GPU = "amd.com/gpu"
+GPU_RESOURCES = (ACK_GPU, NVIDIA_GPU, AMD_GPU)
+"""The extended resources by which nodes offer whole GPUs."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterObjects:
+    """The objects of a cluster; lists of kinds that it does not serve stay empty.
+
+    ``config_maps`` are those of ``kube-system`` with the label ``ack.node.gpu.schedule=topology``. ``devices`` are
+    Koordinator's. ``zones`` are NodeResourceTopologies. ``topologies`` are Kueue's and KAI's Topologies,
+    Koordinator's ClusterNetworkTopologies and Volcano's HyperNodes.
+    """
+
+    nodes: Sequence[NodeFacts]
+    pods: Iterable[PodFacts] = ()
+    config_maps: Sequence[RawObject] = ()
+    devices: Sequence[RawObject] = ()
+    slices: Sequence[RawObject] = ()
+    claims: Sequence[RawObject] = ()
+    zones: Sequence[RawObject] = ()
+    topologies: Sequence[RawObject] = ()
+
+
+@dataclass(slots=True)
+class _Load:
+    """What the pods of one node take together, and those among them that may hold GPUs."""
+
+    requested: dict[str, int] = field(default_factory=dict)
+    pods: list[PodFacts] = field(default_factory=list)
+
+
+def assemble(
+    objects: ClusterObjects, *, cluster: str = "", taken: str = "", levels: Sequence[str] = ()
+) -> Snapshot:
+    """Return the snapshot of a cluster at the RFC 3339 instant *taken*.
+
+    *levels* are label keys, coarse to fine, that take the place of the detected fabric ladder. Whatever cannot be
+    read is left out and named in the snapshot's warnings.
+    """
+    warnings: list[str] = []
+    now = parse_instant(taken) if taken else None
+    names = {node.name for node in objects.nodes}
+    loads = _loads(objects.pods, _claiming(objects.claims))
+    readings = _readings(objects, now, warnings)
+    unknown = sorted(readings.keys() - names)
+    warnings += [f"{readings[name][0].source}: there is no node {name}; skipped" for name in unknown]
+    nodes = tuple(
+        _node(node, loads.get(node.name) or _Load(), readings.get(node.name, []), warnings)
+        for node in sorted(objects.nodes, key=lambda node: node.name)
+    )
+    with_gpus = [node for node in nodes if node.gpu_total or node.gpus]
+    fabric = read_fabric(with_gpus or nodes, objects.topologies, levels, warnings)
+    return Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=tuple(warnings))
+
+
+def _claiming(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
+    """Return the pods that hold devices by claims, whatever their requests say."""
+    held: set[tuple[str, str]] = set()
+    for claim in claims:
+        namespace = (claim.get("metadata") or {}).get("namespace", "")
+        users = (claim.get("status") or {}).get("reservedFor") or ()
+        held |= {(namespace, each.get("name", "")) for each in users if isinstance(each, Mapping)}
+    return frozenset(held)
+
+
+def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> dict[str, _Load]:
+    loads: dict[str, _Load] = {}
+    for pod in pods:
+        if not pod.occupies:
+            continue
+        load = loads.get(pod.node)
+        if load is None:
+            load = loads[pod.node] = _Load()
+        requested = load.requested
+        requested["pods"] = requested.get("pods", 0) + 1
+        for resource, asked in pod.requests.items():
+            requested[resource] = requested.get(resource, 0) + asked
+        if (
+            pod.annotations
+            or any(pod.requests.get(each) for each in GPU_RESOURCES)
+            or (claiming and (pod.namespace, pod.name) in claiming)
+        ):
+            load.pods.append(pod)
+    return loads
+
+
+def _readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]) -> dict[str, list[Reading]]:
+    by_node: dict[str, list[Reading]] = {}
+    for each in _all_readings(objects, now, warnings):
+        by_node.setdefault(each.node, []).append(each)
+    return by_node
+
+
+def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]) -> Iterator[Reading]:
+    products = {node.name: gfd.product_of(node.labels) for node in objects.nodes}
+    resources = {node.name: gpu_resource(node.capacity) for node in objects.nodes}
+
+    def config_map(raw: RawObject) -> Iterator[Reading]:
+        name = ((raw.get("metadata") or {}).get("labels") or {}).get("nodename", "")
+        return ack.read_config_map(raw, now, products.get(name, ""))
+
+    def device(raw: RawObject) -> Iterator[Reading]:
+        return koordinator.read_device(
+            raw, now, products.get((raw.get("metadata") or {}).get("name", ""), "")
+        )
+
+    def zone(raw: RawObject) -> Iterator[Reading]:
+        name = (raw.get("metadata") or {}).get("name", "")
+        return zones.read_zones(raw, resources.get(name, NVIDIA_GPU), now)
+
+    yield from each_readable(objects.config_maps, config_map, warnings)
+    yield from each_readable(objects.devices, device, warnings)
+    yield from each_readable(objects.zones, zone, warnings)
+    yield from dra.read_dra(objects.slices, objects.claims, warnings, now).readings
+    for node in objects.nodes:
+        yield from _of_node(node, now, warnings)
+
+
+def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iterator[Reading]:
+    """Yield what the Node object itself tells."""
+    readers: list[Callable[[NodeFacts], Iterator[Reading]]] = []
+    if node.annotations:
+        readers += [partial(annotation.read_annotation, now=now), hami.read_node]
+    if node.labels:
+        readers.append(partial(gfd.read_labels, capacity=node.capacity.get(gpu_resource(node.capacity), 0)))
+    for read in readers:
+        try:
+            yield from read(node)
+        except (Malformed, DocumentError) as error:
+            warnings.append(f"Node {node.name}: {error}; skipped")
+
+
+def gpu_resource(amounts: Resources) -> str:
+    """Return the resource by which a node with *amounts* offers its GPUs."""
+    return max(GPU_RESOURCES, key=lambda resource: (amounts.get(resource, 0), resource == NVIDIA_GPU))
+
+
+def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: list[str]) -> GpuNode:
+    resource = gpu_resource(node.capacity)
+    capacity = node.capacity.get(resource, 0)
+    if not capacity and any(reading.exactness is Exactness.DRA for reading in readings):
+        resource = dra.GPU_DRIVER  # the device class, by which claims ask for these GPUs
+    hardware = merge(node.name, readings, capacity, warnings) if readings else NodeHardware()
+    holding = (
+        occupancy(load.pods, resource, hardware.gpus, hardware.readings, warnings)
+        if load.pods
+        else Occupancy()
+    )
+    if not load.pods and hardware.gpus:
+        holding = Occupancy(used=frozenset())
+    allocatable, requested = _counted(node, load, hardware, holding, resource)
+    return GpuNode(
+        name=node.name,
+        hostname=node.hostname,
+        labels=node.labels,
+        taints=node.taints,
+        unschedulable=node.unschedulable,
+        ready=node.ready,
+        address=node.address,
+        allocatable=allocatable,
+        requested=requested,
+        gpu_resource=resource,
+        machine=hardware.machine,
+        gpus=hardware.gpus,
+        links=hardware.links,
+        nics=hardware.nics,
+        measured=hardware.measured,
+        unhealthy=max(capacity - node.allocatable.get(resource, 0), 0),
+        used=holding.used,
+        holders=holding.holders,
+        facts=(*hardware.facts, Fact("used", holding.source)) if holding.source else hardware.facts,
+    )
+
+
+def _counted(
+    node: NodeFacts, load: _Load, hardware: NodeHardware, holding: Occupancy, resource: str
+) -> tuple[Resources, Resources]:
+    """Return allocatable and requested amounts, with the GPUs counted as devices.
+
+    Shared GPUs are offered as replicas, and GPUs of DRA as no resource at all; both are counted by the GPUs that
+    are there and the GPUs that are held.
+    """
+    offered, asked = node.allocatable.get(resource, 0), load.requested.get(resource, 0)
+    shared = any(gpu.mode is ShareMode.SHARED for gpu in hardware.gpus)
+    claimed = not node.capacity.get(resource, 0) and bool(hardware.gpus)
+    held = len(holding.used) if holding.used is not None else min(asked, len(hardware.gpus))
+    if not shared and not claimed:
+        if holding.used is not None and held > asked:
+            return node.allocatable, {**load.requested, resource: held}
+        return node.allocatable, load.requested
+    healthy = sum(gpu.healthy for gpu in hardware.gpus)
+    present = min(healthy, offered) if shared and offered else healthy
+    return {**node.allocatable, resource: present}, {**load.requested, resource: held}

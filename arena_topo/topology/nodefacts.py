@@ -1,0 +1,68 @@
+"""What a Node object says that placement depends on."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arena_topo.model.labels import HOSTNAME
+from arena_topo.model.quantity import Resources, resources
+from arena_topo.model.snapshot import Taint
+from arena_topo.topology.wire import Malformed, RawObject, items, mapping, name
+
+NODE_ANNOTATIONS = (
+    "arena-topo.dev/gpu-topology",
+    "hami.io/node-nvidia-register",
+    "hami.io/node-nvidia-score",
+)
+"""The annotations of a node that a reader of this package uses."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFacts:
+    """A node as the API server shows it, less what nobody reads.
+
+    ``annotations`` need only hold ``NODE_ANNOTATIONS``. ``capacity`` and ``allocatable`` are amounts.
+    """
+
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    address: str = ""
+    capacity: Resources = field(default_factory=dict)
+    allocatable: Resources = field(default_factory=dict)
+
+    @property
+    def hostname(self) -> str:
+        """The value that node affinity to this one node must name."""
+        return self.labels.get(HOSTNAME, self.name)
+
+
+def node_facts(raw: RawObject) -> NodeFacts:
+    """Return the facts of a Node object; raises ``Malformed`` naming the key."""
+    meta, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
+    written = mapping(meta, "annotations")
+    conditions = {each.get("type"): each.get("status") for each in items(status, "conditions")}
+    addresses = {each.get("type"): each.get("address", "") for each in items(status, "addresses")}
+    try:
+        capacity, allocatable = (
+            resources(mapping(status, "capacity")),
+            resources(mapping(status, "allocatable")),
+        )
+    except ValueError as error:
+        raise Malformed(f"status.allocatable: {error}") from error
+    return NodeFacts(
+        name=name(raw),
+        labels=mapping(meta, "labels"),
+        annotations={key: written[key] for key in NODE_ANNOTATIONS if key in written},
+        taints=tuple(
+            Taint(each.get("key", ""), each.get("value", ""), each.get("effect", ""))
+            for each in items(spec, "taints")
+        ),
+        unschedulable=spec.get("unschedulable") is True,
+        ready=conditions.get("Ready") == "True",
+        address=addresses.get("InternalIP", ""),
+        capacity=capacity,
+        allocatable=allocatable,
+    )

@@ -1,0 +1,43 @@
+"""What a reader of one source returns for one node."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from arena_topo.model.hardware import Gpu, LinkGraph, Nic
+
+PodKey = tuple[str, str]
+"""A pod by namespace and name."""
+
+
+class Exactness(IntEnum):
+    """How much a source can be trusted on links; the higher one wins where two contradict each other."""
+
+    PRODUCT_TABLE = 0
+    NUMA_ZONES = 1
+    DRA = 2
+    KOORDINATOR = 3
+    HAMI = 4
+    ACK = 5
+    AGENT = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one source tells of one node; what it does not tell is empty or None.
+
+    ``source`` names object and key. ``users`` are the indices of the GPUs that pods hold. ``measured`` is a
+    bandwidth matrix as published, GB/s of both directions. ``assumptions`` say what of the links was assumed.
+    """
+
+    node: str
+    source: str
+    exactness: Exactness
+    age: float | None = None
+    machine: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    links: LinkGraph | None = None
+    nics: tuple[Nic, ...] = ()
+    users: Mapping[PodKey, tuple[int, ...]] = field(default_factory=dict)
+    measured: tuple[tuple[float, ...], ...] = ()
+    assumptions: tuple[str, ...] = ()

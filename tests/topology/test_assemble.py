@@ -1,0 +1,264 @@
+"""From the objects of a cluster to its snapshot: what is free, who holds it, which source counts."""
+
+from typing import Any
+
+from arena_topo.model.snapshot import GpuNode, Snapshot
+from arena_topo.topology.annotation import KEY, encode
+from arena_topo.topology.assemble import ClusterObjects, assemble
+from arena_topo.topology.matrix import parse_matrix
+from arena_topo.topology.nodefacts import node_facts
+from arena_topo.topology.podfacts import pod_facts
+from tests.topology.objects import (
+    NOW,
+    UUIDS,
+    WRITTEN,
+    config_map,
+    hami_register,
+    hami_scores,
+    koordinator_device,
+    node,
+    pod,
+)
+from tests.topology.test_dra import claim, gpu_slice
+from tests.topology.test_matrix import CUBE_MESH, labels, uniform
+from tests.topology.texts import saved
+
+PRODUCT = {"nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB", "nvidia.com/gpu.count": "8"}
+ACK = {"ack.node.gpu.schedule": "topology"}
+
+
+def cluster(nodes: list[dict[str, Any]], pods: list[dict[str, Any]] | None = None, **lists: Any) -> Snapshot:
+    """Return the snapshot of a cluster of raw objects."""
+    objects = ClusterObjects(
+        [node_facts(each) for each in nodes], [pod_facts(each) for each in pods or []], **lists
+    )
+    return assemble(objects, cluster="test", taken=NOW)
+
+
+def one(snapshot: Snapshot) -> GpuNode:
+    """Return the only node of *snapshot*, which must have no warnings."""
+    assert snapshot.warnings == ()
+    (only,) = snapshot.nodes
+    return only
+
+
+def agent_value(name: str = "v100-sxm2-8gpu-driver580.txt", **users: list[int]) -> str:
+    """Return our agent's annotation of a real machine, with pods of the default namespace as users."""
+    hardware = parse_matrix(saved(name), name, "Tesla V100-SXM2-16GB")
+    return encode(hardware, {("default", pod): held for pod, held in users.items()}, WRITTEN)
+
+
+def test_what_pods_ask_is_taken_from_the_node() -> None:
+    """Finished pods and pods without a node take nothing."""
+    done = pod("done", 4)
+    done["status"]["phase"] = "Succeeded"
+    found = one(cluster([node()], [pod("a", 2), pod("b", 1), done, pod("waiting", 8, node_name="")]))
+
+    assert (found.gpu_total, found.gpu_free) == (8, 5)
+    assert found.requested == {"pods": 2, "cpu": 8000, "memory": 2 * 16 * 2**30, "nvidia.com/gpu": 3}
+    assert [("a", 2), ("b", 1)] == [(holder.pod, holder.gpus) for holder in found.holders]
+
+
+def test_labels_alone_give_assumed_links_and_no_indices() -> None:
+    """Which GPUs the pods hold is not known then."""
+    found = one(cluster([node(labels=PRODUCT)], [pod("a", 2)]))
+
+    assert CUBE_MESH == labels(found.links)
+    assert found.used is None
+    assert [True, True] == [fact.assumed for fact in found.facts]
+
+
+def test_an_empty_node_has_no_gpu_in_use() -> None:
+    """Without holders nothing needs to be told."""
+    assert one(cluster([node(labels=PRODUCT)])).used == frozenset()
+
+
+def test_ack_nodes_tell_links_and_used_gpus() -> None:
+    """The ConfigMap and the pods' annotations of both generations."""
+    older = pod("a", 2, "aliyun.com/gpu", annotations={"topology.kubernetes.io/gpu-group": "0,3"})
+    newer = pod(
+        "b",
+        1,
+        "aliyun.com/gpu",
+        annotations={"gputopology.alibabacloud.com/allocation": '{"allocatedGPUs":{"0":["6"]}}'},
+    )
+    found = one(
+        cluster(
+            [node(resource="aliyun.com/gpu", labels={**PRODUCT, **ACK})],
+            [older, newer],
+            config_maps=[config_map()],
+        )
+    )
+
+    assert (found.gpu_resource, found.gpu_free, found.machine) == ("aliyun.com/gpu", 5, "8xV100-cubemesh")
+    assert found.used == frozenset({0, 3, 6})
+    assert [(0, 3), (6,)] == [holder.indices for holder in found.holders]
+    assert ("links", "ConfigMap kube-system/gpu-1-gputopo-report data.linkType", 30.0, False) == (
+        found.facts[0].subject,
+        found.facts[0].source,
+        found.facts[0].age,
+        found.facts[0].assumed,
+    )
+
+
+def test_a_pod_whose_gpus_nobody_tells_leaves_the_used_ones_unknown() -> None:
+    """A wrong set of free GPUs would be worse than none."""
+    known = pod("a", 2, annotations={"topology.kubernetes.io/gpu-group": "0,3"})
+
+    assert one(cluster([node(labels=PRODUCT)], [known, pod("b", 1)])).used is None
+
+
+def test_the_agent_tells_the_gpus_of_pods_without_annotations() -> None:
+    """It reads them from the kubelet."""
+    found = one(cluster([node(annotations={KEY: agent_value(a=[1, 2], gone=[7])})], [pod("a", 2)]))
+
+    assert found.used == frozenset({1, 2})
+    assert found.facts[-1].source == f"Node gpu-1 annotation {KEY}"
+
+
+def test_hami_replicas_are_counted_as_gpus() -> None:
+    """The node offers ten replicas of each GPU; pods hold GPUs by UUID."""
+    held = pod(
+        "a",
+        2,
+        annotations={
+            "hami.io/vgpu-devices-allocated": f"{UUIDS[4]},NVIDIA,16384,0:{UUIDS[5]},NVIDIA,16384,0:;"
+        },
+    )
+    annotations = {
+        "hami.io/node-nvidia-register": hami_register(),
+        "hami.io/node-nvidia-score": hami_scores(),
+    }
+    found = one(cluster([node(gpus=80, annotations=annotations)], [held]))
+
+    assert (found.gpu_total, found.gpu_free, found.used) == (8, 6, frozenset({4, 5}))
+    assert CUBE_MESH == labels(found.links)
+
+
+def test_koordinators_status_tells_the_used_gpus() -> None:
+    """Pods may ask by Koordinator's own resources; the GPUs are taken all the same."""
+    entry = {"name": "a", "namespace": "default", "minors": [2, 3]}
+    device = koordinator_device(status={"allocations": [{"type": "gpu", "entries": [entry]}]})
+    asking = pod(
+        "a",
+        0,
+        annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu":[{"minor":2},{"minor":3}]}'},
+    )
+    found = one(cluster([node()], [asking], devices=[device]))
+
+    assert (found.used, found.gpu_free, found.holders[0].gpus) == (frozenset({2, 3}), 6, 2)
+
+
+def test_gpus_of_dra_are_counted_by_devices_and_claims() -> None:
+    """Such a node offers no extended resource; its GPUs are asked for by the device class."""
+    found = one(cluster([node(gpus=0)], [pod("worker-0", 0)], slices=[gpu_slice()], claims=[]))
+    held = pod("worker-0", 0)
+    held["metadata"]["namespace"] = "team-a"
+    taken = one(
+        cluster([node(gpus=0)], [held], slices=[gpu_slice()], claims=[claim("c", ["gpu-5"], "worker-0")])
+    )
+
+    assert (found.gpu_resource, found.gpu_total, found.gpu_free) == ("gpu.nvidia.com", 8, 8)
+    assert (taken.gpu_free, taken.used) == (7, frozenset({5}))
+
+
+def test_the_more_exact_source_wins_and_the_others_fill_in() -> None:
+    """ACK's links, HAMi's UUIDs and NUMA nodes."""
+    annotations = {"hami.io/node-nvidia-register": hami_register(count=1)}
+    found = one(cluster([node(labels=PRODUCT, annotations=annotations)], config_maps=[config_map()]))
+
+    assert found.facts[0].source.startswith("ConfigMap")
+    assert UUIDS == [gpu.uuid for gpu in found.gpus]
+    assert [0, 0, 0, 0, 1, 1, 1, 1] == [gpu.numa for gpu in found.gpus]
+
+
+def test_sources_that_contradict_each_other_are_named() -> None:
+    """ACK says NV1 where HAMi says PCIe: one warning for the node, and ACK counts."""
+    annotations = {
+        "hami.io/node-nvidia-register": hami_register(count=1),
+        "hami.io/node-nvidia-score": hami_scores(uniform("SYS", 8)),
+    }
+    snapshot = cluster([node(annotations=annotations)], config_maps=[config_map()])
+
+    assert [*snapshot.warnings] == [
+        (
+            "node gpu-1: ConfigMap kube-system/gpu-1-gputopo-report data.linkType says NV1 between GPU0 and GPU1, "
+            "Node gpu-1 annotation hami.io/node-nvidia-score says SYS; the former counts"
+        )
+    ]
+    assert CUBE_MESH == labels(snapshot.nodes[0].links)
+
+
+def test_numa_nodes_that_contradict_each_other_are_named() -> None:
+    """The more exact source counts."""
+    annotations = {
+        KEY: agent_value(),
+        "hami.io/node-nvidia-register": hami_register((1, 1, 1, 1, 0, 0, 0, 0), count=1),
+    }
+    snapshot = cluster([node(annotations=annotations)])
+
+    assert "puts GPU0 on NUMA node 0" in snapshot.warnings[0]
+    assert snapshot.nodes[0].gpus[0].numa == 0
+
+
+def test_a_source_of_another_number_of_gpus_is_left_out() -> None:
+    """It tells of another state of the node."""
+    snapshot = cluster(
+        [node(gpus=4, labels={**PRODUCT, "nvidia.com/gpu.count": "4"})], config_maps=[config_map()]
+    )
+
+    assert snapshot.nodes[0].links is None
+    assert "tells 8 GPUs, node gpu-1 has 4; skipped" in snapshot.warnings[0]
+
+
+def test_malformed_objects_become_warnings_and_the_rest_is_read() -> None:
+    """Each warning names the object and the key."""
+    nodes = [node("gpu-1", annotations={KEY: "{"}, labels=PRODUCT), node("gpu-2", labels=PRODUCT)]
+    broken = config_map("gpu-2", devices="{")
+    odd = pod("a", 1, annotations={"topology.kubernetes.io/gpu-group": "first"})
+    snapshot = cluster(nodes, [odd], config_maps=[broken, config_map("gone")])
+
+    assert [CUBE_MESH, CUBE_MESH] == [labels(each.links) for each in snapshot.nodes]
+    assert [warning.split(": ")[0] for warning in snapshot.warnings] == [
+        "ConfigMap kube-system/gpu-2-gputopo-report",
+        "Node gpu-1",
+        "ConfigMap kube-system/gone-gputopo-report data.linkType",
+        "Pod default/a",
+    ]
+
+
+def test_a_pod_that_claims_a_gpu_its_node_lacks_is_warned_of() -> None:
+    """The used GPUs are not known then."""
+    snapshot = cluster(
+        [node(labels=PRODUCT)], [pod("a", 1, annotations={"topology.kubernetes.io/gpu-group": "9"})]
+    )
+
+    assert snapshot.nodes[0].used is None
+    assert snapshot.warnings == ("Pod default/a holds GPUs [9], but its node has 8; they are not used",)
+
+
+def test_unhealthy_gpus_are_counted() -> None:
+    """They are in the node's capacity and not allocatable."""
+    raw = node(labels=PRODUCT)
+    raw["status"]["allocatable"]["nvidia.com/gpu"] = "7"
+    found = one(cluster([raw]))
+
+    assert (found.gpu_total, found.unhealthy) == (7, 1)
+
+
+def test_nodes_of_one_type_share_their_graph() -> None:
+    """A fleet of thousands of nodes holds a handful of graphs."""
+    nodes = cluster([node(f"gpu-{index}", labels=PRODUCT) for index in range(3)]).nodes
+
+    assert nodes[0].links is nodes[1].links is nodes[2].links
+
+
+def test_the_fabric_spans_the_nodes_with_gpus() -> None:
+    """Nodes without GPUs are kept for launchers, and do not spoil the ladder."""
+    rack = "fabric.topograph.run/tier-0"
+    nodes = [node("gpu-1", labels={rack: "r1"}), node("gpu-2", labels={rack: "r1"}), node("cpu-1", gpus=0)]
+    snapshot = cluster(nodes)
+
+    assert snapshot.warnings == ()
+    assert ["cpu-1", "gpu-1", "gpu-2"] == [each.name for each in snapshot.nodes]
+    assert {"gpu-1": ("r1",), "gpu-2": ("r1",)} == snapshot.fabric.paths

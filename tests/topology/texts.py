@@ -1,0 +1,15 @@
+"""The real topology texts that the tests read."""
+
+from pathlib import Path
+
+_FOLDER = Path(__file__).parent.parent / "data" / "topologies"
+
+
+def saved(name: str) -> str:
+    """Return the text saved as *name*."""
+    return (_FOLDER / name).read_text(encoding="utf-8")
+
+
+def rows(text: str) -> list[list[str]]:
+    """Return the words of a matrix written one row a line."""
+    return [line.split() for line in text.strip().splitlines()]
