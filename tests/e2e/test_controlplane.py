@@ -7,8 +7,6 @@ import pytest
 
 from tests.controlplane import install, pods
 from tests.controlplane.kube import Kube, KubeError, Object
-from tests.controlplane.kubelet import ScriptedKubelet
-from tests.controlplane.nodes import remove_pods
 from tests.controlplane.options import api_only
 from tests.controlplane.pins import pinned_version
 from tests.controlplane.plane import ControlPlane
@@ -169,25 +167,3 @@ def test_the_older_mpijobs_are_served_too(version: str, field: str) -> None:
         assert [] == plane.kube.list(f"kubeflow.org/{version}", "MPIJob", "team")
     schema = next(one["schema"] for one in crd["spec"]["versions"] if one["name"] == version)
     assert field in schema["openAPIV3Schema"]["properties"]["spec"]["properties"]
-
-
-def test_a_namespace_ends_though_a_job_runs_on_a_silent_kubelet(
-    kube: Kube, namespace: str, kubelet: ScriptedKubelet
-) -> None:
-    """Pods whose Job still waits for them, on a node that reports nothing, do not hold up the next test."""
-    spec = {
-        "restartPolicy": "Never",
-        "nodeSelector": {"kubernetes.io/hostname": kubelet.name},
-        "containers": [{"name": "main", "image": "busybox"}],
-    }
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "job"},
-        "spec": {"template": {"spec": spec}},
-    }
-    kube.create(job, namespace)
-    pod = eventually(lambda: kube.list("v1", "Pod", namespace), "the Job's pod")[0]["metadata"]["name"]
-    kubelet.run(namespace, pod)
-    kube.delete("v1", "Namespace", namespace)
-    eventually(lambda: not remove_pods(kube, namespace), "the end of the pods", timeout=30)
