@@ -25,6 +25,16 @@ class KubeError(Exception):
         self.status = status
 
 
+@contextmanager
+def suppress_missing() -> Iterator[None]:
+    """Ignore that an object does not exist (any more)."""
+    try:
+        yield
+    except KubeError as error:
+        if error.code != 404:
+            raise
+
+
 class Kube:
     """One user's connection to the API server."""
 
@@ -135,11 +145,8 @@ class Kube:
 
     def delete(self, api: str, kind: str, name: str, namespace: str | None = None, **query: str) -> None:
         """Delete an object if it is there; ``gracePeriodSeconds`` and the like as keywords."""
-        try:
+        with suppress_missing():
             self.request("DELETE", self.path(api, kind, namespace, name), query=query)
-        except KubeError as error:
-            if error.code != 404:
-                raise
 
     def wait_for(
         self,
