@@ -48,6 +48,11 @@ class Session:
         """Return the object at *path*."""
         return self._object("GET", path, query)
 
+    def raw(self, path: str, **query: str | int | bool | None) -> bytes:
+        """Return the JSON at *path* as it came, for those who decode it themselves."""
+        headers = (*self._headers, ("Accept", "application/json"))
+        return self._accepted(Request("GET", _with_query(path, query), None, headers, self._timeout)).read()
+
     def create(self, path: str, body: Object, *, dry_run: bool = False) -> Object:
         """Create *body* under the collection *path*; unknown and duplicate fields are errors."""
         query = {

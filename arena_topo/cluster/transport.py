@@ -95,7 +95,9 @@ def failure(server: str, error: Exception) -> ConnectionFailed:
             f"the server {host} did not answer in time",
             hint="is the network, or the VPN, up? --request-timeout allows more",
         )
-    return ConnectionFailed(f"the connection to the server {host} failed: {str(reason) or type(reason).__name__}")
+    return ConnectionFailed(
+        f"the connection to the server {host} failed: {str(reason) or type(reason).__name__}"
+    )
 
 
 class StaticTransport:
