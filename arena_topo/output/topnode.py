@@ -20,7 +20,7 @@ _ROLE = "kubernetes.io/role"
 _BOTH_WAYS = 2
 
 
-class _Mode(Enum):
+class NodeMode(Enum):
     """Arena's kinds of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
 
     NORMAL = ("none", "Normal", "")
@@ -30,12 +30,12 @@ class _Mode(Enum):
 
 def top_nodes(nodes: Sequence[GpuNode], *, chosen: bool = False) -> str:
     """Return the summary of *nodes*; *chosen* nodes of several kinds get no footer, as in Arena."""
-    modes = {_mode(node) for node in nodes}
+    modes = {mode_of(node) for node in nodes}
     unhealthy = any(node.unhealthy for node in nodes)
-    several = len(modes - {_Mode.NORMAL}) > 1
+    several = len(modes - {NodeMode.NORMAL}) > 1
     header = [*_HEADER, *(["GPU(Mode)"] if several else []), *(["UNHEALTHY"] if unhealthy else [])]
     rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes))]
-    if modes == {_Mode.NORMAL} or (len(modes) > 1 and chosen):
+    if modes == {NodeMode.NORMAL} or (len(modes) > 1 and chosen):
         return tabulate(rows)
     resource = modes.pop().value[2] if len(modes) == 1 else ""
     return tabulate(
@@ -48,30 +48,33 @@ def node_details(nodes: Sequence[GpuNode]) -> str:
     return "".join(tabulate(_details(node)) for node in _in_order(nodes))
 
 
-def _mode(node: GpuNode) -> _Mode:
+def mode_of(node: GpuNode) -> NodeMode:
+    """Return the kind of *node*: in topology mode only where its links are known, as in Arena."""
     if not node.gpu_total and not node.unhealthy:
-        return _Mode.NORMAL
-    return _Mode.TOPOLOGY if node.gpu_resource == ACK_GPU and node.links is not None else _Mode.EXCLUSIVE
+        return NodeMode.NORMAL
+    return (
+        NodeMode.TOPOLOGY if node.gpu_resource == ACK_GPU and node.links is not None else NodeMode.EXCLUSIVE
+    )
 
 
 def _in_order(nodes: Sequence[GpuNode]) -> list[GpuNode]:
-    order = list(_Mode)
-    return sorted(nodes, key=lambda node: (order.index(_mode(node)), node.name))
+    order = list(NodeMode)
+    return sorted(nodes, key=lambda node: (order.index(mode_of(node)), node.name))
 
 
 def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
-    mode = _mode(node)
-    role = _role(node) if mode is _Mode.NORMAL else "<none>"
-    cells = [node.name, node.address or "N/A", role, _status(node), str(_total(node)), str(_allocated(node))]
+    mode = mode_of(node)
+    role = role_of(node) if mode is NodeMode.NORMAL else "<none>"
+    cells = [node.name, node.address or "N/A", role, status_of(node), str(total(node)), str(allocated(node))]
     return [*cells, *([mode.value[0]] if several else []), *([str(node.unhealthy)] if unhealthy else [])]
 
 
 def _footer(nodes: Sequence[GpuNode], which: str) -> list[list[str]]:
-    total, allocated = sum(map(_total, nodes)), sum(map(_allocated, nodes))
+    whole, held = sum(map(total, nodes)), sum(map(allocated, nodes))
     unhealthy = sum(node.unhealthy for node in nodes)
-    lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(allocated, total)]
+    lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(held, whole)]
     if unhealthy:
-        lines += [f"Unhealthy/Total GPUs {which}In Cluster:", _share(unhealthy, total)]
+        lines += [f"Unhealthy/Total GPUs {which}In Cluster:", _share(unhealthy, whole)]
     return [[line] for line in lines]
 
 
@@ -79,49 +82,59 @@ def _share(part: int, whole: int) -> str:
     return f"{part}/{whole} ({part / whole * 100 if whole else 0:.1f}%)"
 
 
-def _total(node: GpuNode) -> int:
+def total(node: GpuNode) -> int:
+    """Return how many GPUs *node* has, unhealthy ones too."""
     return node.gpu_total + node.unhealthy
 
 
-def _allocated(node: GpuNode) -> int:
-    return node.requested.get(node.gpu_resource, 0) if _mode(node) is not _Mode.NORMAL else 0
+def allocated(node: GpuNode) -> int:
+    """Return how many GPUs of *node* pods have asked for."""
+    return node.requested.get(node.gpu_resource, 0) if mode_of(node) is not NodeMode.NORMAL else 0
 
 
-def _role(node: GpuNode) -> str:
+def role_of(node: GpuNode) -> str:
+    """Return the roles of *node* by its labels, ``<none>`` without any."""
     named = [key.removeprefix(_ROLE_PREFIX) for key in node.labels if key.startswith(_ROLE_PREFIX)]
     roles = {role for role in (*named, node.labels.get(_ROLE, "")) if role}
     return ",".join(sorted(roles)) or "<none>"
 
 
-def _status(node: GpuNode) -> str:
+def status_of(node: GpuNode) -> str:
+    """Return the state of *node* in Arena's words."""
     return ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.unschedulable else "")
 
 
 def _details(node: GpuNode) -> list[list[str]]:
-    mode = _mode(node)
+    mode = mode_of(node)
     lines = [
         [""],
         [f"Name:    {node.name}"],
-        [f"Status:  {_status(node)}"],
-        [f"Role:    {_role(node)}"],
+        [f"Status:  {status_of(node)}"],
+        [f"Role:    {role_of(node)}"],
         [f"Type:    {mode.value[1]}"],
         [f"Address: {node.address or 'N/A'}"],
         ["Description:"],
+        *([line] for line in description(mode).strip("\n").split("\n")),
     ]
-    if mode is _Mode.NORMAL:
-        return [*lines, ["  This node has none gpu devices"], [""]]
-    alias, _, resource = mode.value
-    feature = f"gpu {alias}"
-    lines += [
-        [f"  1.This node is enabled {feature} mode."],
-        [f"  2.Pods can request resource '{resource}' to use {feature} feature on this node"],
-    ]
+    if mode is NodeMode.NORMAL:
+        return [*lines, [""]]
     return [*lines, *_instances(node, mode), *_matrices(node), *_devices(node), *_summary(node, mode), [""]]
 
 
-def _instances(node: GpuNode, mode: _Mode) -> list[list[str]]:
+def description(mode: NodeMode) -> str:
+    """Return what Arena says of nodes of a kind."""
+    alias, _, resource = mode.value
+    if mode is NodeMode.NORMAL:
+        return "\n  This node has none gpu devices\n"
+    return (
+        f"\n  1.This node is enabled gpu {alias} mode.\n"
+        f"  2.Pods can request resource '{resource}' to use gpu {alias} feature on this node\n"
+    )
+
+
+def _instances(node: GpuNode, mode: NodeMode) -> list[list[str]]:
     """Return the pods with GPUs: in topology mode with their indices, else with their phase, as Arena does."""
-    if mode is _Mode.TOPOLOGY:
+    if mode is NodeMode.TOPOLOGY:
         columns = ("GPU(Requested)", "GPU(Allocated)")
         rows = [
             [holder.namespace, holder.pod, str(holder.gpus), ",".join(map(str, holder.indices))]
@@ -143,12 +156,18 @@ def _matrices(node: GpuNode) -> list[list[str]]:
         return []
     size = range(node.links.size)
     header = ["  ", *(f"GPU{index}" for index in size)]
-    words = [["N-A" if a == b else node.links.between(a, b).label for b in size] for a in size]
+    words = link_words(node)
     figures = [[_figure(node, a, b) for b in size] for a in size]
     rows: list[list[str]] = []
     for title, cells in (("LinkTypeMatrix:", words), ("BandwidthMatrix:", figures)):
         rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in size)]
     return rows
+
+
+def link_words(node: GpuNode) -> list[list[str]]:
+    """Return the matrix of link types, ``N-A`` on its diagonal; empty where the links are not known."""
+    rows = node.links.links if node.links is not None else ()
+    return [["N-A" if a == b else link.label for b, link in enumerate(row)] for a, row in enumerate(rows)]
 
 
 def _figure(node: GpuNode, a: int, b: int) -> str:
@@ -181,11 +200,11 @@ def _devices(node: GpuNode) -> list[list[str]]:
     return [["GPUs:"], ["  INDEX", "STATUS", "HEALTHY"], ["  ----", "------", "-------"], *rows]
 
 
-def _summary(node: GpuNode, mode: _Mode) -> list[list[str]]:
-    space = "" if mode is _Mode.TOPOLOGY else "    "
+def _summary(node: GpuNode, mode: NodeMode) -> list[list[str]]:
+    space = "" if mode is NodeMode.TOPOLOGY else "    "
     return [
         ["GPU Summary:"],
-        [f"  Total GPUs: {space}{_total(node)}"],
-        [f"  Allocated GPUs: {_allocated(node)}"],
+        [f"  Total GPUs: {space}{total(node)}"],
+        [f"  Allocated GPUs: {allocated(node)}"],
         [f"  Unhealthy GPUs: {node.unhealthy}"],
     ]

@@ -15,29 +15,44 @@ from arena_topo.topology.linkgraph import machine_type
 from arena_topo.topology.products import Form, Product, find_product, memory_of
 
 _ROW = re.compile(r"\s*(?:gpu_?)?(\d{1,3})((?:\s+\d+(?:\.\d+)?)+)\s*", re.IGNORECASE)
+_TITLE = re.compile(r"\bmatrix\b", re.IGNORECASE)
+_DEVICE = re.compile(r"^Device: 0, ([^,]+),", re.MULTILINE)
 _ABOVE_PCIE = 1.15
 
 
-def parse_bandwidths(
-    text: str, source: str = "the matrix", product: str = "", *, both_ways: bool = True
-) -> Hardware:
+def parse_bandwidths(text: str, source: str = "the matrix", product: str = "") -> Hardware:
     """Return the hardware that a p2p bandwidth matrix (GB/s) shows.
 
-    The figures count both directions unless *both_ways* is False. Of the two figures of a pair the lower one
-    counts: a ring needs both. Raises ``DocumentError`` naming line and reason.
+    Of several matrices, as CUDA's p2pBandwidthLatencyTest prints them, the one with peer access in both directions
+    counts. Figures count both directions unless their title says unidirectional. Of the two figures of a pair the
+    lower one counts: a ring needs both. Raises ``DocumentError`` naming line and reason.
     """
-    rows = _rows(text, source)
-    known = find_product(product) if product else None
+    device = _DEVICE.search(text)
+    name = product or (device.group(1).strip() if device else "")
+    title, lines = _best_section(text)
+    both_ways = "unidirectional" not in title.lower()
+    rows = _rows(lines, source)
+    known = find_product(name) if name else None
     graph = measured_graph(rows, known, both_ways=both_ways)
+    memory = memory_of(name) if name else 0
     return Hardware(
-        gpus=tuple(
-            Gpu(index=index, product=product, memory=memory_of(product) if product else 0)
-            for index in range(len(rows))
-        ),
+        gpus=tuple(Gpu(index=index, product=name, memory=memory) for index in range(len(rows))),
         links=graph,
         machine=machine_type(graph, known.name if known else ""),
-        assumptions=("the figures count both directions",) if both_ways else (),
+        assumptions=() if "directional" in title.lower() else ("the figures count both directions",),
     )
+
+
+def _best_section(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """Return the title and the numbered lines of the bandwidth matrix that tells most."""
+    sections: list[tuple[str, list[tuple[int, str]]]] = [("", [])]
+    for number, line in enumerate(text.splitlines(), 1):
+        if _TITLE.search(line):
+            sections.append((line, []))
+        else:
+            sections[-1][1].append((number, line))
+    told = [section for section in sections if "bandwidth" in section[0].lower()] or sections
+    return max(told, key=lambda section: ("P2P=Enabled" in section[0], "Bidirectional" in section[0]))
 
 
 def measured_graph(rows: Sequence[Sequence[float]], product: Product | None, *, both_ways: bool) -> LinkGraph:
@@ -69,9 +84,9 @@ def _is_link(rate: float, product: Product) -> bool:
     return bool(product.generation.link) and rate > product.generation.pcie * _ABOVE_PCIE
 
 
-def _rows(text: str, source: str) -> list[list[float]]:
+def _rows(lines: Sequence[tuple[int, str]], source: str) -> list[list[float]]:
     rows: list[list[float]] = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in lines:
         match = _ROW.fullmatch(line)
         if match is None or "." not in line:
             continue

@@ -22,8 +22,7 @@ def parse_topology(text: str, source: str = "the text", product: str = "") -> Ha
         return parse_matrix(text, source, product)
     lowered = text.lower()
     if "gpu_0" in lowered or "bandwidth matrix" in lowered:
-        both_ways = "unidirectional" not in lowered
-        return parse_bandwidths(text, source, product, both_ways=both_ways)
+        return parse_bandwidths(text, source, product)
     raise DocumentError(
         f"{source}: neither a topology matrix, NCCL XML nor a bandwidth matrix",
         hint="give the output of `nvidia-smi topo -m` or `rocm-smi --showtopo`",

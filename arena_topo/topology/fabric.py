@@ -161,8 +161,10 @@ def _detected(nodes: Sequence[GpuNode], warnings: list[str]) -> Fabric:
             tiers.append(key)
         else:
             warnings.append(f"label {key} does not nest in {tiers[-1]}; it is not used as a tier")
+    if not tiers:
+        return Fabric()
     source = ", ".join(dict.fromkeys(sources[key] for key in tiers))
-    ladder = Ladder(tuple(tiers), tuple((key,) for key in tiers), f"node labels ({source})" if tiers else "")
+    ladder = Ladder(tuple(tiers), tuple((key,) for key in tiers), f"node labels ({source})")
     return _fabric(nodes, ladder)
 
 

@@ -121,7 +121,7 @@ def product_of_pci_device(device: str) -> str:
 def memory_of(name: str) -> int:
     """Return the memory of the GPU called *name* in MiB: as the name says, else as the product has it, else 0."""
     written = re.search(r"(\d+)\s?GB", name, re.IGNORECASE)
-    if written:
+    if written and "GH200" not in name:  # whose name counts the memory of its CPU
         return int(written.group(1)) * 1024
     product = find_product(name)
     return product.memory * 1024 if product else 0

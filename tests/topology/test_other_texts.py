@@ -221,3 +221,52 @@ def test_a_product_has_its_usual_wiring(
 
     assert kind == hardware.machine
     assert expected == (labels(hardware.links) if hardware.links else None)
+
+
+CUDA_SAMPLE = """\
+[P2P (Peer-to-Peer) GPU Bandwidth Latency Test]
+Device: 0, Tesla V100-SXM2-16GB, pciBusID: 1a, pciDeviceID: 0, pciDomainID:0
+Device: 1, Tesla V100-SXM2-16GB, pciBusID: 1c, pciDeviceID: 0, pciDomainID:0
+P2P Connectivity Matrix
+     D\\D     0     1
+     0\t     1     1
+     1\t     1     1
+Unidirectional P2P=Disabled Bandwidth Matrix (GB/s)
+   D\\D     0      1
+     0 740.35   9.72
+     1   9.75 741.76
+Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)
+   D\\D     0      1
+     0 742.46  48.33
+     1  48.34 743.88
+Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)
+   D\\D     0      1
+     0 756.04  15.77
+     1  15.75 757.14
+Bidirectional P2P=Enabled Bandwidth Matrix (GB/s)
+   D\\D     0      1
+     0 755.31  96.48
+     1  96.46 757.51
+P2P=Disabled Latency Matrix (us)
+   GPU     0      1
+     0   1.85  17.58
+     1  16.87   1.94
+"""
+
+
+def test_of_cudas_sample_the_matrix_with_peer_access_counts() -> None:
+    """It names the product too, so that the links can be counted."""
+    hardware = parse_topology(CUDA_SAMPLE, "p2p.txt")
+    assert hardware.links is not None
+
+    assert ("2xV100-mesh", ()) == (hardware.machine, hardware.assumptions)
+    assert ("NV2", 48.2) == (hardware.links.between(0, 1).label, hardware.links.between(0, 1).bandwidth)
+
+
+def test_figures_of_one_direction_are_taken_as_they_are() -> None:
+    """The title says so."""
+    one_way = CUDA_SAMPLE.partition("Bidirectional")[0]
+    graph = parse_topology(one_way, "p2p.txt").links
+    assert graph is not None
+
+    assert graph.between(0, 1).bandwidth == 48.3
