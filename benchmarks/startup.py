@@ -1,0 +1,88 @@
+"""How long a command takes, beside kubectl: ``python -m benchmarks.startup [PODS]``.
+
+Starts the test control plane, submits one job, and measures `get` alone and beside PODS (8,000) pods of others.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.processes import Contest, run, table
+from tests.controlplane.kube import Kube
+from tests.controlplane.nodes import create_nodes, two_v100
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+
+SCRIPTS = Path(sysconfig.get_path("scripts"))
+ARENA, KUBECTL = str(SCRIPTS / "arena-topo"), str(SCRIPTS / "kubectl")
+CLIENT = (KUBECTL, "version", "--client")
+STARTS = (
+    Contest("--help", (ARENA, "--help"), CLIENT, 1.5),
+    Contest("--version", (ARENA, "--version"), CLIENT, 1.5),
+    Contest("version --client", (ARENA, "version", "--client"), CLIENT, 1.5),
+)
+
+
+def reads(name: str) -> Sequence[Contest]:
+    """Return the contest of reading one job."""
+    return (Contest(name, (ARENA, "get", "job"), (KUBECTL, "get", "mpijob", "job"), 2.7),)
+
+
+def submit(env: dict[str, str]) -> None:
+    """Submit a job of four workers and wait until it runs."""
+    flags = ("--name=job", "--image=i", "--workers=4", "--gpus=1", "train")
+    subprocess.run((ARENA, "submit", "mpi", *flags), env=env, check=True, capture_output=True)
+
+    def running() -> bool:
+        done = subprocess.run((ARENA, "get", "job"), env=env, check=True, capture_output=True, text=True)
+        return "RUNNING" in done.stdout
+
+    eventually(running, "the job to run")
+
+
+def crowd(plane: ControlPlane, pods: int) -> None:
+    """Create *pods* pods that belong to no job, eight at a time."""
+    local = threading.local()
+    clients: list[Kube] = []
+
+    def create(at: int) -> None:
+        if not hasattr(local, "kube"):
+            local.kube = plane.client("crowd", ["system:masters"])
+            clients.append(local.kube)
+        container = {
+            "name": "c",
+            "image": "i",
+            "env": [{"name": f"V{n}", "value": "x" * 40} for n in range(20)],
+        }
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": f"other-{at}", "labels": {"app": "other"}},
+            "spec": {"containers": [container], "schedulerName": "none"},
+        }
+        local.kube.create(pod, "default")
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(create, range(pods)))
+
+
+def main() -> None:
+    """Measure and print."""
+    pods = int(sys.argv[1]) if len(sys.argv) > 1 else 8000
+    with ControlPlane() as plane:
+        create_nodes(plane.kube, two_v100())
+        env = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig)}
+        submit(env)
+        results = run([*STARTS, *reads("get of one job")], env)
+        crowd(plane, pods)
+        results += run(reads(f"get beside {pods} pods"), env)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
