@@ -7,13 +7,12 @@ import os
 import subprocess
 import sys
 import sysconfig
-import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.processes import Contest, run, table
-from tests.controlplane.kube import Kube
+from tests.controlplane.kube import Object
 from tests.controlplane.nodes import create_nodes, two_v100
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
@@ -45,30 +44,27 @@ def submit(env: dict[str, str]) -> None:
     eventually(running, "the job to run")
 
 
-def crowd(plane: ControlPlane, pods: int) -> None:
-    """Create *pods* pods that belong to no job, eight at a time."""
-    local = threading.local()
-    clients: list[Kube] = []
+def crowd(plane: ControlPlane, pods: int, connections: int = 8) -> None:
+    """Create *pods* pods that belong to no job, over several connections at once."""
+    clients = [plane.client(f"crowd-{at}", ["system:masters"]) for at in range(connections)]
 
     def create(at: int) -> None:
-        if not hasattr(local, "kube"):
-            local.kube = plane.client("crowd", ["system:masters"])
-            clients.append(local.kube)
-        container = {
-            "name": "c",
-            "image": "i",
-            "env": [{"name": f"V{n}", "value": "x" * 40} for n in range(20)],
-        }
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"other-{at}", "labels": {"app": "other"}},
-            "spec": {"containers": [container], "schedulerName": "none"},
-        }
-        local.kube.create(pod, "default")
+        for number in range(at, pods, connections):
+            clients[at].create(pod_of_others(number), "default")
 
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(create, range(pods)))
+    with ThreadPoolExecutor(connections) as pool:
+        list(pool.map(create, range(connections)))
+
+
+def pod_of_others(number: int) -> Object:
+    """Return a pod of a usual size that no scheduler takes."""
+    env = [{"name": f"V{at}", "value": "x" * 40} for at in range(20)]
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"other-{number}", "labels": {"app": "other"}},
+        "spec": {"containers": [{"name": "c", "image": "i", "env": env}], "schedulerName": "none"},
+    }
 
 
 def main() -> None:
