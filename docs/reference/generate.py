@@ -18,7 +18,7 @@ The help of every command, as it prints it. `make docs` writes this file.
 def reference() -> str:
     """Return the text of the reference."""
     contexts = _contexts(
-        click.Context(cli, info_name="arena-topo", max_content_width=100, terminal_width=100)
+        click.Context(cli, info_name="arena-topo", **{**cli.context_settings, "terminal_width": 100})
     )
     return "\n".join([_HEAD, *(_section(context) for context in contexts)])
 
