@@ -107,10 +107,10 @@ class FakeTransport:
         """Close nothing."""
 
 
-def session(script: Script) -> tuple[Session, FakeTransport]:
-    """Return a session over *script*, and its transport."""
+def session(script: Script, *, server: str = "") -> tuple[Session, FakeTransport]:
+    """Return a session over *script*, and its transport; a *server* that has a name is remembered."""
     transport = FakeTransport(script)
-    return Session(transport, namespace="default", choice=Choice()), transport
+    return Session(transport, namespace="default", choice=Choice(), server=server), transport
 
 
 def in_turn(*answers: Answer) -> Script:

@@ -38,11 +38,12 @@ class Session:
     ``ApiError`` when the server refuses.
     """
 
-    def __init__(self, transport: Transport, *, namespace: str, choice: Choice) -> None:
+    def __init__(self, transport: Transport, *, namespace: str, choice: Choice, server: str = "") -> None:
         self._transport = transport
         self._timeout = choice.timeout or None
         self._headers = _impersonation(choice)
         self.namespace = namespace
+        self.server = server
 
     def get(self, path: str, **query: str | int | bool | None) -> Object:
         """Return the object at *path*."""
@@ -168,7 +169,7 @@ def connect(choice: Choice) -> Session:
     """
     target = resolve(choice)
     if target is not None:
-        return Session(_transport(target), namespace=target.namespace, choice=choice)
+        return Session(_transport(target), namespace=target.namespace, choice=choice, server=target.server)
     if "KUBERNETES_SERVICE_HOST" in os.environ and not choice.kubeconfig:
         from arena_topo.cluster.package import in_cluster
 

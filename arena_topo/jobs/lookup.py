@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arena_topo.cluster.refusals import is_unserved
+from arena_topo.cluster.remembered import recall, remember
 from arena_topo.cluster.resources import JOBS, PODS, mpijobs
 from arena_topo.cluster.session import Session
 from arena_topo.errors import NotFound
@@ -26,15 +27,20 @@ class Found:
 def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
     """Return the served version of MPIJob, and the job *name* in it or None.
 
-    The versions are tried from the newest on, so that the usual case is one call. Raises ``NotFound`` when the
-    cluster serves no MPIJob at all.
+    The version that this server had the last time is tried first, then the newest, so that it takes one call.
+    Raises ``NotFound`` when the cluster serves no MPIJob at all.
     """
-    for version in ApiVersion:
+    recalled = recall(session.server)
+    for version in sorted(ApiVersion, key=lambda each: each.value != recalled):
         try:
-            return version, session.get(mpijobs(version).path(session.namespace, name))
+            job = session.get(mpijobs(version).path(session.namespace, name))
         except NotFound as error:
-            if not is_unserved(error):
-                return version, None
+            if is_unserved(error):
+                continue
+            job = None
+        if version.value != recalled:
+            remember(session.server, version.value)
+        return version, job
     raise NotFound(
         "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
         hint="ask the cluster's admin to install the Kubeflow MPI operator",
@@ -61,9 +67,10 @@ def pods_of(session: Session, found: Found) -> list[Object]:
 
 
 def view(session: Session, name: str) -> JobView:
-    """Return the view of job *name*: two calls, or three in v1alpha1. Raises ``NotFound``."""
+    """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``."""
     found = find(session, name)
-    launcher_job = _launcher_job(session, name) if found.version is ApiVersion.V1ALPHA1 else None
+    has_ended = (found.job.get("status") or {}).get("launcherStatus") in ("Succeeded", "Failed")
+    launcher_job = _launcher_job(session, name) if has_ended else None
     return job_view(
         found.version, found.job, pods_of(session, found), now=datetime.now(UTC), launcher_job=launcher_job
     )

@@ -1,5 +1,7 @@
 """A job is found in the version that is served, in as few calls as can be."""
 
+from pathlib import Path
+
 import pytest
 
 from arena_topo.errors import Forbidden, NotFound
@@ -24,17 +26,56 @@ def serving(version: ApiVersion, *, pods: int = 3) -> Script:
     return script
 
 
-@pytest.mark.parametrize(
-    ("version", "calls"),
-    [(ApiVersion.V2BETA1, 2), (ApiVersion.V1, 3), (ApiVersion.V1ALPHA1, 5)],
-    ids=lambda value: str(value),
-)
-def test_a_job_is_read_in_few_calls(version: ApiVersion, calls: int) -> None:
-    """Two where the newest version is served: the job and its pods; more only to find out that it is not."""
-    opened, transport = session(serving(version))
+@pytest.mark.parametrize("version", ApiVersion)
+def test_a_job_is_read_in_two_calls(
+    version: ApiVersion, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The job and its pods, once it is known which version the server serves."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    calls = []
+    for _ in range(2):
+        opened, transport = session(serving(version), server="https://one.example.com")
+        assert version.value == view(opened, "job").version
+        calls.append(len(transport.calls))
 
-    assert version.value == view(opened, "job").version
-    assert calls == len(transport.calls)
+    assert [2 + list(ApiVersion).index(version), 2] == calls
+
+
+def test_a_version_that_is_no_longer_served_is_found_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """What was remembered is a hint, of one server alone."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    found = []
+    for version, server in ((ApiVersion.V1, "a"), (ApiVersion.V2BETA1, "a"), (ApiVersion.V1ALPHA1, "b")):
+        opened, _ = session(serving(version), server=server)
+        found.append(view(opened, "job").version)
+
+    assert ["v1", "v2beta1", "v1alpha1"] == found
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command looks anew then."""
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+    opened, _ = session(serving(ApiVersion.V1), server="https://one.example.com")
+
+    assert "v1" == view(opened, "job").version
+
+
+def test_the_end_of_an_old_job_takes_a_third_call() -> None:
+    """Only the launcher's batch Job tells it in v1alpha1."""
+    ended = mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Succeeded"})
+    inner = serving(ApiVersion.V1ALPHA1)
+    opened, transport = session(
+        lambda call: (
+            Answer(body=ended)
+            if call.path.endswith("/v1alpha1/namespaces/default/mpijobs/job")
+            else inner(call)
+        )
+    )
+    view(opened, "job")
+
+    assert "/apis/batch/v1/namespaces/default/jobs/job-launcher" in [call.path for call in transport.calls]
 
 
 def test_pods_are_asked_for_by_their_job() -> None:
