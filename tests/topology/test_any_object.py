@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.snapshot import GpuNode, Snapshot
+from arena_topo.topology.annotation import KEY
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.loadfile import read_snapshot
 from arena_topo.topology.nodefacts import NodeFacts, node_facts
@@ -15,12 +16,12 @@ from arena_topo.topology.podfacts import PodFacts, pod_facts
 from arena_topo.topology.savefile import snapshot_document
 from arena_topo.topology.wire import each_readable
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod
-from tests.topology.test_assemble import KEY, PRODUCT, agent_value
+from tests.topology.test_assemble import PRODUCT, agent_value
 from tests.topology.test_dra import claim, gpu_slice
 from tests.topology.test_fabric import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.test_labels_and_zones import zones
 
-JUNK = st.sampled_from(
+JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         "",
