@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from arena_topo.errors import UsageError
 from arena_topo.model.snapshot import Fabric, GpuNode, Snapshot
 
+_MOST_MARKS = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Domain:
@@ -79,8 +81,9 @@ def state_marks(node: GpuNode) -> list[str]:
         return [
             "bad" if not gpu.healthy else "used" if gpu.index in node.used else "free" for gpu in node.gpus
         ]
-    used = min(node.gpu_total - node.gpu_free, node.gpu_total)
-    return ["used"] * used + ["free"] * (node.gpu_total - used) + ["bad"] * node.unhealthy
+    used = node.gpu_total - node.gpu_free
+    counted = (("used", used), ("free", node.gpu_free), ("bad", node.unhealthy))
+    return [word for word, count in counted for _ in range(min(count, _MOST_MARKS))]
 
 
 def remarks(node: GpuNode) -> list[str]:

@@ -29,6 +29,7 @@ from arena_topo.topology.wire import (
     document,
     items,
     mapping,
+    optional,
     seconds_since,
     text,
     whole,
@@ -75,20 +76,18 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
         raise Malformed(f"{KEY} is no object")
     if whole(value, "v", 0) != VERSION:
         raise Malformed(f"{KEY} has version {value.get('v')!r}, this release reads version {VERSION}")
-    product = value.get("product", "")
+    product = optional(value, "product")
     gpus = tuple(_gpu(index, each, product) for index, each in enumerate(items(value, "gpus")))
     graph, machine = _links(value, product, len(gpus)) if "links" in value else (None, "")
     yield Reading(
         node=node.name,
         source=f"Node {node.name} annotation {KEY}",
         exactness=Exactness.AGENT,
-        age=seconds_since(value.get("at", ""), now),
+        age=seconds_since(optional(value, "at"), now),
         machine=machine,
         gpus=gpus,
         links=graph,
-        nics=tuple(
-            Nic(text(each, "n"), each.get("a"), float(each.get("g", 0))) for each in items(value, "nics")
-        ),
+        nics=tuple(map(_nic, items(value, "nics"))),
         users=dict(_users(mapping(value, "users"), len(gpus))),
     )
 
@@ -113,20 +112,33 @@ def _filled(entry: dict[str, Any]) -> dict[str, Any]:
 
 def _gpu(index: int, entry: Mapping[str, Any], product: str) -> Gpu:
     try:
-        mode = ShareMode(entry.get("mode", ShareMode.WHOLE.value))
+        mode = ShareMode(optional(entry, "mode") or ShareMode.WHOLE.value)
     except ValueError as error:
         raise Malformed(f"{KEY} gpus: {error}") from error
     return Gpu(
         index=index,
-        uuid=entry.get("u", ""),
+        uuid=optional(entry, "u"),
         product=product,
         memory=whole(entry, "m", 0),
         numa=whole(entry, "n") if "n" in entry else None,
-        pcie_root=entry.get("r", ""),
-        nics=tuple(entry.get("c", ())),
+        pcie_root=optional(entry, "r"),
+        nics=_names(entry.get("c", [])),
         healthy=not entry.get("bad", False),
         mode=mode,
     )
+
+
+def _names(value: object) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise Malformed(f"{KEY} gpus c is {value!r}, expected names of NICs")
+    return tuple(value)
+
+
+def _nic(entry: Mapping[str, Any]) -> Nic:
+    rate = entry.get("g", 0.0)
+    if isinstance(rate, bool) or not isinstance(rate, (int, float)):
+        raise Malformed(f"{KEY} nics g is {rate!r}, expected GB/s")
+    return Nic(text(entry, "n"), whole(entry, "a") if "a" in entry else None, float(rate))
 
 
 def _triangle(graph: LinkGraph) -> list[str]:

@@ -1,6 +1,6 @@
 """From the objects of a cluster to the snapshot that the planner takes."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
@@ -18,7 +18,7 @@ from arena_topo.topology.merge import NodeHardware, merge
 from arena_topo.topology.nodefacts import NodeFacts
 from arena_topo.topology.podfacts import PodFacts
 from arena_topo.topology.reading import Exactness, Reading
-from arena_topo.topology.wire import Malformed, RawObject, each_readable
+from arena_topo.topology.wire import Malformed, RawObject, each_readable, labels, name
 
 AMD_GPU = "amd.com/gpu"
 GPU_RESOURCES = (ACK_GPU, NVIDIA_GPU, AMD_GPU)
@@ -78,12 +78,8 @@ def assemble(
 
 def _claiming(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
     """Return the pods that hold devices by claims, whatever their requests say."""
-    held: set[tuple[str, str]] = set()
-    for claim in claims:
-        namespace = (claim.get("metadata") or {}).get("namespace", "")
-        users = (claim.get("status") or {}).get("reservedFor") or ()
-        held |= {(namespace, each.get("name", "")) for each in users if isinstance(each, Mapping)}
-    return frozenset(held)
+    unreadable: list[str] = []  # the reader of claims warns of these
+    return frozenset(each_readable(claims, dra.holders_of, unreadable))
 
 
 def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> dict[str, _Load]:
@@ -119,17 +115,13 @@ def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[
     resources = {node.name: gpu_resource(node.capacity) for node in objects.nodes}
 
     def config_map(raw: RawObject) -> Iterator[Reading]:
-        name = ((raw.get("metadata") or {}).get("labels") or {}).get("nodename", "")
-        return ack.read_config_map(raw, now, products.get(name, ""))
+        return ack.read_config_map(raw, now, products.get(labels(raw).get("nodename", ""), ""))
 
     def device(raw: RawObject) -> Iterator[Reading]:
-        return koordinator.read_device(
-            raw, now, products.get((raw.get("metadata") or {}).get("name", ""), "")
-        )
+        return koordinator.read_device(raw, now, products.get(name(raw), ""))
 
     def zone(raw: RawObject) -> Iterator[Reading]:
-        name = (raw.get("metadata") or {}).get("name", "")
-        return zones.read_zones(raw, resources.get(name, NVIDIA_GPU), now)
+        return zones.read_zones(raw, resources.get(name(raw), NVIDIA_GPU), now)
 
     yield from each_readable(objects.config_maps, config_map, warnings)
     yield from each_readable(objects.devices, device, warnings)

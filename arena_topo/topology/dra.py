@@ -12,7 +12,6 @@ from datetime import datetime
 from typing import Any
 
 from arena_topo.model.hardware import Gpu, Nic
-from arena_topo.model.quantity import amount
 from arena_topo.topology.linkgraph import build_graph, guess_generation, machine_type, pcie_word
 from arena_topo.topology.products import find_product
 from arena_topo.topology.reading import Exactness, PodKey, Reading
@@ -24,6 +23,8 @@ from arena_topo.topology.wire import (
     identity,
     items,
     mapping,
+    optional,
+    quantity,
     text,
     whole,
 )
@@ -64,7 +65,7 @@ def read_dra(
     """Return the readings of all nodes that publish GPUs as slices; unreadable objects become *warnings*."""
     gpus: dict[str, list[_Device]] = {}
     nics: dict[str, list[_Device]] = {}
-    for node, device in each_readable(_newest(slices), lambda raw: _devices(raw, now), warnings):
+    for node, device in each_readable(_newest(slices, warnings), lambda raw: _devices(raw, now), warnings):
         if device.key[0] == NIC_DRIVER:
             nics.setdefault(node, []).append(device)
         elif device.values.get("type", "gpu") == "gpu":
@@ -81,15 +82,17 @@ def read_dra(
     return DraReadings(tuple(readings), names)
 
 
-def _newest(slices: Iterable[RawObject]) -> list[RawObject]:
+def _pool(raw: RawObject) -> Iterator[tuple[str, str, int, RawObject]]:
+    spec = mapping(raw, "spec")
+    pool = mapping(spec, "pool")
+    yield optional(spec, "driver"), optional(pool, "name"), whole(pool, "generation", 0), raw
+
+
+def _newest(slices: Iterable[RawObject], warnings: list[str]) -> list[RawObject]:
     """Return the slices of the newest generation of each pool; older ones are being replaced."""
     newest: dict[tuple[str, str], tuple[int, list[RawObject]]] = {}
-    for each in slices:
-        spec = each.get("spec") or {}
-        pool = spec.get("pool") or {}
-        key, generation = (spec.get("driver", ""), pool.get("name", "")), pool.get("generation", 0)
-        if not isinstance(generation, int):
-            generation = 0
+    for driver, pool, generation, each in each_readable(slices, _pool, warnings):
+        key = (driver, pool)
         best = newest.get(key, (-1, []))
         if generation > best[0]:
             newest[key] = (generation, [each])
@@ -100,7 +103,7 @@ def _newest(slices: Iterable[RawObject]) -> list[RawObject]:
 
 def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Device]]:
     spec = mapping(raw, "spec")
-    driver, node = spec.get("driver"), spec.get("nodeName")
+    driver, node = optional(spec, "driver"), optional(spec, "nodeName")
     if driver not in (GPU_DRIVER, NIC_DRIVER) or not node:
         return
     pool, written = text(mapping(spec, "pool"), "name"), age(raw, now)
@@ -122,11 +125,11 @@ def _plain(value: object, key: str) -> Any:
 
 
 def _memory(capacity: RawObject) -> int:
-    written = capacity.get("memory")
-    quantity = written.get("value") if isinstance(written, Mapping) else written
+    nested = isinstance(capacity.get("memory"), Mapping)
+    holder, key = (mapping(capacity, "memory"), "value") if nested else (capacity, "memory")
     try:
-        return amount("memory", quantity) // _MIB if quantity is not None else 0
-    except ValueError as error:
+        return (quantity(holder, key, "memory") or 0) // _MIB
+    except Malformed as error:
         raise Malformed(f"capacity memory: {error}") from error
 
 
@@ -195,12 +198,18 @@ def _nic(device: _Device) -> Nic:
     )
 
 
+def holders_of(raw: RawObject) -> Iterator[PodKey]:
+    """Yield the pods that hold a claim; raises ``Malformed``."""
+    namespace = optional(mapping(raw, "metadata"), "namespace")
+    for each in items(mapping(raw, "status"), "reservedFor"):
+        if each.get("resource") == "pods":
+            yield namespace, text(each, "name")
+
+
 def _held(raw: RawObject) -> Iterator[tuple[DeviceKey, PodKey | None]]:
     """Yield the devices of an allocated claim and the pod that holds it; None while no pod does."""
     status = mapping(raw, "status")
-    pods = [each.get("name", "") for each in items(status, "reservedFor") if each.get("resource") == "pods"]
-    namespace = mapping(raw, "metadata").get("namespace", "")
-    holder = (namespace, pods[0]) if pods else None
+    holder = next(iter(holders_of(raw)), None)
     for result in items(mapping(mapping(status, "allocation"), "devices"), "results"):
         if result.get("adminAccess") is not True:
             yield (text(result, "driver"), text(result, "pool"), text(result, "device")), holder

@@ -8,7 +8,16 @@ from arena_topo.model.labels import HOSTNAME
 from arena_topo.model.snapshot import Fabric, GpuNode
 from arena_topo.topology.hypernodes import read_hyper_nodes
 from arena_topo.topology.ladders import known_keys, value_of
-from arena_topo.topology.wire import Malformed, RawObject, each_readable, identity, items, mapping, text
+from arena_topo.topology.wire import (
+    Malformed,
+    RawObject,
+    each_readable,
+    identity,
+    items,
+    mapping,
+    optional,
+    text,
+)
 
 _KUEUE = "kueue.x-k8s.io/"
 _KAI = "kai.scheduler/"
@@ -97,7 +106,7 @@ def _layers(spec: RawObject) -> list[tuple[str, tuple[str, ...]]]:
         labels = each.get("labelKey", [])
         if not isinstance(labels, list) or not all(isinstance(key, str) for key in labels):
             raise Malformed(f"spec.networkTopologySpec {layer} labelKey is no list of texts")
-        keys[layer], parents[layer] = tuple(labels), each.get("parentTopologyLayer") or ""
+        keys[layer], parents[layer] = tuple(labels), optional(each, "parentTopologyLayer")
     depth = {layer: _depth(layer, parents) for layer in keys}
     return [
         (layer, keys[layer])

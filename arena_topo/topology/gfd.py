@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from arena_topo.model.hardware import Gpu, ShareMode
 from arena_topo.topology.nodefacts import NodeFacts
-from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.reading import MOST_GPUS, Exactness, Reading
 from arena_topo.topology.wire import Malformed
 from arena_topo.topology.wiring import usual_hardware
 
@@ -55,6 +55,8 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     count = _number(node.labels, _COUNTS, capacity // max(replicas, 1))
     if not product or count < 1:
         return
+    if count > MOST_GPUS:
+        raise Malformed(f"labels and capacity count {count} GPUs")
     key = next((key for key in _PRODUCTS if key in node.labels), _GKE)
     source = f"Node {node.name} label {key}"
     if "-MIG-" in product:

@@ -12,7 +12,7 @@ from arena_topo.topology.linkgraph import MOST_LINKS, build_graph, guess_generat
 from arena_topo.topology.nodefacts import NodeFacts
 from arena_topo.topology.products import find_product
 from arena_topo.topology.reading import Exactness, Reading
-from arena_topo.topology.wire import Malformed, document, items, mapping, text, whole
+from arena_topo.topology.wire import Malformed, document, items, mapping, optional, text, whole
 from arena_topo.topology.wiring import fill_direct, usual_words
 
 REGISTER = "hami.io/node-nvidia-register"
@@ -84,7 +84,7 @@ def _register(annotations: Mapping[str, str]) -> tuple[Gpu, ...]:
             index=whole(each, "index", 0),
             uuid=text(each, "id"),
             memory=whole(each, "devmem", 0),
-            product=each.get("type", ""),
+            product=optional(each, "type"),
             numa=whole(each, "numa", 0),
             healthy=each.get("health") is True,
             mode="mig" if each.get("mode") == "mig" else whole(each, "count", 0),

@@ -4,11 +4,22 @@ Source: topology.volcano.sh/v1alpha1; a lower tier is closer.
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from arena_topo.model.snapshot import Fabric
-from arena_topo.topology.wire import Malformed, RawObject, each_readable, items, mapping, name, text, whole
+from arena_topo.topology.wire import (
+    Malformed,
+    RawObject,
+    each_readable,
+    items,
+    mapping,
+    name,
+    optional,
+    text,
+    whole,
+)
 
 Labels = Mapping[str, str]
 
@@ -24,11 +35,12 @@ class _HyperNode:
     children: tuple[RawObject, ...]
 
 
-def read_hyper_nodes(
-    nodes: Mapping[str, Labels], objects: Iterable[RawObject], warnings: list[str]
-) -> Fabric:
-    """Return the fabric that HyperNodes make of *nodes*, which are given with their labels; empty without any."""
-    found = list(each_readable(objects, _hyper_node, warnings))
+def read_hyper_nodes(nodes: Mapping[str, Labels], objects: Iterable[RawObject], told: list[str]) -> Fabric:
+    """Return the fabric that HyperNodes make of *nodes*, which are given with their labels; empty without any.
+
+    What cannot be read is added to *told*.
+    """
+    found = list(each_readable(objects, _hyper_node, told))
     if not found:
         return Fabric()
     order = sorted({each.tier for each in found}, reverse=True)
@@ -39,13 +51,13 @@ def read_hyper_nodes(
         try:
             members = _members(each, nodes, inside)
         except Malformed as error:
-            warnings.append(f"HyperNode {each.name}: {error}; skipped")
+            told.append(f"HyperNode {each.name}: {error}; skipped")
             continue
         inside[each.name] = members
         for node in sorted(members):
             place = paths[node]
             if place[order.index(each.tier)]:
-                warnings.append(
+                told.append(
                     f"node {node} is in HyperNodes {place[order.index(each.tier)]} and {each.name} "
                     f"of tier {each.tier}; the former counts"
                 )
@@ -66,7 +78,7 @@ def _hyper_node(raw: RawObject) -> Iterator[_HyperNode]:
         if kind not in members:
             raise Malformed(f"spec.members type is {kind!r}, expected Node or HyperNode")
         members[kind].append(mapping(each, "selector"))
-    tier_name = spec.get("tierName") or ""
+    tier_name = optional(spec, "tierName")
     yield _HyperNode(
         name(raw), whole(spec, "tier"), tier_name, tuple(members["Node"]), tuple(members["HyperNode"])
     )
@@ -90,7 +102,8 @@ def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]
     if "regexMatch" in selector:
         written = text(mapping(selector, "regexMatch"), "pattern")
         try:
-            pattern = re.compile(written)
+            with warnings.catch_warnings(action="ignore"):  # Go reads what Python only warns of
+                pattern = re.compile(written)
         except re.error as error:
             raise Malformed(f"spec.members regexMatch {written!r}: {error}") from error
         return {each for each in candidates if pattern.search(each)}

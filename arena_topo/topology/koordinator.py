@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from arena_topo.model.hardware import Gpu, Nic
-from arena_topo.model.quantity import amount
 from arena_topo.topology.linkgraph import build_graph, guess_generation, machine_type, pcie_word
 from arena_topo.topology.products import find_product
 from arena_topo.topology.reading import Exactness, PodKey, Reading
@@ -23,6 +22,8 @@ from arena_topo.topology.wire import (
     labels,
     mapping,
     name,
+    optional,
+    quantity,
     text,
     whole,
     whole_list,
@@ -84,11 +85,7 @@ def pod_gpus(written: Mapping[str, str]) -> tuple[int, ...] | None:
 
 def _gpu(raw: RawObject, product: str) -> Gpu:
     place = mapping(raw, "topology")
-    memory = mapping(raw, "resources").get(_MEMORY)
-    try:
-        mebibytes = amount(_MEMORY, memory) // _MIB if memory is not None else 0
-    except ValueError as error:
-        raise Malformed(f"resources.{_MEMORY}: {error}") from error
+    mebibytes = (quantity(mapping(raw, "resources"), _MEMORY, _MEMORY) or 0) // _MIB
     node = whole(place, "nodeID", -1)
     return Gpu(
         index=whole(raw, "minor"),
@@ -131,4 +128,4 @@ def _allocations(raw: RawObject) -> Iterator[tuple[PodKey, tuple[int, ...]]]:
             continue
         for entry in items(group, "entries"):
             minors = whole_list(entry.get("minors"), "status.allocations entries.minors")
-            yield (entry.get("namespace", ""), text(entry, "name")), tuple(sorted(minors))
+            yield (optional(entry, "namespace"), text(entry, "name")), tuple(sorted(minors))

@@ -54,10 +54,11 @@ def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[
 
 def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: list[str]) -> list[Reading]:
     shared = [each for each in readings if any(gpu.mode is not ShareMode.WHOLE for gpu in each.gpus)]
-    expected = len(shared[0].gpus) if shared else capacity
+    listed = shared or ([] if capacity > 0 else [each for each in readings if each.gpus])
+    expected = len(listed[0].gpus) if listed else capacity
     kept = []
     for each in readings:
-        if each.gpus and expected and len(each.gpus) != expected:
+        if each.gpus and len(each.gpus) != expected:
             warnings.append(
                 f"{each.source}: tells {len(each.gpus)} GPUs, node {node} has {expected}; skipped"
             )

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model.labels import HOSTNAME
-from arena_topo.model.quantity import Resources, resources
+from arena_topo.model.quantity import Resources
 from arena_topo.model.snapshot import Taint
-from arena_topo.topology.wire import Malformed, RawObject, items, mapping, name
+from arena_topo.topology.wire import RawObject, amounts, items, mapping, name, optional, texts
 
 NODE_ANNOTATIONS = (
     "arena-topo.dev/gpu-topology",
@@ -43,26 +43,19 @@ def node_facts(raw: RawObject) -> NodeFacts:
     """Return the facts of a Node object; raises ``Malformed`` naming the key."""
     meta, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
     written = mapping(meta, "annotations")
-    conditions = {each.get("type"): each.get("status") for each in items(status, "conditions")}
-    addresses = {each.get("type"): each.get("address", "") for each in items(status, "addresses")}
-    try:
-        capacity, allocatable = (
-            resources(mapping(status, "capacity")),
-            resources(mapping(status, "allocatable")),
-        )
-    except ValueError as error:
-        raise Malformed(f"status.allocatable: {error}") from error
+    conditions = {optional(each, "type"): optional(each, "status") for each in items(status, "conditions")}
+    addresses = {optional(each, "type"): optional(each, "address") for each in items(status, "addresses")}
     return NodeFacts(
         name=name(raw),
-        labels=mapping(meta, "labels"),
-        annotations={key: written[key] for key in NODE_ANNOTATIONS if key in written},
+        labels=texts(meta, "labels"),
+        annotations={key: optional(written, key) for key in NODE_ANNOTATIONS if key in written},
         taints=tuple(
-            Taint(each.get("key", ""), each.get("value", ""), each.get("effect", ""))
+            Taint(optional(each, "key"), optional(each, "value"), optional(each, "effect"))
             for each in items(spec, "taints")
         ),
         unschedulable=spec.get("unschedulable") is True,
         ready=conditions.get("Ready") == "True",
         address=addresses.get("InternalIP", ""),
-        capacity=capacity,
-        allocatable=allocatable,
+        capacity=amounts(status, "capacity"),
+        allocatable=amounts(status, "allocatable"),
     )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model import labels as keys
-from arena_topo.model.quantity import Resources, resources, total
-from arena_topo.topology.wire import Malformed, RawObject, items, mapping, name
+from arena_topo.model.quantity import Resources, total
+from arena_topo.topology.wire import RawObject, amounts, items, mapping, name, optional
 
 POD_ANNOTATIONS = (
     "topology.kubernetes.io/gpu-group",
@@ -92,31 +92,33 @@ def pod_facts(raw: RawObject) -> PodFacts:
     """Return the facts of a Pod object; raises ``Malformed`` naming the key."""
     meta, spec = mapping(raw, "metadata"), mapping(raw, "spec")
     written = mapping(meta, "annotations")
-    try:
-        requests = effective_requests(
-            map(_container, items(spec, "containers")),
-            map(_container, items(spec, "initContainers")),
-            resources(mapping(mapping(spec, "resources"), "requests")),
-            resources(mapping(spec, "overhead")),
-        )
-    except ValueError as error:
-        raise Malformed(f"spec.containers: {error}") from error
+    pod_level = mapping(spec, "resources")
+    requests = effective_requests(
+        map(_container, items(spec, "containers")),
+        map(_container, items(spec, "initContainers")),
+        amounts(pod_level, "requests") if pod_level else None,
+        amounts(spec, "overhead"),
+    )
+    labels = mapping(meta, "labels")
     return PodFacts(
-        namespace=meta.get("namespace", ""),
+        namespace=optional(meta, "namespace"),
         name=name(raw),
-        node=spec.get("nodeName") or "",
-        phase=mapping(raw, "status").get("phase", ""),
+        node=optional(spec, "nodeName"),
+        phase=optional(mapping(raw, "status"), "phase"),
         requests=requests,
-        annotations={key: written[key] for key in POD_ANNOTATIONS if key in written} if written else {},
-        job=job_of(mapping(meta, "labels")),
+        annotations={key: optional(written, key) for key in POD_ANNOTATIONS if key in written}
+        if written
+        else {},
+        job=job_of({key: optional(labels, key) for key in POD_LABELS if key in labels}),
     )
 
 
 def _container(raw: RawObject) -> ContainerFacts:
     asked = mapping(raw, "resources")
     # The API server fills requests from limits; an object that never was there may lack them.
-    requests = {**mapping(asked, "limits"), **mapping(asked, "requests")}
-    return ContainerFacts(resources(requests), raw.get("restartPolicy") == "Always")
+    return ContainerFacts(
+        {**amounts(asked, "limits"), **amounts(asked, "requests")}, raw.get("restartPolicy") == "Always"
+    )
 
 
 def _highest(left: Resources, right: Resources) -> dict[str, int]:

@@ -10,6 +10,10 @@ PodKey = tuple[str, str]
 """A pod by namespace and name."""
 
 
+MOST_GPUS = 256
+"""More GPUs than any node has; a source that counts more is not believed."""
+
+
 class Exactness(IntEnum):
     """How much a source can be trusted on links; the higher one wins where two contradict each other."""
 

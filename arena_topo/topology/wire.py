@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.durations import parse_instant
+from arena_topo.model.quantity import amount, resources
 
 RawObject = Mapping[str, Any]
 """An API object as ``json.loads`` gives it."""
@@ -65,6 +66,49 @@ def text(holder: RawObject, key: str) -> str:
     return value
 
 
+def optional(holder: RawObject, key: str) -> str:
+    """Return the text at *key*, an empty one where it is absent; raises ``Malformed``."""
+    value = holder.get(key)
+    if value is not None and not isinstance(value, str):
+        raise Malformed(f"{key} is {value!r}, expected a text")
+    return value or ""
+
+
+def texts(holder: RawObject, key: str) -> Mapping[str, str]:
+    """Return the mapping of texts at *key*, empty where it is absent; raises ``Malformed``."""
+    value = mapping(holder, key)
+    for name, each in value.items():
+        if not isinstance(each, str):
+            raise Malformed(f"{key} {name} is {each!r}, expected a text")
+    return value
+
+
+def amounts(holder: RawObject, key: str) -> dict[str, int]:
+    """Return the quantities at *key* as amounts; raises ``Malformed``."""
+    value = mapping(holder, key)
+    try:
+        return resources({name: _quantity(each) for name, each in value.items()})
+    except ValueError as error:
+        raise Malformed(f"{key}: {error}") from error
+
+
+def quantity(holder: RawObject, key: str, resource: str) -> int | None:
+    """Return the quantity of *resource* at *key* as an amount, None where it is absent; raises ``Malformed``."""
+    value = holder.get(key)
+    if value is None:
+        return None
+    try:
+        return amount(resource, _quantity(value))
+    except ValueError as error:
+        raise Malformed(f"{key}: {error}") from error
+
+
+def _quantity(value: object) -> str | float:
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise Malformed(f"{value!r} is not a quantity")
+    return value
+
+
 def whole(holder: RawObject, key: str, default: int | None = None) -> int:
     """Return the whole number at *key*, or *default* where it is absent; raises ``Malformed``."""
     value = holder.get(key, default)
@@ -93,7 +137,7 @@ def document(holder: RawObject, key: str) -> Any:
 
 def labels(each: RawObject) -> Mapping[str, str]:
     """Return the labels of an object."""
-    return mapping(mapping(each, "metadata"), "labels")
+    return texts(mapping(each, "metadata"), "labels")
 
 
 def annotations(each: RawObject) -> Mapping[str, str]:

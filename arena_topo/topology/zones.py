@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from arena_topo.model.hardware import Gpu
-from arena_topo.model.quantity import amount
-from arena_topo.topology.reading import Exactness, Reading
-from arena_topo.topology.wire import Malformed, RawObject, age, identity, items, name, text
+from arena_topo.topology.reading import MOST_GPUS, Exactness, Reading
+from arena_topo.topology.wire import Malformed, RawObject, age, identity, items, name, quantity, text
 
 _ZONE = re.compile(r"node-(\d+)")
 
@@ -19,6 +18,8 @@ _ZONE = re.compile(r"node-(\d+)")
 def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> Iterator[Reading]:
     """Yield the NUMA nodes of the GPUs that a node offers as *resource*; raises ``Malformed`` naming the key."""
     counts = sorted(_counts(raw, resource))
+    if sum(count for _, count in counts) > MOST_GPUS or any(count < 0 for _, count in counts):
+        raise Malformed(f"zones count {[count for _, count in counts]} of {resource}")
     numa = [zone for zone, count in counts for _ in range(count)]
     if not numa:
         return
@@ -41,6 +42,6 @@ def _counts(raw: RawObject, resource: str) -> Iterator[tuple[int, int]]:
         for each in items(zone, "resources"):
             if each.get("name") == resource:
                 try:
-                    yield int(numbered.group(1)), amount(resource, each.get("capacity", 0))
-                except ValueError as error:
+                    yield int(numbered.group(1)), quantity(each, "capacity", resource) or 0
+                except Malformed as error:
                     raise Malformed(f"zones {zone['name']} {resource}: {error}") from error

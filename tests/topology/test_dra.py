@@ -164,7 +164,7 @@ def test_migs_and_other_drivers_are_no_whole_gpus() -> None:
         ({"name": "card-a", "attributes": {}}, "card-a has neither index nor minor"),
         ({"name": ""}, "name is missing"),
         ({"attributes": {"uuid": "GPU-a"}}, "attribute uuid is 'GPU-a'"),
-        ({"capacity": {"memory": {"value": "much"}}}, "capacity memory: 'much'"),
+        ({"capacity": {"memory": {"value": "much"}}}, "capacity memory: value: 'much'"),
     ],
 )
 def test_a_broken_slice_becomes_a_warning(change: dict[str, Any], reason: str) -> None:

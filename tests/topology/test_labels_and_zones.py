@@ -140,5 +140,5 @@ def test_zones_without_the_resource_tell_nothing() -> None:
 
 def test_a_capacity_that_is_no_quantity_is_refused() -> None:
     """Zone and resource are named."""
-    with pytest.raises(Malformed, match=r"zones node-0 nvidia.com/gpu: 'all'"):
+    with pytest.raises(Malformed, match=r"zones node-0 nvidia\.com/gpu: capacity: 'all'"):
         list(read_zones(zones(node_0="all"), "nvidia.com/gpu"))

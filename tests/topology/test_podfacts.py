@@ -144,7 +144,7 @@ def test_a_quantity_that_is_none_is_refused(amount: str) -> None:
     broken_node["status"]["allocatable"]["cpu"] = amount
     broken_pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = amount
 
-    with pytest.raises(Malformed, match=r"status\.allocatable"):
+    with pytest.raises(Malformed, match="allocatable: "):
         node_facts(broken_node)
-    with pytest.raises(Malformed, match=r"spec\.containers"):
+    with pytest.raises(Malformed, match="requests: "):
         pod_facts(broken_pod)
