@@ -1,6 +1,7 @@
 """Objects that the end-to-end tests create raw, independent of the product."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,6 +9,13 @@ import pytest
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+
+
+@pytest.fixture
+def arena(kubeconfig: Path) -> Arena:
+    """Return the tool as the administrator runs it, in the test's namespace."""
+    return Arena(kubeconfig)
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Each way in which a cluster says no has its own clear message, and nothing is left behind."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,12 +10,6 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 
 SUBMIT = ("submit", "mpi", "--name=job", "--image=i", "c")
-
-
-@pytest.fixture
-def arena(kubeconfig: Path) -> Arena:
-    """Return the tool as the administrator runs it, in the test's namespace."""
-    return Arena(kubeconfig)
 
 
 def allow(kube: Kube, namespace: str, user: str, *rules: dict[str, Any]) -> None:

@@ -22,12 +22,6 @@ from tests.e2e.arena import Arena, Running
 NAME = "job"
 
 
-@pytest.fixture
-def arena(kubeconfig: Path) -> Arena:
-    """Return the tool as the administrator runs it, in the test's namespace."""
-    return Arena(kubeconfig)
-
-
 def submit(arena: Arena, *flags: str) -> None:
     """Submit a job whose workers run on a fake node."""
     there = f"--selector=kubernetes.io/hostname={SEED_NODES[0]}"

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +16,6 @@ from tests.e2e.shapes import shape
 from tests.seeds import SEEDS, Seed
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
-
-
-@pytest.fixture
-def arena(kubeconfig: Path) -> Arena:
-    """Return the tool as the administrator runs it, in the test's namespace."""
-    return Arena(kubeconfig)
 
 
 @pytest.fixture

@@ -3,8 +3,6 @@
 import json
 from pathlib import Path
 
-import pytest
-
 from arena_topo.manifest.pods import literal
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube
@@ -12,12 +10,6 @@ from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 
 TRICKY = ["#c", "a: b", 'say "x"', "it's", "two\nlines\n", "true", "1e-3", "0o17", "y", "~", "${X}", "$X", "é😀\u2028", " x ", "\\n", "a\tb", "{{ x }}", "%s", "-", "[1]", "*", "&a", "!x", "|", ">"]  # fmt: skip
-
-
-@pytest.fixture
-def arena(kubeconfig: Path) -> Arena:
-    """Return the tool as the administrator runs it, in the test's namespace."""
-    return Arena(kubeconfig)
 
 
 def test_every_tricky_value_reaches_the_pod(
