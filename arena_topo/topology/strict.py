@@ -20,9 +20,14 @@ class Part:
         self._left: dict[str, Any] = dict(value)
 
     def take(self, key: str, kind: type[Value], default: Value | None = None) -> Value:
-        """Return the value of *kind* at *key*; *default* where it is absent, an error where there is none."""
-        value = self._left.pop(key, default)
-        return checked(value, kind, f"{self.place}.{key}")
+        """Return the value of *kind* at *key*; *default* where it is absent, an error where there is none.
+
+        A text may be empty only where that is its default.
+        """
+        value = checked(self._left.pop(key, default), kind, f"{self.place}.{key}")
+        if value == "" != default:
+            raise DocumentError(f"{self.place}.{key} is empty")
+        return value
 
     def list(self, key: str) -> Iterator[tuple[object, str]]:
         """Yield the elements of the list at *key* with their places; nothing where it is absent."""

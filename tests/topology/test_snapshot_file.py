@@ -106,6 +106,7 @@ BROKEN = {
         r"nodes\[1\].allocatable.cpu is '4', expected a whole number",
     ),
     "a name missing": (put("nodes", 1, "name", None), r"nodes\[1\].name is missing, expected a text"),
+    "a name empty": (put("nodes", 1, "name", ""), r"nodes\[1\].name is empty"),
     "nodes no list": (put("nodes", {}), "cluster.json.nodes is no list"),
     "a node no mapping": (put("nodes", 0, "gpu-1"), r"nodes\[0\] is no mapping"),
     "a graph that is not there": (put("nodes", 1, "links", 7), r"nodes\[1\].links refers to number 7 of 2"),
