@@ -47,7 +47,7 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
     measured = _figures(document(data, key), size) if key else ()
     yield Reading(
         node=node,
-        source=f"{identity(raw)} data.linkType",
+        source=f"{identity(raw, 'ConfigMap')} data.linkType",
         exactness=Exactness.ACK,
         age=age(raw, now),
         machine=machine,

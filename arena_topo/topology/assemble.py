@@ -123,7 +123,7 @@ def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[
     def zone(raw: RawObject) -> Iterator[Reading]:
         return zones.read_zones(raw, resources.get(name(raw), NVIDIA_GPU), now)
 
-    yield from each_readable(objects.config_maps, config_map, warnings)
+    yield from each_readable(objects.config_maps, config_map, warnings, "ConfigMap")
     yield from each_readable(objects.devices, device, warnings)
     yield from each_readable(objects.zones, zone, warnings)
     yield from dra.read_dra(objects.slices, objects.claims, warnings, now).readings

@@ -32,6 +32,7 @@ from arena_topo.topology.wiring import fill_direct, usual_words
 
 GPU_DRIVER = "gpu.nvidia.com"
 NIC_DRIVER = "dra.net"
+_SLICE = "ResourceSlice"
 _STANDARD = "resource.kubernetes.io/"
 _MIB = 2**20
 _NUMBERED = re.compile(r"gpu-(\d+)")
@@ -65,12 +66,14 @@ def read_dra(
     """Return the readings of all nodes that publish GPUs as slices; unreadable objects become *warnings*."""
     gpus: dict[str, list[_Device]] = {}
     nics: dict[str, list[_Device]] = {}
-    for node, device in each_readable(_newest(slices, warnings), lambda raw: _devices(raw, now), warnings):
+    for node, device in each_readable(
+        _newest(slices, warnings), lambda raw: _devices(raw, now), warnings, _SLICE
+    ):
         if device.key[0] == NIC_DRIVER:
             nics.setdefault(node, []).append(device)
         elif device.values.get("type", "gpu") == "gpu":
             gpus.setdefault(node, []).append(device)
-    holders = dict(each_readable(claims, _held, warnings))
+    holders = dict(each_readable(claims, _held, warnings, "ResourceClaim"))
     readings, names = [], {}
     for node, devices in sorted(gpus.items()):
         try:
@@ -91,7 +94,7 @@ def _pool(raw: RawObject) -> Iterator[tuple[str, str, int, RawObject]]:
 def _newest(slices: Iterable[RawObject], warnings: list[str]) -> list[RawObject]:
     """Return the slices of the newest generation of each pool; older ones are being replaced."""
     newest: dict[tuple[str, str], tuple[int, list[RawObject]]] = {}
-    for driver, pool, generation, each in each_readable(slices, _pool, warnings):
+    for driver, pool, generation, each in each_readable(slices, _pool, warnings, _SLICE):
         key = (driver, pool)
         best = newest.get(key, (-1, []))
         if generation > best[0]:
@@ -114,7 +117,7 @@ def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Devic
             for key, value in mapping(body, "attributes").items()
         }
         key = (driver, pool, text(each, "name"))
-        yield node, _Device(key, identity(raw), written, values, _memory(mapping(body, "capacity")))
+        yield node, _Device(key, identity(raw, _SLICE), written, values, _memory(mapping(body, "capacity")))
 
 
 def _plain(value: object, key: str) -> Any:

@@ -20,22 +20,28 @@ class Malformed(Exception):  # named by the fact, as the project's errors are
 
 
 def each_readable(
-    objects: Iterable[RawObject], read: Callable[[RawObject], Iterable[Value]], warnings: list[str]
+    objects: Iterable[RawObject],
+    read: Callable[[RawObject], Iterable[Value]],
+    warnings: list[str],
+    kind: str = "",
 ) -> Iterator[Value]:
-    """Yield all that *read* finds in *objects*; an object that it cannot read becomes a warning."""
+    """Yield all that *read* finds in *objects*; an object that it cannot read becomes a warning.
+
+    *kind* names objects whose own kind is not written in them, as in lists of built-in kinds.
+    """
     for each in objects:
         try:
             yield from read(each)
         except (Malformed, DocumentError) as error:
-            warnings.append(f"{identity(each)}: {error}; skipped")
+            warnings.append(f"{identity(each, kind)}: {error}; skipped")
 
 
-def identity(each: RawObject) -> str:
-    """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``."""
+def identity(each: RawObject, kind: str = "") -> str:
+    """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``; *kind* as in ``each_readable``."""
     meta = each.get("metadata")
     meta = meta if isinstance(meta, Mapping) else {}
     namespace = f"{meta['namespace']}/" if meta.get("namespace") else ""
-    return f"{each.get('kind', 'object')} {namespace}{meta.get('name', '?')}"
+    return f"{each.get('kind') or kind or 'object'} {namespace}{meta.get('name', '?')}"
 
 
 def mapping(holder: RawObject, key: str) -> RawObject:

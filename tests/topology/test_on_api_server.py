@@ -135,4 +135,6 @@ def test_every_source_is_read_from_what_the_server_stores(
     assert [CUBE_MESH] * 4 == [labels(nodes[source].links) for source in ("ack", "hami", "agent", "labels")]
     assert uniform("NV18", 8) == labels(nodes["dra"].links)
     assert 5000 == nodes["ack"].requested["cpu"]
+    assert nodes["ack"].facts[0].source.startswith("ConfigMap kube-system/")
+    assert nodes["dra"].facts[0].source.startswith("ResourceSlice ")
     assert not [warning for warning in found.warnings if any(name in warning for name in names.values())]
