@@ -95,9 +95,7 @@ def merge(paths: list[Path], *, explicit: bool) -> Document:
         document = _load(path, explicit=explicit)
         merged["current-context"] = merged["current-context"] or str(document.get("current-context") or "")
         for plural, singular in _LISTS.items():
-            for entry in _entries(document, plural, path):
-                body = _absolute(entry.get(singular) or {}, path.parent)
-                merged[plural].setdefault(str(entry.get("name", "")), body)
+            merged[plural] = {**_bodies(document, plural, singular, path), **merged[plural]}
     return merged
 
 
@@ -128,6 +126,20 @@ def _load(path: Path, *, explicit: bool) -> Document:
     return document
 
 
+def _bodies(document: Document, plural: str, singular: str, path: Path) -> Document:
+    """Return the entries of one list of one file by name. Raises ``DocumentError`` for a name that comes twice."""
+    bodies: Document = {}
+    for entry in _entries(document, plural, path):
+        name = str(entry.get("name", ""))
+        if name in bodies:
+            raise DocumentError(
+                f"error loading config file {str(path)!r}: {plural} has the name {name!r} twice",
+                hint="remove one of the two entries",
+            )
+        bodies[name] = _absolute(entry.get(singular) or {}, path.parent)
+    return bodies
+
+
 def _entries(document: Document, plural: str, path: Path) -> list[Document]:
     entries = document.get(plural) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
@@ -152,7 +164,7 @@ def _named(merged: Document, plural: str, name: str, *, explicit: bool) -> Docum
             f"context was not found for specified context: {name}",
             hint="kubectl config get-contexts lists the contexts you have",
         )
-    if explicit or (name and plural == "clusters"):
+    if explicit or name:
         raise DocumentError(
             f"{singular} {name!r} does not exist in the kubeconfig", hint=f"kubectl config get-{plural}"
         )
