@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from arena_topo.cluster.kubeconfig import Target
-from arena_topo.cluster.transport import Request, Response, failure
+from arena_topo.cluster.transport import Request, Response, credentials, failure
 from arena_topo.errors import DocumentError, Unauthorized
 
 
@@ -114,7 +114,7 @@ def from_target(target: Target) -> PackageTransport:
 
     Raises ``DocumentError`` for entries the package cannot use, ``Unauthorized`` when a plugin gives nothing.
     """
-    document = {
+    document: dict[str, Any] = {
         "current-context": "chosen",
         "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
         "clusters": [{"name": "chosen", "cluster": dict(target.cluster)}],
@@ -124,6 +124,9 @@ def from_target(target: Target) -> PackageTransport:
     def load() -> Any:
         from kubernetes import config
 
+        if target.user.get("tokenFile"):
+            token = credentials(target.user)["Authorization"].removeprefix("Bearer ")
+            document["users"][0]["user"] = {"token": token}
         with _Overheard() as overheard:
             try:
                 client = config.new_client_from_config_dict(document, persist_config=False)
@@ -133,6 +136,10 @@ def from_target(target: Target) -> PackageTransport:
                     hint="kubectl config view --minify shows the entry",
                 ) from error
         _check_plugin(target.user, client, overheard.messages)
+        if target.cluster.get("insecure-skip-tls-verify"):
+            import urllib3
+
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         return client
 
     return PackageTransport(load)
@@ -187,6 +194,5 @@ class _Overheard(logging.Handler):
 
 def _cause(error: Exception) -> Exception:
     """Return the operating system's error below urllib3's layers, as far as there is one."""
-    reason: Any = getattr(error, "reason", None)
-    inner = reason if isinstance(reason, Exception) else error.__cause__
-    return inner if isinstance(inner, OSError) else error
+    layers = (getattr(error, "reason", None), *error.args, error.__cause__, error.__context__)
+    return next((layer for layer in layers if isinstance(layer, OSError)), error)

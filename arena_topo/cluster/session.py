@@ -5,7 +5,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.cluster.kubeconfig import Choice, Target, resolve
 from arena_topo.cluster.refusals import refusal
@@ -186,23 +186,41 @@ def no_cluster() -> ArenaTopoError:
 
 
 def _transport(target: Target) -> Transport:
-    if _is_static(target):
+    if is_static(target, os.environ):
         return StaticTransport(target)
     from arena_topo.cluster.package import from_target
 
     return from_target(target)
 
 
-def _is_static(target: Target) -> bool:
-    """Whether the standard library alone can speak for the user: static credentials and no proxy."""
+def is_static(target: Target, env: Mapping[str, str]) -> bool:
+    """Whether the standard library alone can speak for the user: static credentials, and no proxy."""
     secret = {key for key, value in target.user.items() if value} - {"as", "as-groups"}
-    return secret <= _STATIC_USER and not _proxy(target)
+    return secret <= _STATIC_USER and not _has_proxy(target, env)
 
 
-def _proxy(target: Target) -> str:
-    if configured := target.cluster.get("proxy-url"):
-        return str(configured)
-    names = (
-        ("HTTPS_PROXY", "https_proxy") if target.server.startswith("https") else ("HTTP_PROXY", "http_proxy")
+def _has_proxy(target: Target, env: Mapping[str, str]) -> bool:
+    """Whether requests go through a proxy, by Go's rules: never to this machine, nor to what NO_PROXY names."""
+    if target.cluster.get("proxy-url"):
+        return True
+    scheme = "HTTP" if target.server.startswith("http:") else "HTTPS"
+    if not (env.get(f"{scheme}_PROXY") or env.get(f"{scheme}_proxy".lower())):
+        return False
+    host = urlsplit(target.server).hostname or ""
+    rules = (env.get("NO_PROXY") or env.get("no_proxy") or "").replace(" ", "").split(",")
+    return not any(
+        _covers(rule, host) for rule in ("localhost", "127.0.0.0/8", "::1/128", *filter(None, rules))
     )
-    return next((os.environ[name] for name in names if os.environ.get(name)), "")
+
+
+def _covers(rule: str, host: str) -> bool:
+    """Whether a rule of NO_PROXY (a domain, an address, a network, or ``*``) names *host*."""
+    from ipaddress import ip_address, ip_network
+
+    if rule == "*":
+        return True
+    try:
+        return ip_address(host) in ip_network(rule, strict=False)
+    except ValueError:
+        domain = rule.partition(":")[0].lstrip(".").lower()
+        return host == domain or host.endswith(f".{domain}")

@@ -195,11 +195,18 @@ class StaticResponse:
     def readline(self) -> bytes:
         """Return the next line."""
         with self._broken_stream():
-            return self._raw.readline()
+            line = self._raw.readline()
+            if not line.endswith(b"\n") and self._is_unfinished():
+                raise ConnectionResetError("the stream broke off")
+            return line
 
     def close(self) -> None:
         """Drop the rest and the connection with it."""
         self._connection.close()
+
+    def _is_unfinished(self) -> bool:
+        """Whether a body ended before its last chunk: ``http.client`` keeps what is left of the last one it read."""
+        return bool(self._raw.chunked) and self._raw.chunk_left is not None
 
     @contextmanager
     def _broken_stream(self) -> Iterator[None]:

@@ -1,0 +1,188 @@
+"""A small HTTPS server whose answers a test writes, and a proxy that only connects."""
+
+import contextlib
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from tests.controlplane.pki import Authority
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request as the server saw it."""
+
+    method: str
+    path: str
+    headers: dict[str, list[str]]
+    body: bytes
+    peer: str
+
+    def header(self, name: str) -> str:
+        """Return a header, empty if there was none."""
+        return next(iter(self.headers.get(name.lower(), [])), "")
+
+
+@dataclass(slots=True)
+class Reply:
+    """What to answer: a body, or chunks with pauses, and how the connection ends."""
+
+    status: int = 200
+    body: bytes = b"{}"
+    headers: dict[str, str] = field(default_factory=dict)
+    chunks: list[bytes] = field(default_factory=list)
+    ending: str = "end"
+
+
+Rule = Callable[[Seen], Reply]
+
+
+@dataclass(slots=True)
+class Server:
+    """A running server; ``seen`` grows, ``rule`` may be replaced."""
+
+    port: int
+    authority: Authority
+    rule: Rule
+    seen: list[Seen] = field(default_factory=list)
+    silence: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def url(self) -> str:
+        """The server's address."""
+        return f"https://127.0.0.1:{self.port}"
+
+
+def status(code: int, reason: str, message: str = "", **details: str) -> Reply:
+    """Return a refusal as a Status object."""
+    body = {"kind": "Status", "status": "Failure", "reason": reason, "message": message, "details": details}
+    return Reply(code, json.dumps(body).encode())
+
+
+@contextmanager
+def serve(
+    folder: Path,
+    rule: Rule,
+    *,
+    hosts: tuple[str, ...] = ("localhost",),
+    addresses: tuple[str, ...] = ("127.0.0.1",),
+) -> Iterator[Server]:
+    """Serve on loopback over TLS, asking for client certificates without insisting."""
+    authority = Authority.create(folder)
+    pair = authority.server("server", addresses, hosts)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(pair.certificate, pair.key)
+    context.load_verify_locations(authority.certificate)
+    context.verify_mode = ssl.CERT_OPTIONAL
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as http:
+        http.daemon_threads = True
+        http.socket = context.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
+        server = Server(http.server_address[1], authority, rule)
+        http.scripted = server  # type: ignore[attr-defined]  # for the handler
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.silence.set()
+            http.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    timeout = 20
+
+    def handle(self) -> None:
+        with contextlib.suppress(OSError, ssl.SSLError):
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the base class's name
+        """Stay silent."""
+
+    def _answer(self) -> None:
+        server: Server = self.server.scripted  # type: ignore[attr-defined]  # set by serve
+        headers: dict[str, list[str]] = {}
+        for name, value in self.headers.items():
+            headers.setdefault(name.lower(), []).append(value)
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        seen = Seen(self.command, self.path, headers, body, self._peer())
+        server.seen.append(seen)
+        reply = server.rule(seen)
+        self.send_response(reply.status)
+        for name, value in reply.headers.items():
+            self.send_header(name, value)
+        if reply.chunks:
+            self._stream(reply, server)
+        else:
+            self.send_header("Content-Length", str(len(reply.body)))
+            self.end_headers()
+            self.wfile.write(reply.body)
+        if reply.ending != "end":
+            self.close_connection = True
+            self.connection.close()
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815  # the base class's names
+
+    def _stream(self, reply: Reply, server: Server) -> None:
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        for chunk in reply.chunks:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk), chunk))
+        if reply.ending == "silence":
+            server.silence.wait(20)
+        elif reply.ending == "end":
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _peer(self) -> str:
+        certificate: Any = self.connection.getpeercert()
+        subject = dict(pair[0] for pair in certificate["subject"]) if certificate else {}
+        return str(subject.get("commonName", ""))
+
+
+@contextmanager
+def proxy() -> Iterator[tuple[int, list[str]]]:
+    """Run a proxy that knows CONNECT alone; yield its port and the targets it was asked for."""
+    targets: list[str] = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_accept, args=(listener, targets), daemon=True)
+        thread.start()
+        yield listener.getsockname()[1], targets
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def _accept(listener: socket.socket, targets: list[str]) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            client, _ = listener.accept()
+            threading.Thread(target=_connect, args=(client, targets), daemon=True).start()
+
+
+def _connect(client: socket.socket, targets: list[str]) -> None:
+    with client:
+        target = client.recv(65536).decode().split(" ")[1]
+        targets.append(target)
+        host, _, port = target.rpartition(":")
+        with socket.create_connection((host, int(port))) as upstream:
+            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
+            back.start()
+            _pump(client, upstream)
+            back.join()
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while data := source.recv(65536):
+            sink.sendall(data)
+    with contextlib.suppress(OSError):
+        sink.shutdown(socket.SHUT_WR)

@@ -1,0 +1,402 @@
+"""Both ways to the API server keep one contract: the standard library's, and the kubernetes package's."""
+
+import base64
+import json
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena_topo.cluster.kubeconfig import Choice, Target
+from arena_topo.cluster.package import from_target
+from arena_topo.cluster.session import Session, is_static
+from arena_topo.cluster.transport import Request, StaticTransport, Transport
+from arena_topo.errors import (
+    ApiError,
+    ArenaTopoError,
+    Conflict,
+    ConnectionFailed,
+    DocumentError,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
+from tests.cluster.server import Reply, Seen, Server, proxy, serve, status
+
+Make = Callable[[Target], Transport]
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    """Close in the end whatever was opened."""
+    with ExitStack() as opened:
+        yield opened
+
+
+@pytest.fixture
+def package(stack: ExitStack) -> Make:
+    """Make transports of the package."""
+    return _closing(from_target, stack)
+
+
+@pytest.fixture
+def static(stack: ExitStack) -> Make:
+    """Make transports of the standard library."""
+    return _closing(StaticTransport, stack)
+
+
+@pytest.fixture(params=["standard library", "package"])
+def make(request: pytest.FixtureRequest, static: Make, package: Make) -> Make:
+    """Make transports of one kind after the other."""
+    return package if request.param == "package" else static
+
+
+def _closing(kind: Make, stack: ExitStack) -> Make:
+    def made(target: Target) -> Transport:
+        transport = kind(target)
+        stack.callback(transport.close)
+        return transport
+
+    return made
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """Run a server that says yes to everything."""
+    with serve(
+        tmp_path, lambda _: Reply(body=b'{"ok": true}'), hosts=("localhost", "other.example.com")
+    ) as running:
+        yield running
+
+
+def target(server: Server, user: Mapping[str, Any] | None = None, /, **cluster: Any) -> Target:
+    """Return the entry of a kubeconfig for *server*; underscores in the names of *cluster* stand for dashes."""
+    given = {key.replace("_", "-"): value for key, value in cluster.items()}
+    entry = {"server": server.url, "certificate-authority": str(server.authority.certificate), **given}
+    return Target("c", "default", entry, user or {})
+
+
+def get(transport: Transport, path: str = "/x", **options: Any) -> Any:
+    """Return the object at *path*."""
+    return json.loads(transport.send(Request("GET", path, **options)).read())
+
+
+def data(path: Path) -> str:
+    """Return a file as kubeconfigs embed it."""
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "files"])
+def test_a_client_certificate_is_shown(make: Make, server: Server, embedded: bool) -> None:
+    """From files and from the kubeconfig itself, and nothing of it stays in a file."""
+    pair = server.authority.client("ann")
+    user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    if embedded:
+        user = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
+    get(make(target(server, user)))
+
+    assert "ann" == server.seen[0].peer
+
+
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [({"token": "t1"}, "Bearer t1"), ({"username": "u", "password": "p"}, "Basic dTpw"), ({}, "")],
+    ids=["token", "password", "nothing"],
+)
+def test_credentials_become_a_header(make: Make, server: Server, user: dict[str, str], header: str) -> None:
+    """As kubectl sends them."""
+    get(make(target(server, user)))
+
+    assert header == server.seen[0].header("Authorization")
+
+
+def test_a_token_is_read_from_its_file(make: Make, server: Server, tmp_path: Path) -> None:
+    """Without the line's end."""
+    (tmp_path / "token").write_text("from-file\n")
+    get(make(target(server, {"tokenFile": str(tmp_path / "token")})))
+
+    assert "Bearer from-file" == server.seen[0].header("Authorization")
+
+
+def test_a_token_file_may_rotate(static: Make, server: Server, tmp_path: Path) -> None:
+    """Every request reads it anew."""
+    file = tmp_path / "token"
+    transport = static(target(server, {"tokenFile": str(file)}))
+    for token in ("one", "two"):
+        file.write_text(token)
+        get(transport)
+
+    assert ["Bearer one", "Bearer two"] == [seen.header("Authorization") for seen in server.seen]
+    file.unlink()
+    with pytest.raises(DocumentError, match=r"the token file .* cannot be read"):
+        get(transport)
+
+
+def test_the_authority_may_be_embedded(make: Make, server: Server) -> None:
+    """As most kubeconfigs have it."""
+    entry = target(server)
+    cluster = {"server": server.url, "certificate-authority-data": data(server.authority.certificate)}
+
+    assert {"ok": True} == get(make(Target("c", "d", cluster, entry.user)))
+
+
+def test_a_server_of_another_name_is_not_trusted(make: Make, server: Server) -> None:
+    """Unless tls-server-name says which name it has."""
+    with pytest.raises(ConnectionFailed, match="is not trusted"):
+        get(make(target(server, tls_server_name="wrong.example.com")))
+
+    assert {"ok": True} == get(make(target(server, tls_server_name="other.example.com")))
+
+
+def test_a_server_of_an_unknown_authority_is_not_trusted(make: Make, server: Server, tmp_path: Path) -> None:
+    """Unless the user says not to look."""
+    (tmp_path / "more").mkdir()
+    with serve(tmp_path / "more", lambda _: Reply()) as other:
+        wrong = str(server.authority.certificate)
+        with pytest.raises(ConnectionFailed, match=r"the certificate of the server .* is not trusted"):
+            get(make(target(other, certificate_authority=wrong)))
+        insecure = Target("c", "d", {"server": other.url, "insecure-skip-tls-verify": True}, {})
+        assert {} == get(make(insecure))
+
+
+def test_a_refused_connection_is_told(make: Make, server: Server) -> None:
+    """With host and port."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(ConnectionFailed, match=f"the connection to the server 127.0.0.1:{port} was refused"):
+        get(make(target(server, server=f"https://127.0.0.1:{port}")))
+
+
+def test_a_name_that_nobody_knows_is_told(make: Make, server: Server) -> None:
+    """The invalid domain never resolves."""
+    with pytest.raises(ConnectionFailed, match=r"the name of the server nowhere\.invalid cannot be resolved"):
+        get(make(target(server, server="https://nowhere.invalid")))
+
+
+def test_a_server_that_does_not_answer_is_told(make: Make, server: Server) -> None:
+    """After the time that the user gives it."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"https://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(ConnectionFailed, match="did not answer in time"):
+            get(make(target(server, server=address)), timeout=0.2)
+
+
+def test_a_path_before_the_api_is_kept(make: Make, server: Server) -> None:
+    """As of a proxy that serves many clusters."""
+    get(make(target(server, server=f"{server.url}/k8s/c-1")), "/api/v1/pods?limit=1")
+
+    assert "/k8s/c-1/api/v1/pods?limit=1" == server.seen[0].path
+
+
+def test_bodies_and_headers_arrive_as_they_are(make: Make, server: Server) -> None:
+    """A header may come several times."""
+    headers = (("Impersonate-Group", "a"), ("Impersonate-Group", "b"), ("Content-Type", "application/json"))
+    make(target(server)).send(Request("POST", "/x", body="é😀".encode(), headers=headers)).read()
+    seen = server.seen[0]
+
+    assert ("POST", "é😀".encode()) == (seen.method, seen.body)
+    assert ["a", "b"] == [
+        part.strip() for value in seen.headers["impersonate-group"] for part in value.split(",")
+    ]
+
+
+def test_a_stream_is_read_line_by_line(make: Make, server: Server) -> None:
+    """However it is cut into chunks; what has no end comes last."""
+    server.rule = lambda _: Reply(chunks=[b"on", b"e\ntwo\nth", b"ree\n", b"rest"])
+    with closing(make(target(server)).stream(Request("GET", "/x"))) as stream:
+        assert [b"one\n", b"two\n", b"three\n", b"rest", b""] == [stream.readline() for _ in range(5)]
+
+
+def test_lines_come_before_the_stream_ends(make: Make, server: Server) -> None:
+    """And a stream that stays silent is noticed."""
+    server.rule = lambda _: Reply(chunks=[b"one\n"], ending="silence")
+    with closing(make(target(server)).stream(Request("GET", "/x", timeout=0.3))) as stream:
+        assert b"one\n" == stream.readline()
+        with pytest.raises(TimeoutError):
+            stream.readline()
+
+
+def test_a_stream_that_breaks_off_is_noticed(make: Make, server: Server) -> None:
+    """It has not ended."""
+    server.rule = lambda _: Reply(chunks=[b"one\n", b"tw"], ending="drop")
+    lines: list[bytes] = []
+    with (
+        closing(make(target(server)).stream(Request("GET", "/x"))) as stream,
+        pytest.raises(ConnectionFailed),
+    ):
+        lines.extend(iter(stream.readline, b""))
+
+    assert b"one\n" == lines[0]
+
+
+def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server) -> None:
+    """The server closes what is idle; the next question comes over a new one."""
+    transport = make(target(server))
+    server.rule = lambda _: Reply(body=b'{"n": 1}', ending="drop")
+    for _ in range(3):
+        assert {"n": 1} == get(transport)
+
+
+def session(transport: Transport, **choice: Any) -> Session:
+    """Return a session over *transport*."""
+    return Session(transport, namespace="default", choice=Choice(**choice))
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", Invalid),
+        (401, "Unauthorized", Unauthorized),
+        (403, "Forbidden", Forbidden),
+        (404, "NotFound", NotFound),
+        (409, "AlreadyExists", Conflict),
+        (410, "Expired", Expired),
+        (422, "Invalid", Invalid),
+        (429, "TooManyRequests", TooManyRequests),
+        (500, "InternalError", ApiError),
+    ],
+)
+def test_a_refusal_is_an_error_of_its_kind(
+    make: Make, server: Server, code: int, reason: str, kind: type[ApiError]
+) -> None:
+    """With the server's words, its reason and its details."""
+    server.rule = lambda _: status(code, reason, "because", name="x", kind="pods")
+    with pytest.raises(kind) as caught:
+        session(make(target(server))).get("/x")
+
+    assert kind is type(caught.value)
+    assert (code, reason, "x") == (caught.value.status, caught.value.reason, caught.value.details["name"])
+    assert "because" in caught.value.message
+
+
+@pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"", b"\xff\xfe"])
+def test_a_refusal_without_a_status_is_told_as_it_is(make: Make, server: Server, body: bytes) -> None:
+    """From a proxy in between, say."""
+    server.rule = lambda _: Reply(502, body)
+    with pytest.raises(ApiError) as caught:
+        session(make(target(server))).get("/x")
+
+    assert caught.value.message
+
+
+def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None:
+    """After the time that the server says."""
+    answers = iter(
+        [
+            Reply(429, headers={"Retry-After": "0"}),
+            Reply(503, headers={"Retry-After": "0"}),
+            Reply(body=b'{"a": 1}'),
+        ]
+    )
+    server.rule = lambda _: next(answers)
+
+    assert {"a": 1} == session(make(target(server))).get("/x")
+
+
+def test_impersonation_is_sent_with_every_request(make: Make, server: Server) -> None:
+    """The user and each of the groups."""
+    session(make(target(server)), impersonate="bob", impersonate_groups=("g1", "g2")).get("/x")
+    seen = server.seen[0]
+
+    assert "bob" == seen.header("Impersonate-User")
+    assert ["g1", "g2"] == [
+        part.strip() for value in seen.headers["impersonate-group"] for part in value.split(",")
+    ]
+
+
+def plugin(folder: Path, script: str) -> dict[str, Any]:
+    """Return a user whose credentials come from a program."""
+    program = folder / "plugin"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(program),
+            "interactiveMode": "Never",
+        }
+    }
+
+
+def test_a_plugin_gives_a_token_and_a_new_one_when_it_is_refused(
+    package: Make, server: Server, tmp_path: Path
+) -> None:
+    """A 401 makes it run again, once."""
+    script = f"""n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > {tmp_path}/n
+echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "t'$n'"}}}}'"""
+
+    def rule(seen: Seen) -> Reply:
+        return Reply() if seen.header("Authorization") == "Bearer t2" else status(401, "Unauthorized")
+
+    server.rule = rule
+
+    assert {} == session(package(target(server, plugin(tmp_path, script)))).get("/x")
+    assert ["Bearer t1", "Bearer t2"] == [seen.header("Authorization") for seen in server.seen]
+
+
+def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: Path) -> None:
+    """And nothing is sent without credentials."""
+    with pytest.raises(
+        Unauthorized, match=r"the credential plugin .*plugin.* gave no credentials: .*log in first"
+    ):
+        from_target(target(server, plugin(tmp_path, "echo log in first >&2; exit 1")))
+    assert [] == server.seen
+
+
+def test_a_proxy_of_the_kubeconfig_is_used(package: Make, server: Server) -> None:
+    """By the package, which has the means."""
+    with proxy() as (port, targets):
+        entry = target(server, proxy_url=f"http://127.0.0.1:{port}")
+        assert not is_static(entry, {})
+        get(package(entry))
+        assert [f"127.0.0.1:{server.port}"] == targets
+
+
+@pytest.mark.parametrize(
+    ("address", "env", "static"),
+    [
+        ("https://10.0.0.1", {}, True),
+        ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:1"}, False),
+        ("https://10.0.0.1", {"https_proxy": "http://p:1"}, False),
+        ("https://10.0.0.1", {"HTTP_PROXY": "http://p:1"}, True),
+        ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p:1"}, True),
+        ("https://localhost:6443", {"HTTPS_PROXY": "http://p:1"}, True),
+        ("https://[::1]:6443", {"HTTPS_PROXY": "http://p:1"}, True),
+        ("https://a.example.com", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, True),
+        ("https://10.1.2.3", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "10.0.0.0/8"}, True),
+        ("https://a.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, False),
+        ("https://a.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, True),
+    ],
+)
+def test_a_proxy_of_the_environment_counts_as_for_kubectl(
+    address: str, env: dict[str, str], static: bool
+) -> None:
+    """Never for this machine, nor for what NO_PROXY names."""
+    assert static is is_static(Target("c", "d", {"server": address}, {"token": "t"}), env)
+
+
+@pytest.mark.parametrize(
+    "user", [{"exec": {}}, {"auth-provider": {"name": "oidc"}}, {"token": "t", "exec": {"command": "x"}}]
+)
+def test_other_credentials_are_the_packages(user: dict[str, Any]) -> None:
+    """The standard library knows static ones alone."""
+    chosen = is_static(Target("c", "d", {"server": "https://a"}, user), {})
+
+    assert (not any(user.values())) is chosen
+
+
+@pytest.mark.parametrize("of_user", [True, False], ids=["client", "authority"])
+def test_certificates_that_are_none_are_told(server: Server, of_user: bool) -> None:
+    """With the context that has them."""
+    nonsense = base64.b64encode(b"nonsense").decode()
+    entry = target(server, {"client-certificate-data": nonsense})
+    if not of_user:
+        entry = target(server, certificate_authority_data=nonsense)
+    with pytest.raises(ArenaTopoError, match="the certificates of context 'c' cannot be used"):
+        StaticTransport(entry)
