@@ -73,7 +73,9 @@ def load(name: str, at: str) -> Layout:
     except yaml.YAMLError as error:
         raise DocumentError(f"the layout {name} is no YAML: {error}") from error
     if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
-        raise DocumentError(f"the layout {name} has no list of nodes", hint="see arena_topo/sandbox/layouts.py")
+        raise DocumentError(
+            f"the layout {name} has no list of nodes", hint="see arena_topo/sandbox/layouts.py"
+        )
     objects = [obj for group in document["nodes"] for obj in _group(group, name, at)]
     objects += document.get("objects") or []
     return Layout(name, str(document.get("description", "")), tuple(objects))
@@ -85,7 +87,9 @@ def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
     if strange := sorted(group.keys() - _KEYS):
         raise DocumentError(f"the layout {layout} has an unknown key {strange[0]!r} in {group['name']}")
     if strange := sorted(set(group.get("publish", ())) - _SOURCES):
-        raise DocumentError(f"the layout {layout} publishes {strange[0]!r}; known are {', '.join(sorted(_SOURCES))}")
+        raise DocumentError(
+            f"the layout {layout} publishes {strange[0]!r}; known are {', '.join(sorted(_SOURCES))}"
+        )
     start = int(group.get("start", 1))
     for number in range(start, start + int(group.get("count", 1))):
         yield from _node(group, group["name"].replace("{}", str(number)), layout, at)
@@ -114,7 +118,9 @@ def _node(group: Mapping[str, Any], name: str, layout: str, at: str) -> Iterator
     if machine is not None:
         capacity[group.get("resource", "nvidia.com/gpu")] = str(machine.size)
         labels |= machine.labels() if "gfd" in sources else {}
-        annotations |= {annotation.KEY: annotation.encode(machine.hardware, {}, at)} if "agent" in sources else {}
+        annotations |= (
+            {annotation.KEY: annotation.encode(machine.hardware, {}, at)} if "agent" in sources else {}
+        )
         annotations |= hami_annotations(machine, at) if "hami" in sources else {}
     if "ack" in sources:
         labels[ACK_SCHEDULE] = ACK_SCHEDULE_TOPOLOGY
@@ -137,5 +143,3 @@ def _busy_pod(group: Mapping[str, Any], node: str) -> Object:
     meta = {"name": f"training-{node.replace('.', '-')}", "namespace": "other-team"}
     spec = {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
-
-

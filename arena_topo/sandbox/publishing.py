@@ -15,7 +15,13 @@ from arena_topo.topology.hardware import Hardware
 Object = dict[str, Any]
 _FAMILIES = {"V100": ("volta", "7", "0"), "A100": ("ampere", "8", "0"), "H100": ("hopper", "9", "0")}
 _FAMILIES |= {"H200": ("hopper", "9", "0"), "L40S": ("ada-lovelace", "8", "9")}
-_PCIE_SCORES = {LinkClass.SYS: 10, LinkClass.NODE: 20, LinkClass.PHB: 30, LinkClass.PXB: 40, LinkClass.PIX: 50}
+_PCIE_SCORES = {
+    LinkClass.SYS: 10,
+    LinkClass.NODE: 20,
+    LinkClass.PHB: 30,
+    LinkClass.PXB: 40,
+    LinkClass.PIX: 50,
+}
 _NVLINK_SCORE = 100
 _PCIE_RATE = 16.0
 _SYS_RATE = 8.0
@@ -100,7 +106,8 @@ def hami_annotations(machine: Machine, at: str) -> dict[str, str]:
         for index in size
     ]
     scores = [
-        {"uuid": uuids[a], "score": {uuids[b]: _score(machine.link(a, b)) for b in size if a != b}} for a in size
+        {"uuid": uuids[a], "score": {uuids[b]: _score(machine.link(a, b)) for b in size if a != b}}
+        for a in size
     ]
     written = {"register": register, "score": scores}
     keys = {"register": "hami.io/node-nvidia-register", "score": "hami.io/node-nvidia-score"}

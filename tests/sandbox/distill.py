@@ -12,16 +12,29 @@ from tests.controlplane.plane import ControlPlane
 
 DATA = Path(__file__).parents[2] / "arena_topo" / "sandbox" / "data"
 GROUPS = ("api/v1", "apis/apps/v1", "apis/apiextensions.k8s.io/v1", "apis/authentication.k8s.io/v1")
-GROUPS += ("apis/authorization.k8s.io/v1", "apis/batch/v1", "apis/resource.k8s.io/v1", "apis/scheduling.k8s.io/v1")
+GROUPS += (
+    "apis/authorization.k8s.io/v1",
+    "apis/batch/v1",
+    "apis/resource.k8s.io/v1",
+    "apis/scheduling.k8s.io/v1",
+)
 KINDS = frozenset(
     {
         *("Pod", "Node", "Namespace", "ConfigMap", "Secret", "Service", "ServiceAccount", "Event", "Job"),
         *("Deployment", "StatefulSet", "PriorityClass", "CustomResourceDefinition", "DeviceClass"),
-        *("ResourceSlice", "ResourceClaim", "ResourceClaimTemplate", "DeleteOptions", "PersistentVolumeClaim"),
+        *(
+            "ResourceSlice",
+            "ResourceClaim",
+            "ResourceClaimTemplate",
+            "DeleteOptions",
+            "PersistentVolumeClaim",
+        ),
         *("SelfSubjectAccessReview", "SelfSubjectReview", "TokenReview"),
     }
 )
-KEPT = frozenset({"$ref", "type", "format", "items", "properties", "additionalProperties", "required", "enum"})
+KEPT = frozenset(
+    {"$ref", "type", "format", "items", "properties", "additionalProperties", "required", "enum"}
+)
 _PREFIX = "#/components/schemas/"
 
 

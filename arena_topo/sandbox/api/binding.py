@@ -16,7 +16,9 @@ def bind(api: Api, pod: Object, node: str) -> Object:
     kind = api.kind("v1", "Pod")
     name = pod["metadata"]["name"]
     if pod["spec"].get("nodeName"):
-        raise refusals.conflict(kind, name, f"pod {name} is already assigned to node \"{pod['spec']['nodeName']}\"")
+        raise refusals.conflict(
+            kind, name, f'pod {name} is already assigned to node "{pod["spec"]["nodeName"]}"'
+        )
     if pod["spec"].get("schedulingGates"):
         raise refusals.conflict(kind, name, f"pod {name} has non-empty .spec.schedulingGates")
     bound = copy.deepcopy(pod)

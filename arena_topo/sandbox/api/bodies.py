@@ -28,6 +28,8 @@ async def read_body(request: web.Request) -> Any:
     if media not in (*_TYPES, "application/octet-stream"):
         raise refusals.unsupported_media(media, _TYPES[:2])
     try:
-        return yaml.safe_load(raw) if "yaml" in media and not raw.lstrip().startswith(b"{") else json.loads(raw)
+        return (
+            yaml.safe_load(raw) if "yaml" in media and not raw.lstrip().startswith(b"{") else json.loads(raw)
+        )
     except (ValueError, yaml.YAMLError) as error:
         raise refusals.bad_request(f"couldn't get version/kind; json parse error: {error}") from error

@@ -10,7 +10,14 @@ from arena_topo.sandbox.api.kinds import VERBS, Kind
 _CORE = "io.k8s.api.core.v1"
 _CRD_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
 _REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectReview", "TokenReview")
-_CLUSTER_WIDE = ("Node", "Namespace", "PriorityClass", "CustomResourceDefinition", "DeviceClass", "ResourceSlice")
+_CLUSTER_WIDE = (
+    "Node",
+    "Namespace",
+    "PriorityClass",
+    "CustomResourceDefinition",
+    "DeviceClass",
+    "ResourceSlice",
+)
 
 _KINDS: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     # group, kind, plural, short names, categories, subresources

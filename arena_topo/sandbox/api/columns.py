@@ -165,9 +165,7 @@ _TABLES: Mapping[str, tuple[tuple[Header, ...], Callable[[Object], list[Cell]]]]
     ),
     "jobs": (_headers("Name,Status,Completions,Duration,Age,Containers*,Images*,Selector*"), _job),
     "events": (
-        _headers(
-            "Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*,Count*#,Name*"
-        ),
+        _headers("Last Seen,Type,Reason,Object,Subobject*,Source*,Message,First Seen*,Count*#,Name*"),
         _event,
     ),
     "services": (_headers("Name,Type,Cluster-IP,External-IP,Port(s),Age,Selector*"), _service),

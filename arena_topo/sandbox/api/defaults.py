@@ -4,6 +4,7 @@ Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go and the admission
 DefaultTolerationSeconds and Priority.
 """
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -54,7 +55,10 @@ def _pod(pod: Object) -> Object:
     spec.setdefault("priority", 0)
     tolerations = list(spec.get("tolerations", []))
     for key in _NOT_READY:
-        if not any(each.get("key") in (None, "", key) and each.get("effect") in (None, "", "NoExecute") for each in tolerations):
+        if not any(
+            each.get("key") in (None, "", key) and each.get("effect") in (None, "", "NoExecute")
+            for each in tolerations
+        ):
             tolerations.append(
                 {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             )
@@ -75,21 +79,23 @@ def _job(job: Object) -> Object:
 
 
 def _service(service: Object) -> Object:
-    spec = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
+    spec: Object = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
     spec |= service.get("spec", {})
     spec.setdefault("ipFamilies", ["IPv4"])
     spec.setdefault("ipFamilyPolicy", "SingleStack")
     if "ports" in spec:
         spec["ports"] = [
-            {**port, "protocol": port.get("protocol", "TCP"), "targetPort": port.get("targetPort", port["port"])}
+            {
+                **port,
+                "protocol": port.get("protocol", "TCP"),
+                "targetPort": port.get("targetPort", port["port"]),
+            }
             for port in spec["ports"]
         ]
     return {**service, "spec": spec}
 
 
 def _secret(secret: Object) -> Object:
-    import base64
-
     plain = secret.get("stringData") or {}
     encoded = {name: base64.b64encode(value.encode()).decode() for name, value in plain.items()}
     filled = {name: value for name, value in secret.items() if name != "stringData"}

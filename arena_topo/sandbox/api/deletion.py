@@ -31,7 +31,11 @@ def begin(store: Store, kind: Kind, live: Object, options: DeleteOptions, now: s
     if not finalizers and grace == 0:
         return finish(store, kind, live), True
     pending = meta.get("deletionGracePeriodSeconds")
-    if "deletionTimestamp" in meta and (pending is None or grace >= pending) and finalizers == meta.get("finalizers", []):
+    if (
+        "deletionTimestamp" in meta
+        and (pending is None or grace >= pending)
+        and finalizers == meta.get("finalizers", [])
+    ):
         return live, False
     marked = copy.deepcopy(live)
     begun = datetime.strptime(now, "%Y-%m-%dT%H:%M:%S%z") + timedelta(seconds=grace)

@@ -17,7 +17,10 @@ _UNOWNED = frozenset(
     {
         ("f:apiVersion",),
         ("f:kind",),
-        *(("f:metadata", f"f:{name}") for name in ("name", "namespace", "uid", "resourceVersion", "generation")),
+        *(
+            ("f:metadata", f"f:{name}")
+            for name in ("name", "namespace", "uid", "resourceVersion", "generation")
+        ),
         *(("f:metadata", f"f:{name}") for name in ("creationTimestamp", "managedFields", "selfLink")),
         *(("f:metadata", f"f:{name}") for name in ("deletionTimestamp", "deletionGracePeriodSeconds")),
     }

@@ -1,7 +1,6 @@
 """The API over HTTP: authentication, routing, and the form of every answer."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable
 from http import HTTPStatus
 from typing import Any

@@ -82,9 +82,7 @@ def choose_container(pod: Object, wanted: str) -> str:
         return wanted
     if len(names) > 1:
         listed = "[" + " ".join(names) + "]"
-        raise bad_request(
-            f"a container name must be specified for pod {name}, choose one of: {listed}"
-        )
+        raise bad_request(f"a container name must be specified for pod {name}, choose one of: {listed}")
     return str(names[0])
 
 
@@ -92,7 +90,7 @@ def waiting(pod: Object, container: str, *, previous: bool) -> None:
     """Raise Refusal when the container has not printed anything yet and cannot."""
     name = pod["metadata"]["name"]
     states = pod.get("status", {}).get("containerStatuses", [])
-    status = next((each for each in states if each["name"] == container), {})
+    status: Object = next((each for each in states if each["name"] == container), {})
     if previous:
         if not status.get("lastState", {}).get("terminated"):
             raise bad_request(f'previous terminated container "{container}" in pod "{name}" not found')

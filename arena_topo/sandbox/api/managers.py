@@ -7,8 +7,16 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
-from arena_topo.sandbox.api.fieldsets import FieldSet, Path, decode, encode, fields_of, is_atomic, item_key
-from arena_topo.sandbox.api.fieldsets import readable
+from arena_topo.sandbox.api.fieldsets import (
+    FieldSet,
+    Path,
+    decode,
+    encode,
+    fields_of,
+    is_atomic,
+    item_key,
+    readable,
+)
 from arena_topo.sandbox.api.refusals import Object, Refusal
 from arena_topo.sandbox.api.schema import Schema, child, resolve
 
@@ -30,7 +38,7 @@ class Writer:
 
     def entry(self, paths: "set[Path] | FieldSet") -> Object:
         """Return the managedFields entry of this writer for *paths*."""
-        body = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
+        body: Object = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
         body |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": encode(paths)}
         return body | ({"subresource": self.subresource} if self.subresource else {})
 
@@ -69,7 +77,9 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     contested = {path for path, value in wanted.items() if path in current and current[path] != value}
     _refuse_conflicts(others, contested, force=force)
     kept_by_others = {path for entry in others for path in decode(entry.get("fieldsV1", {}))}
-    former = {path for entry in entries if writer.matches(entry) for path in decode(entry.get("fieldsV1", {}))}
+    former = {
+        path for entry in entries if writer.matches(entry) for path in decode(entry.get("fieldsV1", {}))
+    }
     merged = _merge(live, config, schema)
     for path in sorted(former - wanted.keys() - kept_by_others, key=len, reverse=True):
         _remove(merged, path, schema)
@@ -86,7 +96,9 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
 
 
 def _refuse_conflicts(others: list[Object], contested: set[Path], *, force: bool) -> None:
-    found = [(entry, path) for entry in others for path in sorted(contested & decode(entry.get("fieldsV1", {})))]
+    found = [
+        (entry, path) for entry in others for path in sorted(contested & decode(entry.get("fieldsV1", {})))
+    ]
     if force or not found:
         return
     causes = []
@@ -98,7 +110,8 @@ def _refuse_conflicts(others: list[Object], contested: set[Path], *, force: bool
     listed = (
         f"{causes[0]['message']}: {causes[0]['field']}"
         if len(causes) == 1
-        else "conflicts with " + "\n".join(f"{c['message'].removeprefix('conflict with ')}:\n- {c['field']}" for c in causes)
+        else "conflicts with "
+        + "\n".join(f"{c['message'].removeprefix('conflict with ')}:\n- {c['field']}" for c in causes)
     )
     text = f"Apply failed with {len(causes)} {plural}: {listed}"
     raise Refusal(409, "Conflict", text, {"causes": causes})

@@ -11,7 +11,12 @@ from arena_topo.sandbox.api.schema import root_schema
 Object = dict[str, Any]
 _PREFIX = "#/components/schemas/"
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
-_ACTIONS = (("get", "get", ()), ("put", "put", _WRITE), ("patch", "patch", (*_WRITE, "force")), ("delete", "delete", ()))
+_ACTIONS = (
+    ("get", "get", ()),
+    ("put", "put", _WRITE),
+    ("patch", "patch", (*_WRITE, "force")),
+    ("delete", "delete", ()),
+)
 
 
 def _full(schema: Any) -> Any:
@@ -49,7 +54,9 @@ def document(registry: Registry, path: str) -> Object:
     for kind in kinds:
         identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
         if kind.custom:
-            schemas[_name(kind)] = _full(root_schema(kind.schema)) | {"x-kubernetes-group-version-kind": [identity]}
+            schemas[_name(kind)] = _full(root_schema(kind.schema)) | {
+                "x-kubernetes-group-version-kind": [identity]
+            }
         base = f"{kind.root}/namespaces/{{namespace}}" if kind.namespaced else kind.root
         paths[f"{base}/{kind.plural}"] = {"post": _operation(kind, identity, "post", _WRITE)}
         paths[f"{base}/{kind.plural}/{{name}}"] = {
@@ -71,7 +78,9 @@ def index(registry: Registry) -> Object:
     """Return ``/openapi/v3``: the documents there are, each with a hash of its content."""
     roots = dict.fromkeys(kind.root.strip("/") for kind in registry)
     return {
-        "paths": {root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(registry, root)}"} for root in roots}
+        "paths": {
+            root: {"serverRelativeURL": f"/openapi/v3/{root}?hash={_hash(registry, root)}"} for root in roots
+        }
     }
 
 

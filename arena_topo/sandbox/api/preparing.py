@@ -39,8 +39,8 @@ def checked_identity(kind: Kind, namespace: str, body: Any) -> Object:
         )
     if body["kind"] != kind.kind:
         raise bad_request(
-            f"{body['kind']} in version \"{kind.version}\" cannot be handled as a {kind.kind}: "
-            f"no kind \"{body['kind']}\" is registered for version \"{kind.api_version}\""
+            f'{body["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+            f'no kind "{body["kind"]}" is registered for version "{kind.api_version}"'
         )
     meta = dict(body.get("metadata") or {})
     if kind.namespaced:

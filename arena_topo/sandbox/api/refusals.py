@@ -51,9 +51,7 @@ def not_found(kind: Kind, name: str) -> Refusal:
 
 def no_such_resource() -> Refusal:
     """The path names no resource type that is served."""
-    return Refusal(
-        HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource", {}
-    )
+    return Refusal(HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(kind: Kind, name: str) -> Refusal:
@@ -96,9 +94,7 @@ def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> Refusal:
 def forbidden(kind: Kind, name: str, why: str) -> Refusal:
     """The user may not, or an admission rule says no."""
     subject = f'{kind.resource} "{name}"' if name else kind.resource
-    return Refusal(
-        HTTPStatus.FORBIDDEN, "Forbidden", f"{subject} is forbidden: {why}", _about(kind, name)
-    )
+    return Refusal(HTTPStatus.FORBIDDEN, "Forbidden", f"{subject} is forbidden: {why}", _about(kind, name))
 
 
 def unauthorized() -> Refusal:

@@ -39,7 +39,9 @@ class Call:
         query = self.query
         dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation") or "Warn"
         if dry_run not in {"", "All"}:
-            raise refusals.bad_request(f'invalid dryRun: Unsupported value: "{dry_run}": supported values: "All"')
+            raise refusals.bad_request(
+                f'invalid dryRun: Unsupported value: "{dry_run}": supported values: "All"'
+            )
         match validation:
             case "Strict" | "Warn" | "Ignore":
                 pass

@@ -96,7 +96,11 @@ def _resource_errors(resources: Object, path: str) -> Iterator[Cause]:
                 yield _bad(f"{path}.{section}[{name}]", str(quantity), text)
     for name, quantity in requests.items():
         if "/" in name and name not in limits:
-            yield Cause(f"{path}.limits", "FieldValueRequired", "Required value: Limit must be set for non overcommitable resources")
+            yield Cause(
+                f"{path}.limits",
+                "FieldValueRequired",
+                "Required value: Limit must be set for non overcommitable resources",
+            )
         elif "/" in name and str(limits[name]) != str(quantity):
             text = f"must be equal to {name} limit of {limits[name]}"
             yield _bad(f"{path}.requests", str(quantity), text)

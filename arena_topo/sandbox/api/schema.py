@@ -88,7 +88,11 @@ def fill_defaults(value: Any, schema: Schema) -> Any:
     filled = dict(value)
     for name, each in schema.get("properties", {}).items():
         below = resolve(each)
-        if "default" in below and filled.get(name) is None and (name not in filled or not below.get("nullable")):
+        if (
+            "default" in below
+            and filled.get(name) is None
+            and (name not in filled or not below.get("nullable"))
+        ):
             filled[name] = copy.deepcopy(below["default"])
     for name, each in filled.items():
         below = child(schema, name) or {}

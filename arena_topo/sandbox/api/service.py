@@ -5,7 +5,16 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.sandbox.api import deletion, jsonpatch, managers, preparing, refusals, rules, schema, strategic
+from arena_topo.sandbox.api import (
+    deletion,
+    jsonpatch,
+    managers,
+    preparing,
+    refusals,
+    rules,
+    schema,
+    strategic,
+)
 from arena_topo.sandbox.api.kinds import Kind, Registry
 from arena_topo.sandbox.api.options import DeleteOptions, WriteOptions
 from arena_topo.sandbox.api.store import Store
@@ -61,7 +70,9 @@ class Api:
         obj = preparing.decoded(kind, obj, options)
         obj = preparing.newborn(kind, obj, timestamp())
         preparing.check(kind, obj, rules.create_errors(kind, obj))
-        obj["metadata"]["managedFields"] = managers.updated(None, obj, self._schema(kind), self._writer(kind, options))
+        obj["metadata"]["managedFields"] = managers.updated(
+            None, obj, self._schema(kind), self._writer(kind, options)
+        )
         return self._store_new(kind, obj, options)
 
     def _store_new(self, kind: Kind, obj: Object, options: WriteOptions) -> Object:
@@ -95,7 +106,9 @@ class Api:
         version = obj["metadata"].get("resourceVersion")
         if not version and kind.custom:
             cause = refusals.Cause(
-                "metadata.resourceVersion", "FieldValueInvalid", "Invalid value: 0: must be specified for an update"
+                "metadata.resourceVersion",
+                "FieldValueInvalid",
+                "Invalid value: 0: must be specified for an update",
             )
             raise refusals.invalid(kind, name, [cause])
         return self._replace(kind, live, preparing.decoded(kind, obj, options), options)
@@ -212,9 +225,7 @@ class Api:
 
     @staticmethod
     def _writer(kind: Kind, options: WriteOptions, operation: str = "Update") -> managers.Writer:
-        return managers.Writer(
-            options.manager, operation, kind.api_version, timestamp(), options.subresource
-        )
+        return managers.Writer(options.manager, operation, kind.api_version, timestamp(), options.subresource)
 
 
 def _desired(obj: Object) -> Object:

@@ -12,9 +12,7 @@ Object = dict[str, Any]
 _STEP = re.compile(r"\.([\w-]+)|\[\?\(@\.([\w.]+)==[\"']([^\"']*)[\"']\)\]|\[['\"]?([\w./-]+)['\"]?\]")
 
 
-def table(
-    kind: Kind, items: Iterable[Object], meta: Object, include: str, *, headers: bool = True
-) -> Object:
+def table(kind: Kind, items: Iterable[Object], meta: Object, include: str, *, headers: bool = True) -> Object:
     """Return a Table of *items*; *include* is Metadata, Object or None, as in the request."""
     items = list(items)
     definitions, rows = _custom(kind, items) if kind.custom else _builtin(kind, items)
@@ -42,7 +40,9 @@ def _definition(name: str, type_: str, format_: str, priority: int) -> Object:
 def _builtin(kind: Kind, items: list[Object]) -> tuple[list[Object], list[list[Cell]]]:
     headers, row = table_of(kind.plural)
     definitions = [
-        _definition(each.name, each.type, "name" if each.name == "Name" and index == 0 else "", int(each.wide))
+        _definition(
+            each.name, each.type, "name" if each.name == "Name" and index == 0 else "", int(each.wide)
+        )
         for index, each in enumerate(headers)
     ]
     return definitions, [row(item) for item in items]

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from arena_topo.sandbox.api.refusals import Cause, Refusal, bad_request
 from arena_topo.sandbox.api.kinds import Kind
+from arena_topo.sandbox.api.refusals import Cause, Refusal, bad_request
 from arena_topo.sandbox.api.schema import Schema, walk
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -88,14 +88,14 @@ def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
     for path, value, below in walk(obj, schema):
         expected = below.get("type")
         if expected and value is not None and not has_type(value, expected):
-            raise undecodable(kind, f"json: cannot unmarshal {_json_word(value)} into Go {_target(path, below)}")
+            raise undecodable(
+                kind, f"json: cannot unmarshal {_json_word(value)} into Go {_target(path, below)}"
+            )
 
 
 def undecodable(kind: Kind, why: str) -> Refusal:
     """Return the refusal of a body that does not decode into *kind*."""
-    return bad_request(
-        f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}'
-    )
+    return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
 
 def _json_word(value: Any) -> str:

@@ -52,7 +52,9 @@ def bookmark(kind: Kind, version: int, extra: Object | None = None) -> Event:
     return Event("BOOKMARK", body)
 
 
-def _initial(store: Store, kind: Kind, namespace: str, query: dict[str, str], matches: Matcher) -> list[Event]:
+def _initial(
+    store: Store, kind: Kind, namespace: str, query: dict[str, str], matches: Matcher
+) -> list[Event]:
     """Return what is sent before the first change: present objects, or the changes since a version."""
     text = query.get("resourceVersion", "")
     version = listing.version_of(text)
@@ -61,9 +63,7 @@ def _initial(store: Store, kind: Kind, namespace: str, query: dict[str, str], ma
         raise listing.too_large(version, store.version)
     if streaming or version == 0:
         found = [
-            Event("ADDED", stored.body)
-            for stored in store.scan(kind.key, namespace)
-            if matches(stored.body)
+            Event("ADDED", stored.body) for stored in store.scan(kind.key, namespace) if matches(stored.body)
         ]
         bookmarks = streaming and query.get("allowWatchBookmarks") == "true"
         return [*found, bookmark(kind, store.version, _INITIAL_END)] if bookmarks else found

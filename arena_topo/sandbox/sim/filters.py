@@ -121,7 +121,8 @@ def selected(spec: Object, node: NodeState) -> bool:
 def _term(term: Object) -> SelectorTerm:
     def read(expressions: list[Object] | None) -> tuple[Requirement, ...]:
         return tuple(
-            Requirement(each["key"], each["operator"], tuple(each.get("values") or ())) for each in expressions or ()
+            Requirement(each["key"], each["operator"], tuple(each.get("values") or ()))
+            for each in expressions or ()
         )
 
     return SelectorTerm(read(term.get("matchExpressions")), read(term.get("matchFields")))

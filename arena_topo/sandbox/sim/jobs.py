@@ -73,7 +73,11 @@ def _sync(api: Api, job: Object) -> None:
         return
     done = [pod for pod in pods if pod["status"]["phase"] == "Succeeded"]
     failed = [pod for pod in pods if pod["status"]["phase"] == "Failed"]
-    active = [p for p in pods if p["status"]["phase"] in {"Pending", "Running"} and "deletionTimestamp" not in p["metadata"]]
+    active = [
+        p
+        for p in pods
+        if p["status"]["phase"] in {"Pending", "Running"} and "deletionTimestamp" not in p["metadata"]
+    ]
     status.setdefault("startTime", timestamp())
     _resume(status)
     reason = _failure(job, status, active, failed)
@@ -83,11 +87,18 @@ def _sync(api: Api, job: Object) -> None:
     elif reason:
         _finish(status, "Failed", *reason)
         for pod in active:
-            api.delete(api.kind("v1", "Pod"), pod["metadata"]["namespace"], pod["metadata"]["name"], DeleteOptions())
+            api.delete(
+                api.kind("v1", "Pod"), pod["metadata"]["namespace"], pod["metadata"]["name"], DeleteOptions()
+            )
     elif not active and not any("deletionTimestamp" in pod["metadata"] for pod in pods):
         _create_pod(api, job)
         active = [job]
-    ready = [c for pod in active for c in pod.get("status", {}).get("conditions", []) if c["type"] == "Ready" and c["status"] == "True"]
+    ready = [
+        c
+        for pod in active
+        for c in pod.get("status", {}).get("conditions", [])
+        if c["type"] == "Ready" and c["status"] == "True"
+    ]
     status |= {"active": len(active), "succeeded": len(done), "failed": len(failed), "ready": len(ready)}
     status["terminating"] = sum("deletionTimestamp" in pod["metadata"] for pod in pods)
     ends = done or reason
@@ -109,7 +120,9 @@ def _selected(api: Api, job: Object) -> Object:
     return api.store.put(_JOBS, body)
 
 
-def _failure(job: Object, status: Object, active: list[Object], failed: list[Object]) -> tuple[str, str] | None:
+def _failure(
+    job: Object, status: Object, active: list[Object], failed: list[Object]
+) -> tuple[str, str] | None:
     spec = job["spec"]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
@@ -117,9 +130,7 @@ def _failure(job: Object, status: Object, active: list[Object], failed: list[Obj
         if (datetime.now(UTC) - begun).total_seconds() >= deadline:
             return "DeadlineExceeded", "Job was active longer than specified deadline"
     restarts = sum(
-        state.get("restartCount", 0)
-        for pod in active
-        for state in pod["status"].get("containerStatuses", [])
+        state.get("restartCount", 0) for pod in active for state in pod["status"].get("containerStatuses", [])
     )
     if len(failed) + restarts > spec.get("backoffLimit", 6):
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
@@ -153,7 +164,9 @@ def _finish(status: Object, type_: str, reason: str, message: str) -> None:
 def _suspend(api: Api, job: Object, pods: list[Object], status: Object) -> None:
     for pod in pods:
         if "deletionTimestamp" not in pod["metadata"]:
-            api.delete(api.kind("v1", "Pod"), pod["metadata"]["namespace"], pod["metadata"]["name"], DeleteOptions())
+            api.delete(
+                api.kind("v1", "Pod"), pod["metadata"]["namespace"], pod["metadata"]["name"], DeleteOptions()
+            )
     suspended = [each for each in status.get("conditions", []) if each["type"] == "Suspended"]
     if not any(each["status"] == "True" for each in suspended):
         others = [each for each in status.get("conditions", []) if each["type"] != "Suspended"]

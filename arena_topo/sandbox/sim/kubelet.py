@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from arena_topo.sandbox.api.logbook import Logbook
-from arena_topo.sandbox.api.service import Api, timestamp
+from arena_topo.sandbox.api.service import Api
 from arena_topo.sandbox.api.store import Change
 from arena_topo.sandbox.sim import events, podstates
 from arena_topo.sandbox.sim.clock import Clock
@@ -90,7 +90,11 @@ class Kubelet:
         if pod["status"].get("phase") != "Running":
             self._change(pod, podstates.creating)
             await self._clock.sleep(PULL_SECONDS)
-            self._tell(pod, "Pulled", f'Container image "{pod["spec"]["containers"][0]["image"]}" already present on machine')
+            self._tell(
+                pod,
+                "Pulled",
+                f'Container image "{pod["spec"]["containers"][0]["image"]}" already present on machine',
+            )
             await self._clock.sleep(START_SECONDS)
             self._start(pod, podstates.running)
         while True:

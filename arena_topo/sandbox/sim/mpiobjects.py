@@ -59,7 +59,7 @@ def _meta(job: Object, name: str) -> Object:
 
 def service(job: Object) -> Object:
     """Return the headless service that gives workers their names."""
-    spec = {"clusterIP": "None", "clusterIPs": ["None"], "selector": labels(job, "")}
+    spec: Object = {"clusterIP": "None", "clusterIPs": ["None"], "selector": labels(job, "")}
     if (job["spec"]).get("runLauncherAsWorker"):
         spec["publishNotReadyAddresses"] = True
     return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(job, name_of(job)), "spec": spec}
@@ -74,7 +74,10 @@ def _hosts(job: Object) -> list[str]:
 
 def config_map(job: Object, running: list[str]) -> Object:
     """Return the ConfigMap with the hostfile and the hosts that *running* pods are."""
-    slots, colon = job["spec"].get("slotsPerWorker", 1), job["spec"].get("mpiImplementation", "OpenMPI") != "OpenMPI"
+    slots, colon = (
+        job["spec"].get("slotsPerWorker", 1),
+        job["spec"].get("mpiImplementation", "OpenMPI") != "OpenMPI",
+    )
     form = "{host}:{slots}\n" if colon else "{host} slots={slots}\n"
     hostfile = "".join(form.format(host=host, slots=slots) for host in _hosts(job))
     suffix = f"{name_of(job)}.{job['metadata']['namespace']}.svc"
@@ -87,7 +90,9 @@ def secret(job: Object) -> Object:
     """Return the Secret with a new key pair for ssh between the job's pods."""
     key = ec.generate_private_key(ec.SECP521R1())
     private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.TraditionalOpenSSL, serialization.NoEncryption()
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
     )
     public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     data = {"ssh-privatekey": private, "ssh-publickey": public + b"\n"}

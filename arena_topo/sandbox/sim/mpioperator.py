@@ -24,7 +24,9 @@ def step(api: Api) -> None:
     if kind is None:
         return
     for job in api.store.values(KEY):
-        if "deletionTimestamp" not in job["metadata"] and job["spec"].get("mpiReplicaSpecs", {}).get("Launcher"):
+        if "deletionTimestamp" not in job["metadata"] and job["spec"].get("mpiReplicaSpecs", {}).get(
+            "Launcher"
+        ):
             _sync(api, kind, job)
 
 

@@ -38,7 +38,9 @@ def _reported(node: Object, *, lost: bool) -> Object:
     times = {"lastHeartbeatTime": now, "lastTransitionTime": now}
     status = body.setdefault("status", {})
     ready = {"type": "Ready", "status": "Unknown" if lost else "True"}
-    ready |= {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."} if lost else {}
+    ready |= (
+        {"reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."} if lost else {}
+    )
     ready |= {} if lost else {"reason": "KubeletReady", "message": "kubelet is posting ready status"}
     healthy = [
         {"type": type_, "status": "False", "reason": reason, "message": message, **times}
@@ -54,7 +56,11 @@ def _reported(node: Object, *, lost: bool) -> Object:
     version |= {"operatingSystem": "linux", "architecture": "amd64", "kernelVersion": "simulated"}
     version |= {"machineID": "", "systemUUID": "", "bootID": "", "containerRuntimeVersion": "simulated://1"}
     status.setdefault("nodeInfo", version)
-    taints = [t for t in body.setdefault("spec", {}).get("taints", []) if not t["key"].startswith("node.kubernetes.io/un") or t["key"].endswith("unschedulable")]
+    taints = [
+        t
+        for t in body.setdefault("spec", {}).get("taints", [])
+        if not t["key"].startswith("node.kubernetes.io/un") or t["key"].endswith("unschedulable")
+    ]
     if lost:
         taints += [{"key": _UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
     if body["spec"].get("unschedulable") and not any(t["key"].endswith("unschedulable") for t in taints):

@@ -58,7 +58,9 @@ def program_of(pod: Object, groups: Sequence[RankGroup], predict: Predict) -> Pr
         return Program(code=None)
     ends = _EXIT.search(command)
     sleeps = _SLEEP.search(command)
-    lines = ((0.0, f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"),)
+    lines = (
+        (0.0, f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"),
+    )
     return Program(lines, int(ends[1]) if ends else 0, float(sleeps[1]) if sleeps else 0.5)
 
 

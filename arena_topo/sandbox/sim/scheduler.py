@@ -115,7 +115,9 @@ class Scheduler:
             for pod, node in placed:
                 node.give(pod)
             culprit = failed[0][0]["metadata"]["name"]
-            text = f"PodGroup {name} gets rejected due to Pod {culprit} is unschedulable even after PostFilter"
+            text = (
+                f"PodGroup {name} gets rejected due to Pod {culprit} is unschedulable even after PostFilter"
+            )
             self._refuse_all([pod for pod, _ in placed], text)
         for pod, message in failed:
             self._refuse(pod, message)
@@ -139,7 +141,7 @@ class Scheduler:
     def _say(self, pod: Object, reason: str, message: str) -> bool:
         """Write why *pod* waits; return whether that is news."""
         conditions = pod["status"].get("conditions", [])
-        old = next((each for each in conditions if each["type"] == "PodScheduled"), {})
+        old: Object = next((each for each in conditions if each["type"] == "PodScheduled"), {})
         if (old.get("reason"), old.get("message")) == (reason, message):
             return False
         body = copy.deepcopy(pod)
