@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +55,7 @@ class Cluster:
             self._make(crd)
         for obj in layout.objects:
             self._make(obj)
+        self.store.compact()
 
     def _make(self, obj: Object) -> None:
         kind = self.api.kind(obj["apiVersion"], obj["kind"])
@@ -76,7 +76,7 @@ class Cluster:
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(state, separators=(",", ":")), "utf-8")
         temporary.chmod(0o600)
-        os.replace(temporary, path)
+        temporary.replace(path)
         self._saved = self.store.version
 
     async def run(self, path: Path) -> None:
@@ -135,9 +135,20 @@ class Cluster:
                 self.clock.speed = float(speed)
             case "POST", "/_sandbox/compact":
                 self.store.compact()
+            case "PUT", "/_sandbox/log":
+                self._print(body)
             case _:
                 raise Refusal(404, "NotFound", f"the sandbox has no {method} {path}")
         return self.status()
+
+    def _print(self, body: Object) -> None:
+        """Let a running pod's container print lines, for tests that need to know them."""
+        pod = self.api.get(self.api.kind("v1", "Pod"), body["namespace"], body["pod"])
+        container = pod["spec"]["containers"][0]["name"]
+        states = pod["status"].get("containerStatuses") or [{}]
+        book = self.books.open(pod["metadata"]["uid"], container, states[0].get("restartCount", 0))
+        for line in body["lines"]:
+            book.write(line)
 
     def status(self) -> Object:
         """Return what ``arena-topo sandbox status`` tells."""

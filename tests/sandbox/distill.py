@@ -11,7 +11,12 @@ from typing import Any
 from tests.controlplane.plane import ControlPlane
 
 DATA = Path(__file__).parents[2] / "arena_topo" / "sandbox" / "data"
-GROUPS = ("api/v1", "apis/apps/v1", "apis/apiextensions.k8s.io/v1", "apis/authentication.k8s.io/v1")
+GROUPS: tuple[str, ...] = (
+    "api/v1",
+    "apis/apps/v1",
+    "apis/apiextensions.k8s.io/v1",
+    "apis/authentication.k8s.io/v1",
+)
 GROUPS += (
     "apis/authorization.k8s.io/v1",
     "apis/batch/v1",

@@ -31,7 +31,7 @@ ADMIN = User("arena-topo-admin", ("system:masters", "system:authenticated"))
 READER = User("arena-topo-reader", ("system:authenticated",), may_write=False)
 
 
-def check(user: User, verb: str, kind: Kind, namespace: str, name: str, subresource: str) -> None:
+def check(user: User, verb: str, kind: Kind, *, namespace: str, name: str, subresource: str) -> None:
     """Raise Refusal when *user* may not."""
     if user.may(verb, kind.group, kind.plural):
         return

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 
 def _parse(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(text)
 
 
 def human(seconds: int) -> str:

@@ -12,12 +12,14 @@ from arena_topo.sandbox.api.access import User
 from arena_topo.sandbox.api.bodies import read_body
 from arena_topo.sandbox.api.faults import Faults
 from arena_topo.sandbox.api.logbook import Logbook
-from arena_topo.sandbox.api.resources import Answer, Resources
+from arena_topo.sandbox.api.resources import Answer, Call, Resources
 from arena_topo.sandbox.api.service import Api
 
 Object = dict[str, Any]
 VERSION = "v1.36.3+arena-topo-sandbox"
-_OPEN_PATHS = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
+_DEPTHS = {"api": 2, "apis": 3}
+"""How many parts of a path are discovery."""
 
 
 class Server:
@@ -51,26 +53,29 @@ class Server:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path
-        if path in {"/healthz", "/livez", "/readyz"}:
+        if path in _HEALTH:
             return web.Response(text="ok")
         if path == "/version":
             return web.json_response(_version())
         user = self._user(request)
         if path.startswith("/_sandbox"):
-            if not user.may_write:
-                raise refusals.Refusal(403, "Forbidden", "only the administrator controls the sandbox")
-            body = await read_body(request) if request.can_read_body else {}
-            return web.json_response(self._control(request.method, path, body))
+            return await self._controlled(request, user)
         self.faults.strike()
         parts = [part for part in path.split("/") if part]
-        if not parts or parts[0] not in {"api", "apis", "openapi"}:
-            return web.Response(text="404 page not found\n", status=HTTPStatus.NOT_FOUND)
-        if parts[0] == "openapi":
+        if parts and parts[0] == "openapi":
             return self._openapi(parts)
-        depth = {"api": 2, "apis": 3}[parts[0]]
+        depth = _DEPTHS.get(parts[0] if parts else "", -1)
+        if depth < 0:
+            return _nothing()
         if len(parts) <= depth:
             return self._discover(request, parts)
         return await self._resource(request, user, parts)
+
+    async def _controlled(self, request: web.Request, user: User) -> web.Response:
+        if not user.may_write:
+            raise refusals.Refusal(403, "Forbidden", "only the administrator controls the sandbox")
+        body = await read_body(request) if request.can_read_body else {}
+        return web.json_response(self._control(request.method, request.path, body))
 
     def _user(self, request: web.Request) -> User:
         scheme, _, token = request.headers.get("Authorization", "").partition(" ")
@@ -81,7 +86,7 @@ class Server:
 
     def _openapi(self, parts: list[str]) -> web.Response:
         if parts[1:2] != ["v3"]:
-            return web.Response(text="404 page not found\n", status=HTTPStatus.NOT_FOUND)
+            return _nothing()
         registry = self.api.registry
         found = openapi.document(registry, "/".join(parts[2:])) if parts[2:] else openapi.index(registry)
         return web.json_response(found)
@@ -107,16 +112,23 @@ class Server:
         query = dict(request.query)
         target = requests.parse(self.api.registry, parts)
         verb = requests.verb_of(request.method, target, query)
-        access.check(user, verb, target.kind, target.namespace, target.name, target.subresource)
+        access.check(
+            user,
+            verb,
+            target.kind,
+            namespace=target.namespace,
+            name=target.name,
+            subresource=target.subresource,
+        )
         if verb not in target.kind.verbs:
             raise refusals.method_not_allowed(verb, target.kind)
         body = await read_body(request) if request.can_read_body else None
-        call = _call(request, user, target, verb, query, body)
+        call = _call(request, user, target, verb, body)
         answer = self._resources.answer(call)
         if answer.stream is not None:
             return await self._stream(request, answer, slow=verb == "watch")
         headers = [("Warning", f'299 - "{_escaped(text)}"') for text in answer.warnings]
-        response = web.Response(body=answer.body, status=answer.status, content_type="application/json")
+        response = web.Response(body=answer.body, status=answer.status, content_type=answer.media)
         for name, value in headers:
             response.headers.add(name, value)
         return response
@@ -146,16 +158,12 @@ class Server:
         return response
 
 
-def _call(
-    request: web.Request, user: User, target: requests.Target, verb: str, query: dict[str, str], body: Any
-) -> "refusals.Any":
-    from arena_topo.sandbox.api.resources import Call
-
+def _call(request: web.Request, user: User, target: requests.Target, verb: str, body: Any) -> Call:
     return Call(
         user=user,
         target=target,
         verb=verb,
-        query=query,
+        query=dict(request.query),
         body=body,
         media=request.content_type,
         accept=request.headers.get("Accept", ""),
@@ -167,6 +175,10 @@ async def _checked(stream: AsyncIterator[bytes] | None) -> AsyncIterator[bytes]:
     if stream is not None:
         async for line in stream:
             yield line
+
+
+def _nothing() -> web.Response:
+    return web.Response(text="404 page not found\n", status=HTTPStatus.NOT_FOUND)
 
 
 def _escaped(text: str) -> str:

@@ -34,7 +34,9 @@ class Page:
 
 def page(store: Store, kind: Kind, namespace: str, query: dict[str, str]) -> Page:
     """Return the part of a list that a request asks for; raises Refusal for what cannot be answered."""
-    matches = matcher(query.get("labelSelector", ""), query.get("fieldSelector", ""), kind.plural)
+    matches = matcher(
+        query.get("labelSelector", ""), query.get("fieldSelector", ""), kind.plural, custom=kind.custom
+    )
     limit = int(query.get("limit") or 0)
     version, start = _from(store, query)
     table = as_of(store, kind, version)

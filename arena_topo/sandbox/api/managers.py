@@ -68,9 +68,9 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     """Return *live* with an apply configuration merged in; raises Refusal on a conflict not forced."""
     wanted = fields_of(config, schema)
     if live is None:
-        merged = copy.deepcopy(config)
-        merged["metadata"]["managedFields"] = [writer.entry(wanted)]
-        return merged
+        created: Object = copy.deepcopy(config)
+        created["metadata"]["managedFields"] = [writer.entry(wanted)]
+        return created
     current = fields_of(live, schema)
     entries = live["metadata"].get("managedFields", [])
     others = [entry for entry in entries if not writer.matches(entry)]
@@ -80,7 +80,7 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     former = {
         path for entry in entries if writer.matches(entry) for path in decode(entry.get("fieldsV1", {}))
     }
-    merged = _merge(live, config, schema)
+    merged: Object = _merge(live, config, schema)
     for path in sorted(former - wanted.keys() - kept_by_others, key=len, reverse=True):
         _remove(merged, path, schema)
     left = []

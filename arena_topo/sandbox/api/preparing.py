@@ -120,7 +120,7 @@ def _qos(spec: Object) -> str:
     return "Guaranteed"
 
 
-def same_identity(kind: Kind, live: Object, obj: Object) -> Object:
+def same_identity(live: Object, obj: Object) -> Object:
     """Return *obj* with the metadata that nobody may change, from *live*."""
     old, meta = live["metadata"], dict(obj["metadata"])
     for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):

@@ -43,31 +43,31 @@ def _about(kind: Kind, name: str) -> Object:
 
 
 def not_found(kind: Kind, name: str) -> Refusal:
-    """No object of that name."""
+    """Return the refusal of a name that no object has."""
     return Refusal(
         HTTPStatus.NOT_FOUND, "NotFound", f'{kind.resource} "{name}" not found', _about(kind, name)
     )
 
 
 def no_such_resource() -> Refusal:
-    """The path names no resource type that is served."""
+    """Return the refusal of a path that names no served resource type."""
     return Refusal(HTTPStatus.NOT_FOUND, "NotFound", "the server could not find the requested resource", {})
 
 
 def already_exists(kind: Kind, name: str) -> Refusal:
-    """The name is taken."""
+    """Return the refusal of a name that is taken."""
     text = f'{kind.resource} "{name}" already exists'
     return Refusal(HTTPStatus.CONFLICT, "AlreadyExists", text, _about(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str) -> Refusal:
-    """The object is not what the request supposes."""
+    """Return the refusal of a write on an object that is not what it supposes."""
     text = f'Operation cannot be fulfilled on {kind.resource} "{name}": {why}'
     return Refusal(HTTPStatus.CONFLICT, "Conflict", text, _about(kind, name))
 
 
 def stale(kind: Kind, name: str) -> Refusal:
-    """The request's resource version is not the object's."""
+    """Return the refusal of a write on an old version."""
     return conflict(
         kind,
         name,
@@ -75,13 +75,23 @@ def stale(kind: Kind, name: str) -> Refusal:
     )
 
 
+def unmet(kind: Kind, name: str, what: str, wanted: str, found: str) -> Refusal:
+    """Return the refusal of a deletion whose precondition does not hold."""
+    happened = "deleted and then recreated" if what == "UID" else "modified"
+    text = (
+        f'Operation cannot be fulfilled on {kind.group_kind} "{name}": the {what} in the precondition ({wanted}) '
+        f"does not match the {what} in record ({found}). The object might have been {happened}"
+    )
+    return Refusal(HTTPStatus.CONFLICT, "Conflict", text, _about(kind, name) | {"kind": kind.kind})
+
+
 def bad_request(message: str) -> Refusal:
-    """The request cannot be understood."""
+    """Return the refusal of a request that cannot be understood."""
     return Refusal(HTTPStatus.BAD_REQUEST, "BadRequest", message)
 
 
 def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> Refusal:
-    """The object breaks rules; each cause names a field."""
+    """Return the refusal of an object that breaks rules; each cause names a field."""
     causes = list(causes)
     texts = [f"{each.field}: {each.message}" for each in causes]
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
@@ -92,23 +102,23 @@ def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> Refusal:
 
 
 def forbidden(kind: Kind, name: str, why: str) -> Refusal:
-    """The user may not, or an admission rule says no."""
+    """Return the refusal of what the user or an admission rule does not allow."""
     subject = f'{kind.resource} "{name}"' if name else kind.resource
     return Refusal(HTTPStatus.FORBIDDEN, "Forbidden", f"{subject} is forbidden: {why}", _about(kind, name))
 
 
 def unauthorized() -> Refusal:
-    """No valid credentials."""
+    """Return the refusal of a request without valid credentials."""
     return Refusal(HTTPStatus.UNAUTHORIZED, "Unauthorized", "Unauthorized")
 
 
 def expired(message: str) -> Refusal:
-    """The resource version or the continue token is too old."""
+    """Return the refusal of a version or continue token that is too old."""
     return Refusal(HTTPStatus.GONE, "Expired", message)
 
 
 def too_many_requests(seconds: int) -> Refusal:
-    """The server asks to slow down."""
+    """Return the request to slow down."""
     text = "Too many requests, please try again later."
     details = {"retryAfterSeconds": seconds}
     headers = {"Retry-After": str(seconds)}
@@ -116,7 +126,7 @@ def too_many_requests(seconds: int) -> Refusal:
 
 
 def unsupported_media(content_type: str, accepted: Iterable[str]) -> Refusal:
-    """The body is of a type that this verb does not take."""
+    """Return the refusal of a body's media type."""
     text = "the body of the request was in an unknown format - accepted media types include: "
     return Refusal(
         HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -127,6 +137,6 @@ def unsupported_media(content_type: str, accepted: Iterable[str]) -> Refusal:
 
 
 def method_not_allowed(action: str, kind: Kind) -> Refusal:
-    """The resource does not know the verb."""
+    """Return the refusal of a verb that the resource does not know."""
     text = f"{action} is not supported on resources of kind {kind.resource!r}"
     return Refusal(HTTPStatus.METHOD_NOT_ALLOWED, "MethodNotAllowed", text, _about(kind, ""))

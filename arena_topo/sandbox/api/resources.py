@@ -14,6 +14,7 @@ from arena_topo.sandbox.api.service import APPLY_PATCHES, Api
 
 Object = dict[str, Any]
 CREATED = 201
+NO_CONTENT = 204
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +90,9 @@ class Resources:
             return self._log(call)
         if call.verb == "create" and target.subresource in {"binding", "eviction"}:
             return _json(binding.answer(self._api, target, call.body or {}), CREATED)
-        match call.verb:
-            case "get":
-                return self._get(call)
-            case "list":
-                return self._list(call)
-            case "watch":
-                return self._watch(call)
-            case "delete":
-                return self._delete(call)
-            case "deletecollection":
-                return self._delete_all(call)
-        return self._write(call)
+        readers = {"get": self._get, "list": self._list, "watch": self._watch}
+        readers |= {"delete": self._delete, "deletecollection": self._delete_all}
+        return readers.get(call.verb, self._write)(call)
 
     def _get(self, call: Call) -> Answer:
         target = call.target
@@ -141,7 +133,7 @@ class Resources:
         pod = self._api.get(target.kind, target.namespace, target.name)
         container = logbook.choose_container(pod, query.get("container", ""))
         if not pod["spec"].get("nodeName"):
-            return Answer(media="text/plain")
+            return Answer(status=NO_CONTENT, media="text/plain")
         previous = query.get("previous") == "true"
         logbook.waiting(pod, container, previous=previous)
         states = pod["status"].get("containerStatuses", [])
@@ -181,7 +173,9 @@ class Resources:
             done = api.update(target.kind, target.namespace, target.name, call.body, options)
             return _json(done, warnings=options.warnings)
         new = call.media in APPLY_PATCHES and api.find(target.kind, target.namespace, target.name) is None
-        done = api.patch(target.kind, target.namespace, target.name, call.body, call.media, options)
+        done = api.patch(
+            target.kind, target.namespace, target.name, call.body, media=call.media, options=options
+        )
         return _json(self._versioned(call, done), CREATED if new else 200, options.warnings)
 
 

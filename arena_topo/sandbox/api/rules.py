@@ -110,8 +110,8 @@ def update_errors(kind: Kind, before: Object, after: Object) -> Iterator[Cause]:
     """Yield what may not change so."""
     if kind.plural == "pods":
         yield from _pod_update_errors(before["spec"], after["spec"])
-    elif kind.plural == "jobs" and before["spec"].get("template") != after["spec"].get("template"):
-        if not before["spec"].get("suspend"):
+    elif kind.plural == "jobs" and not before["spec"].get("suspend"):
+        if before["spec"].get("template") != after["spec"].get("template"):
             yield _bad("spec.template", after["spec"]["template"], "field is immutable")
 
 
@@ -122,10 +122,9 @@ def _pod_update_errors(before: Object, after: Object) -> Iterator[Cause]:
         text = "Forbidden: only deletion is allowed, but found new scheduling gate " + f"'{added[0]}'"
         yield Cause("spec.schedulingGates", "FieldValueForbidden", text)
     old_selector, new_selector = before.get("nodeSelector") or {}, after.get("nodeSelector") or {}
-    if old_gates:
-        if any(new_selector.get(key) != value for key, value in old_selector.items()):
-            text = "additions only; no label removal or modification is allowed"
-            yield _bad("spec.nodeSelector", new_selector, text)
+    if old_gates and any(new_selector.get(key) != value for key, value in old_selector.items()):
+        text = "additions only; no label removal or modification is allowed"
+        yield _bad("spec.nodeSelector", new_selector, text)
     if _fixed(before, gated=bool(old_gates)) != _fixed(after, gated=bool(old_gates)):
         yield Cause("spec", "FieldValueForbidden", f"Forbidden: {_POD_TEXT}")
 

@@ -56,19 +56,11 @@ def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
 def _label_term(term: str) -> Callable[[Mapping[str, str]], bool]:
     if match := _SET.fullmatch(term):
         key, values = match["key"], {value.strip() for value in match["values"].split(",")}
-        if match["op"] == "in":
-            return lambda labels: labels.get(key) in values
-        return lambda labels: labels.get(key) not in values
+        negated = match["op"] == "notin"
+        return lambda labels: (labels.get(key) in values) != negated
     if match := _EQUALITY.fullmatch(term):
-        key, value = match["key"], match["value"]
-        match match["op"]:
-            case "!=":
-                return lambda labels: labels.get(key) != value
-            case ">":
-                return lambda labels: _number(labels.get(key)) > _number(value)
-            case "<":
-                return lambda labels: _number(labels.get(key)) < _number(value)
-        return lambda labels: labels.get(key) == value
+        key, value, compare = match["key"], match["value"], _COMPARISONS[match["op"]]
+        return lambda labels: compare(labels.get(key), value)
     if match := _PRESENCE.fullmatch(term):
         key, absent = match["key"], bool(match["not"])
         return lambda labels: (key in labels) != absent
@@ -79,19 +71,31 @@ def _number(text: str | None) -> float:
     return int(text) if text and text.lstrip("-").isdigit() else float("nan")
 
 
-def field_selector(text: str, plural: str) -> Matcher:
+_COMPARISONS: Mapping[str, Callable[[str | None, str], bool]] = {
+    "=": lambda found, wanted: found == wanted,
+    "==": lambda found, wanted: found == wanted,
+    "!=": lambda found, wanted: found != wanted,
+    ">": lambda found, wanted: _number(found) > _number(wanted),
+    "<": lambda found, wanted: _number(found) < _number(wanted),
+}
+
+
+def field_selector(text: str, plural: str, *, custom: bool = False) -> Matcher:
     """Return the test of a field selector; raises Refusal for a field that the resource does not know."""
-    tests = [_field_term(term.strip(), plural) for term in text.split(",") if term.strip()]
+    tests = [_field_term(term.strip(), plural, custom=custom) for term in text.split(",") if term.strip()]
     return lambda obj: all(test(obj) for test in tests)
 
 
-def _field_term(term: str, plural: str) -> Matcher:
+def _field_term(term: str, plural: str, *, custom: bool) -> Matcher:
     match = re.fullmatch(r"([\w.]+)\s*(==|!=|=)\s*(.*)", term)
     if match is None:
         raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
     path, operator, value = match.groups()
     if path not in _FIELDS.get(plural, frozenset()) | {"metadata.name", "metadata.namespace"}:
-        raise bad_request(f"field label not supported: {path}")
+        if plural in _FIELDS or custom:
+            raise bad_request(f"field label not supported: {path}")
+        known = '"metadata.name", "metadata.namespace"'
+        raise bad_request(f'"{path}" is not a known field selector: only {known}')
     return lambda obj: (_field(obj, path) == value) != (operator == "!=")
 
 
@@ -110,10 +114,10 @@ def _field(obj: Object, path: str) -> str:
     return str(value)
 
 
-def matcher(labels: str, fields: str, plural: str) -> Matcher:
+def matcher(labels: str, fields: str, plural: str, *, custom: bool = False) -> Matcher:
     """Return the test of both selectors of a request; empty ones match everything."""
     label_test = label_selector(labels) if labels else None
-    field_test = field_selector(fields, plural) if fields else None
+    field_test = field_selector(fields, plural, custom=custom) if fields else None
 
     def matches(obj: Object) -> bool:
         if label_test is not None and not label_test(obj["metadata"].get("labels") or {}):

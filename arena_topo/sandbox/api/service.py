@@ -114,7 +114,7 @@ class Api:
         return self._replace(kind, live, preparing.decoded(kind, obj, options), options)
 
     def patch(
-        self, kind: Kind, namespace: str, name: str, patch: Any, media: str, options: WriteOptions = PLAIN
+        self, kind: Kind, namespace: str, name: str, patch: Any, *, media: str, options: WriteOptions = PLAIN
     ) -> Object:
         """Change an object by a patch of the media type *media* and return it."""
         if media in APPLY_PATCHES:
@@ -160,9 +160,9 @@ class Api:
     def _replace(
         self, kind: Kind, live: Object, obj: Object, options: WriteOptions, *, owned: bool = False
     ) -> Object:
-        name = live["metadata"]["name"]
+        live["metadata"]["name"]
         self._check_preconditions(kind, live, obj["metadata"])
-        obj = preparing.same_identity(kind, live, obj)
+        obj = preparing.same_identity(live, obj)
         obj = self._only(kind, live, obj, options.subresource)
         causes = [] if options.subresource else list(rules.update_errors(kind, live, obj))
         preparing.check(kind, obj, causes)
@@ -176,11 +176,10 @@ class Api:
             obj["metadata"]["generation"] = live["metadata"].get("generation", 1) + 1
         if options.dry_run:
             return obj
-        if "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers"):
-            if kind.plural != "pods" or live["metadata"].get("finalizers"):
-                self.store.put(kind.key, obj)
-                deletion.finish(self.store, kind, obj)
-                return obj
+        freed = "deletionTimestamp" in obj["metadata"] and not obj["metadata"].get("finalizers")
+        if freed and (kind.plural != "pods" or live["metadata"].get("finalizers")):
+            self.store.put(kind.key, obj)
+            return deletion.finish(self.store, kind, obj)
         return self.store.put(kind.key, obj)
 
     @staticmethod
@@ -211,11 +210,10 @@ class Api:
     def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[Object, bool]:
         """Delete an object; return its last state and whether it is already gone."""
         live = self.get(kind, namespace, name)
-        if options.uid and options.uid != live["metadata"]["uid"]:
-            why = f"Precondition failed: UID in precondition: {options.uid}, UID in object meta: "
-            raise refusals.conflict(kind, name, why + live["metadata"]["uid"])
-        if options.version and options.version != live["metadata"]["resourceVersion"]:
-            raise refusals.stale(kind, name)
+        preconditions = (("UID", "uid", options.uid), ("ResourceVersion", "resourceVersion", options.version))
+        for word, field, wanted in preconditions:
+            if wanted and wanted != live["metadata"][field]:
+                raise refusals.unmet(kind, name, word, wanted, live["metadata"][field])
         if options.dry_run:
             return live, True
         return deletion.begin(self.store, kind, live, options, timestamp())

@@ -76,7 +76,9 @@ def _initial(
 
 async def watch(store: Store, kind: Kind, namespace: str, query: dict[str, str]) -> AsyncIterator[Event]:
     """Yield the events of a watch until ``timeoutSeconds`` have passed; raises Refusal before the first."""
-    matches = matcher(query.get("labelSelector", ""), query.get("fieldSelector", ""), kind.plural)
+    matches = matcher(
+        query.get("labelSelector", ""), query.get("fieldSelector", ""), kind.plural, custom=kind.custom
+    )
     queue: asyncio.Queue[Change] = asyncio.Queue()
     stop = store.listen(queue.put_nowait)
     loop = asyncio.get_running_loop()

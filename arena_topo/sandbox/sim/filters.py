@@ -185,4 +185,5 @@ def _skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[NodeSt
             domain = each.labels[key]
             counts[domain] = counts.get(domain, 0) + _count(pod, constraint, each)
     own = selects(constraint.get("labelSelector"), pod["metadata"].get("labels") or {})
-    return counts.get(node.labels[key], 0) + own - min(counts.values(), default=0) > constraint["maxSkew"]
+    skew = counts.get(node.labels[key], 0) + own - min(counts.values(), default=0)
+    return skew > int(constraint["maxSkew"])

@@ -126,7 +126,7 @@ def _failure(
     spec = job["spec"]
     deadline = spec.get("activeDeadlineSeconds")
     if deadline is not None:
-        begun = datetime.fromisoformat(status["startTime"].replace("Z", "+00:00"))
+        begun = datetime.fromisoformat(status["startTime"])
         if (datetime.now(UTC) - begun).total_seconds() >= deadline:
             return "DeadlineExceeded", "Job was active longer than specified deadline"
     restarts = sum(

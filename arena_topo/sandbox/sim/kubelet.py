@@ -52,9 +52,8 @@ class Kubelet:
         if change.type == "DELETED":
             uid = change.after.body["metadata"]["uid"]
             for tasks in (self._lives, self._ends):
-                if task := tasks.pop(uid, None):
-                    if task is not asyncio.current_task():
-                        task.cancel()
+                if (task := tasks.pop(uid, None)) and task is not asyncio.current_task():
+                    task.cancel()
             self._books.forget(uid)
         else:
             self._see(change.after.body)

@@ -103,7 +103,7 @@ def secret(job: Object) -> Object:
 
 def _template(job: Object, role: str) -> Object:
     """Return a replica's pod template with what both roles get."""
-    template = copy.deepcopy(job["spec"]["mpiReplicaSpecs"][role]["template"])
+    template: Object = copy.deepcopy(job["spec"]["mpiReplicaSpecs"][role]["template"])
     meta = template.setdefault("metadata", {})
     meta["labels"] = {**(meta.get("labels") or {}), **labels(job, role.lower())}
     spec = template["spec"]

@@ -110,8 +110,7 @@ def _suspend_or_resume(api: Api, job: Object, status: Object, *, suspended: bool
     if suspended:
         if mpistatus.set_condition(status, "Suspended", "MPIJobSuspended", "MPIJob suspended"):
             status.pop("startTime", None)
-            if mpistatus.has(status, "Running"):
-                mpistatus.set_condition(status, "Running", "MPIJobSuspended", "MPIJob suspended", "False")
+            mpistatus.set_condition(status, "Running", "MPIJobSuspended", "MPIJob suspended", "False")
     elif mpistatus.has(status, "Suspended"):
         mpistatus.set_condition(status, "Suspended", "MPIJobResumed", "MPIJob resumed", "False")
 
@@ -139,9 +138,12 @@ def _report(api: Api, job: Object, status: Object, about: str) -> None:
         status["completionTime"] = timestamp()
         if mpistatus.set_condition(status, "Failed", reason, message):
             events.record(api, job, _COMPONENT, reason, message, warning=True)
-    elif _launcher_runs(api, launcher) and len(running) == mpiobjects.worker_count(job):
-        if mpistatus.set_condition(status, "Running", "MPIJobRunning", f"{about} is running."):
-            events.record(api, job, _COMPONENT, "MPIJobRunning", f"{about} is running")
+    elif (
+        _launcher_runs(api, launcher)
+        and len(running) == mpiobjects.worker_count(job)
+        and mpistatus.set_condition(status, "Running", "MPIJobRunning", f"{about} is running.")
+    ):
+        events.record(api, job, _COMPONENT, "MPIJobRunning", f"{about} is running")
 
 
 def _launcher_runs(api: Api, launcher: Object | None) -> bool:

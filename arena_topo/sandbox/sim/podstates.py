@@ -45,7 +45,7 @@ def _containers(pod: Object, state: Object, *, ready: bool) -> list[Object]:
 
 def creating(pod: Object) -> Object:
     """Return the status of a pod whose containers are being made."""
-    status = pod["status"] | {"phase": "Pending", "hostIP": address_of(pod["spec"]["nodeName"])}
+    status: Object = pod["status"] | {"phase": "Pending", "hostIP": address_of(pod["spec"]["nodeName"])}
     status.setdefault("startTime", timestamp())
     status["conditions"] = _conditions(pod, ready=False, reason="ContainersNotReady")
     waiting = {"waiting": {"reason": "ContainerCreating"}}
@@ -58,7 +58,7 @@ def running(pod: Object) -> Object:
     address = f"10.244.{digest[0]}.{digest[1] % 254 + 1}"
     if pod["spec"].get("hostNetwork"):
         address = address_of(pod["spec"]["nodeName"])
-    status = pod["status"] | {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
+    status: Object = pod["status"] | {"phase": "Running", "podIP": address, "podIPs": [{"ip": address}]}
     status["conditions"] = _conditions(pod, ready=True)
     state = {"running": {"startedAt": timestamp()}}
     return status | {"containerStatuses": _containers(pod, state, ready=True)}
@@ -74,7 +74,7 @@ def _ending(pod: Object, code: int) -> Object:
 def ended(pod: Object, code: int) -> Object:
     """Return the status of a pod that will not run again."""
     done = "PodCompleted" if code == 0 else "PodFailed"
-    status = pod["status"] | {"phase": "Succeeded" if code == 0 else "Failed"}
+    status: Object = pod["status"] | {"phase": "Succeeded" if code == 0 else "Failed"}
     status["conditions"] = _conditions(pod, ready=False, reason=done)
     return status | {"containerStatuses": _containers(pod, _ending(pod, code), ready=False)}
 
@@ -85,7 +85,8 @@ def backing_off(pod: Object, code: int) -> Object:
     states = _containers(pod, {"waiting": {"reason": "CrashLoopBackOff"}}, ready=False)
     states = [each | {"lastState": last, "restartCount": each["restartCount"] + 1} for each in states]
     conditions = _conditions(pod, ready=False, reason="ContainersNotReady")
-    return pod["status"] | {"conditions": conditions, "containerStatuses": states}
+    status: Object = pod["status"] | {"conditions": conditions, "containerStatuses": states}
+    return status
 
 
 def restarts(pod: Object, code: int) -> bool:
