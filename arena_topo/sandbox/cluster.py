@@ -89,6 +89,7 @@ class Cluster:
             Loop(self.store, _PODS_AND_NODES | _POD_GROUP_KEYS, Scheduler(api).step),
             Loop(self.store, {kind.key for kind in api.registry}, self._collect),
         )
+        self.save(path)
         self.kubelet.attach()
         self._tasks = [asyncio.create_task(loop.run()) for loop in loops]
         try:

@@ -53,10 +53,8 @@ class Server:
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         path = request.path
-        if path in _HEALTH:
-            return web.Response(text="ok")
-        if path == "/version":
-            return web.json_response(_version())
+        if path in _HEALTH or path == "/version":
+            return web.json_response(_version()) if path == "/version" else web.Response(text="ok")
         user = self._user(request)
         if path.startswith("/_sandbox"):
             return await self._controlled(request, user)

@@ -110,9 +110,10 @@ def update_errors(kind: Kind, before: Object, after: Object) -> Iterator[Cause]:
     """Yield what may not change so."""
     if kind.plural == "pods":
         yield from _pod_update_errors(before["spec"], after["spec"])
-    elif kind.plural == "jobs" and not before["spec"].get("suspend"):
-        if before["spec"].get("template") != after["spec"].get("template"):
-            yield _bad("spec.template", after["spec"]["template"], "field is immutable")
+        return
+    fixed = kind.plural == "jobs" and not before["spec"].get("suspend")
+    if fixed and before["spec"].get("template") != after["spec"].get("template"):
+        yield _bad("spec.template", after["spec"]["template"], "field is immutable")
 
 
 def _pod_update_errors(before: Object, after: Object) -> Iterator[Cause]:
