@@ -1,7 +1,6 @@
 """Starting, stopping, keeping and using a sandbox."""
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -114,7 +113,7 @@ def test_secrets_are_for_their_owner_only(home: Home) -> None:
     """Nobody else can read keys, tokens and kubeconfigs."""
     private = (home.key, home.tokens, home.kubeconfig, home.reader_kubeconfig)
 
-    assert {0o600} == {os.stat(path).st_mode & 0o777 for path in private}
+    assert {0o600} == {path.stat().st_mode & 0o777 for path in private}
     assert home.folder.stat().st_mode & 0o777 == 0o700
 
 
