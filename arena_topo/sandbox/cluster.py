@@ -16,7 +16,7 @@ from arena_topo.sandbox.api.logbook import Logbook
 from arena_topo.sandbox.api.refusals import Refusal, bad_request
 from arena_topo.sandbox.api.service import Api, timestamp
 from arena_topo.sandbox.api.store import Change, Store
-from arena_topo.sandbox.sim import collector, jobs, mpioperator, nodes, throughput
+from arena_topo.sandbox.sim import acktopology, collector, jobs, mpioperator, nodes, throughput
 from arena_topo.sandbox.sim.clock import Clock
 from arena_topo.sandbox.sim.gangs import Programs
 from arena_topo.sandbox.sim.kubelet import Kubelet
@@ -86,7 +86,7 @@ class Cluster:
             Loop(self.store, {("", "nodes"), ("", "pods")}, lambda: nodes.keep_ready(api)),
             Loop(self.store, mpioperator.WATCHED, lambda: mpioperator.step(api)),
             Loop(self.store, {("batch", "jobs"), ("", "pods")}, lambda: jobs.step(api)),
-            Loop(self.store, _PODS_AND_NODES | _POD_GROUP_KEYS, Scheduler(api).step),
+            Loop(self.store, _PODS_AND_NODES | _POD_GROUP_KEYS, Scheduler(api, acktopology.arrange).step),
             Loop(self.store, {kind.key for kind in api.registry}, self._collect),
         )
         self.save(path)

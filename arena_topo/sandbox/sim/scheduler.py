@@ -3,13 +3,13 @@
 import copy
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_topo.model.labels import GANG_MIN_AVAILABLE, GANG_NAME
 from arena_topo.sandbox.api.binding import bind
 from arena_topo.sandbox.api.service import Api, timestamp
-from arena_topo.sandbox.sim import events
+from arena_topo.sandbox.sim import acktopology, events
 from arena_topo.sandbox.sim.filters import NodeState, Verdict, judge, node_state, requests_of
 
 Object = dict[str, Any]
@@ -109,6 +109,7 @@ class Scheduler:
                 chosen.take(pod)
                 placed.append((pod, chosen))
         if gang.bound + len(placed) >= gang.minimum:
+            self._mark_gpus(placed, arranged)
             for pod, node in placed:
                 self._bind(pod, node.name)
         else:
@@ -122,6 +123,19 @@ class Scheduler:
         for pod, message in failed:
             self._refuse(pod, message)
         return None
+
+    def _mark_gpus(self, placed: list[tuple[Object, NodeState]], arranged: dict[str, str] | None) -> None:
+        """Write on the pods of an arranged gang which GPUs they get."""
+        if not arranged or not placed:
+            return
+        node, pods = placed[0][1], [pod for pod, _ in placed]
+        others = [pod for pod in node.pods if not any(pod is each for each in pods)]
+        found = acktopology.choose_gpus(self._api, replace(node, pods=others), pods)
+        for pod in pods:
+            if gpus := found.get(pod["metadata"]["name"]):
+                body = copy.deepcopy(pod)
+                body["metadata"].setdefault("annotations", {})[acktopology.GROUP] = gpus
+                self._api.store.put(("", "pods"), body)
 
     def _bind(self, pod: Object, node: str) -> None:
         meta = pod["metadata"]
