@@ -12,6 +12,7 @@ COMMANDS = {
     "get": Entry("arena_topo.cli.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
     "delete": Entry("arena_topo.cli.delete:delete", "Delete jobs.", _JOBS, ("del",)),
+    "sandbox": Entry("arena_topo.cli.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER),
     "version": Entry(
         "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER
     ),

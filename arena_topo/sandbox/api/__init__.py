@@ -1,0 +1,1 @@
+"""The API server's rules: storage, validation, patches, watches, discovery."""

@@ -1,0 +1,145 @@
+"""Where objects live: a resource version for every change, and the history that watches resume from."""
+
+import json
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from arena_topo.sandbox.api.kinds import ResourceKey
+
+Object = dict[str, Any]
+ObjectKey = tuple[str, str]
+"""Namespace (empty for cluster-wide objects) and name."""
+
+HISTORY = 20_000
+
+
+class Stored:
+    """One revision of an object; ``body`` must never be changed in place."""
+
+    __slots__ = ("_encoded", "body", "version")
+
+    def __init__(self, body: Object, version: int) -> None:
+        self.body = body
+        self.version = version
+        self._encoded: bytes | None = None
+
+    @property
+    def encoded(self) -> bytes:
+        """The object as JSON, encoded once."""
+        if self._encoded is None:
+            self._encoded = json.dumps(self.body, separators=(",", ":"), ensure_ascii=False).encode()
+        return self._encoded
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One event of the history; ``before`` is the former revision of a modified or deleted object."""
+
+    type: Literal["ADDED", "MODIFIED", "DELETED"]
+    resource: ResourceKey
+    key: ObjectKey
+    after: Stored
+    before: Stored | None = None
+
+
+class Store:
+    """All objects, by resource and name.
+
+    ``version`` is the newest resource version; watches can resume from ``floor`` or later.
+    """
+
+    def __init__(self, *, history: int = HISTORY) -> None:
+        self.version = 1
+        self.floor = 1
+        self._tables: dict[ResourceKey, dict[ObjectKey, Stored]] = {}
+        self._history: deque[Change] = deque()
+        self._limit = history
+        self._listeners: list[Callable[[Change], None]] = []
+
+    def get(self, resource: ResourceKey, namespace: str, name: str) -> Stored | None:
+        """Return an object's newest revision."""
+        return self._tables.get(resource, {}).get((namespace, name))
+
+    def scan(self, resource: ResourceKey, namespace: str = "") -> Iterator[Stored]:
+        """Yield the objects of a resource in the order of their names; of all namespaces if none is given."""
+        table = self._tables.get(resource, {})
+        for key in sorted(table):
+            if not namespace or key[0] == namespace:
+                yield table[key]
+
+    def values(self, resource: ResourceKey) -> list[Object]:
+        """Return all objects of a resource, in no order."""
+        return [stored.body for stored in self._tables.get(resource, {}).values()]
+
+    def resources(self) -> list[ResourceKey]:
+        """Return every resource that has objects."""
+        return [key for key, table in self._tables.items() if table]
+
+    def put(self, resource: ResourceKey, body: Object) -> Object:
+        """Store *body* as the newest revision; its metadata must be its own to change."""
+        key = _key(body)
+        before = self._tables.get(resource, {}).get(key)
+        self.version += 1
+        body["metadata"]["resourceVersion"] = str(self.version)
+        stored = Stored(body, self.version)
+        self._tables.setdefault(resource, {})[key] = stored
+        self._record(Change("MODIFIED" if before else "ADDED", resource, key, stored, before))
+        return body
+
+    def drop(self, resource: ResourceKey, namespace: str, name: str) -> Object | None:
+        """Remove an object; its last state, with the version of the removal, is returned."""
+        before = self._tables.get(resource, {}).pop((namespace, name), None)
+        if before is None:
+            return None
+        self.version += 1
+        meta = before.body["metadata"] | {"resourceVersion": str(self.version)}
+        stored = Stored(before.body | {"metadata": meta}, self.version)
+        self._record(Change("DELETED", resource, (namespace, name), stored, before))
+        return stored.body
+
+    def since(self, version: int) -> Iterator[Change]:
+        """Yield the changes after *version*, which must not be older than ``floor``."""
+        return (change for change in list(self._history) if change.after.version > version)
+
+    def compact(self) -> None:
+        """Forget the history: a watch from an older version gets 410."""
+        self._history.clear()
+        self.floor = self.version
+
+    def listen(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        """Call *listener* with every change from now on; returns what ends it."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
+    def dump(self) -> Object:
+        """Return the whole state."""
+        tables = [
+            {"group": group, "plural": plural, "items": [each.body for each in table.values()]}
+            for (group, plural), table in self._tables.items()
+        ]
+        return {"version": self.version, "tables": tables}
+
+    def load(self, state: Object) -> None:
+        """Replace everything by a dumped state."""
+        self.version = state["version"]
+        self._tables = {
+            (table["group"], table["plural"]): {
+                _key(body): Stored(body, int(body["metadata"]["resourceVersion"])) for body in table["items"]
+            }
+            for table in state["tables"]
+        }
+        self.compact()
+
+    def _record(self, change: Change) -> None:
+        self._history.append(change)
+        if len(self._history) > self._limit:
+            self.floor = self._history.popleft().after.version
+        for listener in list(self._listeners):
+            listener(change)
+
+
+def _key(body: Object) -> ObjectKey:
+    meta = body["metadata"]
+    return (meta.get("namespace", ""), meta["name"])

@@ -1,0 +1,99 @@
+"""Who the sandbox is and who may speak to it: certificate, tokens, kubeconfigs."""
+
+import base64
+import datetime as dt
+import ipaddress
+import json
+import os
+import secrets
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from arena_topo.sandbox.api.access import ADMIN, READER, User
+from arena_topo.sandbox.home import Home
+
+CONTEXT = "arena-topo-sandbox"
+_DAYS = 3650
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write a file that only its owner can read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+
+
+def ensure_identity(home: Home) -> None:
+    """Make certificate, key and tokens where they are missing."""
+    if not home.certificate.exists() or not home.key.exists():
+        _make_certificate(home)
+    if not home.tokens.exists():
+        tokens = {"admin": secrets.token_urlsafe(32), "reader": secrets.token_urlsafe(32)}
+        write_private(home.tokens, json.dumps(tokens).encode())
+
+
+def _make_certificate(home: Home) -> None:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, CONTEXT)])
+    now = dt.datetime.now(dt.UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(days=_DAYS))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(_usage(), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    form, encoding = serialization.PrivateFormat.PKCS8, serialization.Encoding.PEM
+    write_private(home.key, key.private_bytes(encoding, form, serialization.NoEncryption()))
+    home.certificate.write_bytes(certificate.public_bytes(encoding))
+
+
+def _usage() -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        key_cert_sign=True,
+        crl_sign=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def users(home: Home) -> dict[str, User]:
+    """Return the users by their tokens."""
+    tokens = json.loads(home.tokens.read_text("utf-8"))
+    return {tokens["admin"]: ADMIN, tokens["reader"]: READER}
+
+
+def write_kubeconfigs(home: Home, port: int) -> None:
+    """Write the administrator's and the reader's kubeconfig; the user's own is never touched."""
+    tokens = json.loads(home.tokens.read_text("utf-8"))
+    authority = base64.b64encode(home.certificate.read_bytes()).decode()
+    cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": authority}
+    for path, role in ((home.kubeconfig, "admin"), (home.reader_kubeconfig, "reader")):
+        user = f"{CONTEXT}-{role}"
+        context = {"cluster": CONTEXT, "user": user, "namespace": "default"}
+        content = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": CONTEXT,
+            "clusters": [{"name": CONTEXT, "cluster": cluster}],
+            "contexts": [{"name": CONTEXT, "context": context}],
+            "users": [{"name": user, "user": {"token": tokens[role]}}],
+        }
+        write_private(path, json.dumps(content, indent=2).encode() + b"\n")

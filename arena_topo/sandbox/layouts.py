@@ -1,0 +1,145 @@
+"""Layouts: the machines of a sandbox as YAML declares them, turned into Node and ConfigMap objects.
+
+A layout is a document with ``nodes``, a list of groups::
+
+    nodes:
+      - name: "gpu-{}"          # {} becomes start, start + 1, ...
+        count: 4                # default 1
+        start: 1
+        matrix: dgx-a100.txt    # nvidia-smi topo -m; absent for nodes without GPUs
+        product: NVIDIA-A100-SXM4-80GB
+        memory: 81920           # MiB of one GPU
+        publish: [gfd, agent]   # gfd, agent, ack, hami
+        resource: nvidia.com/gpu
+        capacity: {cpu: "96", memory: 768Gi}
+        labels: {}              # and annotations, taints, unschedulable
+        busy: 2                 # GPUs held by another team's pod
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from arena_topo.errors import DocumentError, UsageError
+from arena_topo.model.labels import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
+from arena_topo.sandbox.publishing import Machine, hami_annotations, topology_config_map
+from arena_topo.topology import annotation
+from arena_topo.topology.matrix import parse_matrix
+
+Object = dict[str, Any]
+_DATA = files("arena_topo.sandbox") / "data"
+_CAPACITY = {"cpu": "96", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1Ti"}
+_KEYS = frozenset(
+    {"name", "count", "start", "matrix", "product", "memory", "publish", "resource", "capacity", "labels"}
+    | {"annotations", "taints", "unschedulable", "busy"}
+)
+_SOURCES = frozenset({"gfd", "agent", "ack", "hami"})
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The objects of a layout in the order in which they are created."""
+
+    name: str
+    description: str
+    objects: tuple[Object, ...]
+
+
+def names() -> list[str]:
+    """Return the layouts that come with the tool."""
+    found = (_DATA / "layouts").iterdir()
+    return sorted(each.name.removesuffix(".yaml") for each in found if each.name.endswith(".yaml"))
+
+
+def load(name: str, at: str) -> Layout:
+    """Return the layout called *name*, or that of the file *name*; annotations are stamped *at*.
+
+    Raises ``UsageError`` when there is none and ``DocumentError`` when it cannot be used.
+    """
+    if name in names():
+        text = (_DATA / "layouts" / f"{name}.yaml").read_text("utf-8")
+    elif Path(name).is_file():
+        text = Path(name).read_text("utf-8")
+    else:
+        raise UsageError(
+            f"there is no layout {name!r}", hint=f"take one of {', '.join(names())}, or a path to a YAML file"
+        )
+    try:
+        document = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise DocumentError(f"the layout {name} is no YAML: {error}") from error
+    if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
+        raise DocumentError(
+            f"the layout {name} has no list of nodes", hint="see arena_topo/sandbox/layouts.py"
+        )
+    objects = [obj for group in document["nodes"] for obj in _group(group, name, at)]
+    objects += document.get("objects") or []
+    return Layout(name, str(document.get("description", "")), tuple(objects))
+
+
+def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
+    if not isinstance(group, dict) or not isinstance(group.get("name"), str):
+        raise DocumentError(f"the layout {layout} has a group of nodes without a name")
+    if strange := sorted(group.keys() - _KEYS):
+        raise DocumentError(f"the layout {layout} has an unknown key {strange[0]!r} in {group['name']}")
+    if strange := sorted(set(group.get("publish", ())) - _SOURCES):
+        raise DocumentError(
+            f"the layout {layout} publishes {strange[0]!r}; known are {', '.join(sorted(_SOURCES))}"
+        )
+    start = int(group.get("start", 1))
+    for number in range(start, start + int(group.get("count", 1))):
+        yield from _node(group, group["name"].replace("{}", str(number)), layout, at)
+
+
+def _matrix(path: str, layout: str) -> str:
+    shipped = _DATA / "matrices" / path
+    if shipped.is_file():
+        return shipped.read_text("utf-8")
+    own = Path(layout).parent / path
+    if not own.is_file():
+        raise DocumentError(f"the layout {layout} names a matrix {path} that is not there")
+    return own.read_text("utf-8")
+
+
+def _node(group: Mapping[str, Any], name: str, layout: str, at: str) -> Iterator[Object]:
+    machine = None
+    if "matrix" in group:
+        product = str(group.get("product", ""))
+        hardware = parse_matrix(_matrix(group["matrix"], layout), group["matrix"], product)
+        machine = Machine(name, hardware, product, int(group.get("memory", 0)))
+    sources = group.get("publish", ("gfd", "agent"))
+    labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    annotations: dict[str, str] = {}
+    capacity = {**_CAPACITY, **(group.get("capacity") or {})}
+    if machine is not None:
+        capacity[group.get("resource", "nvidia.com/gpu")] = str(machine.size)
+        labels |= machine.labels() if "gfd" in sources else {}
+        annotations |= (
+            {annotation.KEY: annotation.encode(machine.hardware, {}, at)} if "agent" in sources else {}
+        )
+        annotations |= hami_annotations(machine, at) if "hami" in sources else {}
+    if "ack" in sources:
+        labels[ACK_SCHEDULE] = ACK_SCHEDULE_TOPOLOGY
+    spec: Object = {"taints": group["taints"]} if group.get("taints") else {}
+    spec |= {"unschedulable": True} if group.get("unschedulable") else {}
+    meta: Object = {"name": name, "labels": labels | (group.get("labels") or {})}
+    meta["annotations"] = annotations | (group.get("annotations") or {})
+    status = {"capacity": capacity, "allocatable": capacity}
+    yield {"apiVersion": "v1", "kind": "Node", "metadata": meta, "spec": spec, "status": status}
+    if machine is not None and "ack" in sources:
+        yield topology_config_map(machine)
+    if group.get("busy"):
+        yield _busy_pod(group, name)
+
+
+def _busy_pod(group: Mapping[str, Any], node: str) -> Object:
+    resource, count = group.get("resource", "nvidia.com/gpu"), str(group["busy"])
+    container = {"name": "main", "image": "busybox:1.36", "command": ["sleep", "infinity"]}
+    container["resources"] = {"limits": {resource: count, "cpu": "8", "memory": "32Gi"}}  # type: ignore[assignment]
+    meta = {"name": f"training-{node.replace('.', '-')}", "namespace": "other-team"}
+    spec = {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

@@ -1,0 +1,248 @@
+"""Starting, stopping and using the sandbox: what the command ``arena-topo sandbox`` does."""
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+from arena_topo.errors import ArenaTopoError, UsageError
+from arena_topo.sandbox import layouts
+from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.probe import ask
+
+CONTEXT = "arena-topo-sandbox"
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+_POLL_SECONDS = 0.05
+DEFAULT_LAYOUT = "two-dgx1"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What is known of a sandbox; the figures are those of the running server."""
+
+    home: Home
+    running: bool
+    pid: int = 0
+    layout: str = ""
+    nodes: int = 0
+    pods: int = 0
+    speed: float = 1.0
+
+    def lines(self) -> list[str]:
+        """Return the status as text."""
+        if not self.running:
+            kept = f"; its state is kept in {self.home.folder}" if self.home.state.exists() else ""
+            return [f"The sandbox is not running{kept}."]
+        return [
+            "The sandbox is running. It is a simulation: nothing is executed, no GPU is there.",
+            f"layout:     {self.layout} ({self.nodes} nodes, {self.pods} pods, speed {self.speed:g})",
+            f"process:    {self.pid}",
+            f"kubeconfig: {self.home.kubeconfig}",
+            f"context:    {CONTEXT}",
+        ]
+
+
+def usage(home: Home) -> list[str]:
+    """Return the lines that say how to use a running sandbox."""
+    return [
+        f"export KUBECONFIG={home.kubeconfig}",
+        "or, for one command: arena-topo sandbox run -- arena-topo topology",
+    ]
+
+
+def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) -> Status:
+    """Start the server in the background, wait until it is ready, and return its status.
+
+    Does nothing when it runs already. Raises ``UsageError`` for a layout that does not exist or differs from
+    the one whose state is kept, ``ArenaTopoError`` when the server does not come up.
+    """
+    _require_extra()
+    if speed <= 0:
+        raise UsageError(f"--speed is invalid: {speed:g}", hint="give a number above 0, for example 10")
+    home.prepare()
+    with _locked(home):
+        found = status(home)
+        kept = _settings(home).get("layout", "") if home.state.exists() else ""
+        if (found.running or kept) and layout and layout != (found.layout or kept):
+            raise UsageError(
+                f"the sandbox already has the layout {found.layout or kept}",
+                hint=f"begin anew with: arena-topo sandbox reset --layout {layout}",
+            )
+        if found.running:
+            return found
+        wanted = kept or layout or DEFAULT_LAYOUT
+        layouts.load(wanted, "1970-01-01T00:00:00Z")
+        port = port or _kept_port(home) or _free_port()
+        settings = {"layout": wanted, "speed": speed, "port": port}
+        home.settings.write_text(json.dumps(settings), "utf-8")
+        return _wait_ready(home, _spawn(home))
+
+
+def _require_extra() -> None:
+    missing = [name for name in ("aiohttp", "cryptography") if find_spec(name) is None]
+    if missing:
+        raise ArenaTopoError(
+            f"the sandbox needs {' and '.join(missing)}", hint="pip install 'arena-topo[sandbox]'"
+        )
+
+
+@contextlib.contextmanager
+def _locked(home: Home) -> Iterator[None]:
+    """Let one starter or stopper at a time do its work."""
+    with (home.folder / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _settings(home: Home) -> Mapping[str, str]:
+    try:
+        found: Mapping[str, str] = json.loads(home.settings.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found
+
+
+def _kept_port(home: Home) -> int:
+    """Return the port of the last run if it is still free, so that open kubeconfigs go on working."""
+    port = int(_settings(home).get("port") or 0)
+    if not port:
+        return 0
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return 0
+    return port
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _spawn(home: Home) -> subprocess.Popen[bytes]:
+    """Start the server's process, cut loose from the terminal."""
+    with home.log.open("wb") as log:
+        process = subprocess.Popen(  # noqa: S603  # our own module, by this very interpreter
+            [sys.executable, "-m", "arena_topo.sandbox", str(home.folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=home.folder,
+            start_new_session=True,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        )
+    home.pid.write_text(str(process.pid), "utf-8")
+    return process
+
+
+def _wait_ready(home: Home, process: subprocess.Popen[bytes]) -> Status:
+    end = time.monotonic() + START_SECONDS
+    while time.monotonic() < end and process.poll() is None:
+        found = status(home)
+        if found.running:
+            process.returncode = 0
+            return found
+        time.sleep(_POLL_SECONDS)
+    if process.poll() is None:
+        process.terminate()
+        process.wait()
+    last = home.log.read_text("utf-8", errors="replace").strip().rpartition("\n")[2]
+    raise ArenaTopoError(f"the sandbox did not start: {last}", hint=f"its log: {home.log}")
+
+
+def status(home: Home) -> Status:
+    """Return what a sandbox is doing."""
+    answer = ask(home, "GET", "/_sandbox/status") if home.kubeconfig.exists() else None
+    if answer is None:
+        return Status(home, running=False, layout=_settings(home).get("layout", ""))
+    return Status(
+        home,
+        running=True,
+        pid=_pid(home),
+        layout=answer["layout"],
+        nodes=answer["nodes"],
+        pods=answer["pods"],
+        speed=answer["speed"],
+    )
+
+
+def _pid(home: Home) -> int:
+    try:
+        return int(home.pid.read_text("utf-8"))
+    except (OSError, ValueError):
+        return 0
+
+
+def stop(home: Home) -> bool:
+    """Stop the server, its state kept; return whether it was running.
+
+    Raises ``ArenaTopoError`` when it does not end.
+    """
+    if not home.folder.exists():
+        return False
+    with _locked(home):
+        if not status(home).running:
+            return False
+        pid = _pid(home)
+        os.kill(pid, signal.SIGTERM)
+        end = time.monotonic() + STOP_SECONDS
+        while time.monotonic() < end:
+            if _has_ended(pid):
+                home.pid.unlink(missing_ok=True)
+                return True
+            time.sleep(_POLL_SECONDS)
+    raise ArenaTopoError(f"the sandbox's process {pid} does not end", hint=f"its log: {home.log}")
+
+
+def _has_ended(pid: int) -> bool:
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(pid, os.WNOHANG)
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def reset(home: Home, layout: str = "", *, speed: float = 1.0) -> Status:
+    """Forget all objects and start again, with another layout if one is named."""
+    layout = layout or status(home).layout or DEFAULT_LAYOUT
+    layouts.load(layout, "1970-01-01T00:00:00Z")
+    stop(home)
+    home.state.unlink(missing_ok=True)
+    return start(home, layout, speed=speed)
+
+
+def remove(home: Home) -> None:
+    """Stop the sandbox and delete its folder."""
+    stop(home)
+    shutil.rmtree(home.folder, ignore_errors=True)
+
+
+def run(home: Home, command: Sequence[str]) -> int:
+    """Run a command with the sandbox as its cluster and return its exit code.
+
+    Raises ``UsageError`` when the command does not exist, ``ArenaTopoError`` when no sandbox runs.
+    """
+    if not command:
+        raise UsageError("no command given", hint="arena-topo sandbox run -- kubectl get nodes")
+    if not status(home).running:
+        raise ArenaTopoError("the sandbox is not running", hint="arena-topo sandbox start")
+    program = shutil.which(command[0])
+    if program is None:
+        raise UsageError(f"there is no command {command[0]!r}")
+    environment = {**os.environ, "KUBECONFIG": str(home.kubeconfig)}
+    return subprocess.run([program, *command[1:]], env=environment, check=False).returncode  # noqa: S603  # the user's own command

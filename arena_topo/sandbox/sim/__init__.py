@@ -1,0 +1,1 @@
+"""What happens on the simulated cluster: scheduling, running, the MPI operator, clean-up."""

@@ -1,0 +1,52 @@
+"""Controllers as level-triggered loops: a change wakes one, its step looks at everything it cares for."""
+
+import asyncio
+import sys
+import traceback
+from collections.abc import Callable, Collection
+
+from arena_topo.sandbox.api.kinds import ResourceKey
+from arena_topo.sandbox.api.store import Change, Store
+
+SETTLE_SECONDS = 0.01
+RETRY_SECONDS = 1.0
+
+Step = Callable[[], float | None]
+"""Does what is to be done now; returns in how many real seconds there may be more, None for at the next change."""
+
+
+class Loop:
+    """One controller."""
+
+    def __init__(self, store: Store, resources: Collection[ResourceKey], step: Step) -> None:
+        self._resources = frozenset(resources)
+        self._step = step
+        self._wake = asyncio.Event()
+        self._wake.set()
+        self._stop = store.listen(self._notice)
+
+    def _notice(self, change: Change) -> None:
+        if change.resource in self._resources:
+            self._wake.set()
+
+    async def run(self) -> None:
+        """Step whenever something changed, until cancelled."""
+        delay: float | None = None
+        try:
+            while True:
+                try:
+                    await asyncio.wait_for(self._wake.wait(), delay)
+                    await asyncio.sleep(SETTLE_SECONDS)
+                except TimeoutError:
+                    pass
+                self._wake.clear()
+                delay = self._guarded()
+        finally:
+            self._stop()
+
+    def _guarded(self) -> float | None:
+        try:
+            return self._step()
+        except Exception:  # noqa: BLE001  # one object that a controller stumbles over must not end the cluster
+            traceback.print_exc(file=sys.stderr)
+            return RETRY_SECONDS

@@ -1,0 +1,133 @@
+"""The two clusters that the contract holds: what a test may ask of either."""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from arena_topo.sandbox import lifecycle, probe
+from arena_topo.sandbox.home import Home
+from tests.contract.client import Client, Object
+from tests.controlplane.logs import FakeLog
+from tests.controlplane.nodes import NodeSpec, manifest
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.pods import FINISH
+
+T = TypeVar("T")
+PATIENCE = 20.0
+
+
+def eventually(fact: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
+    """Return the first truth that *fact* gives; fail after *patience* seconds."""
+    end = time.monotonic() + patience
+    while not (found := fact()):
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {patience:g} s in vain for {what}")
+        time.sleep(0.05)
+    return found
+
+
+class Cluster(Protocol):
+    """A cluster under test."""
+
+    @property
+    def admin(self) -> Client:
+        """Who may do everything."""
+
+    @property
+    def stranger(self) -> Client:
+        """Who may not write."""
+
+    def finish(self, namespace: str, pod: str) -> None:
+        """Let a running pod succeed."""
+
+    def prints(self, namespace: str, pod: str, *lines: str) -> None:
+        """Let a running pod print lines."""
+
+
+class SandboxCluster:
+    """The embedded cluster."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self.admin = Client(home.kubeconfig)
+        self.stranger = Client(home.reader_kubeconfig)
+
+    def finish(self, namespace: str, pod: str) -> None:
+        """Do nothing: what runs here ends by itself."""
+
+    def prints(self, namespace: str, pod: str, *lines: str) -> None:
+        """Let a running pod print lines."""
+        body = {"namespace": namespace, "pod": pod, "lines": list(lines)}
+        assert probe.ask(self._home, "PUT", "/_sandbox/log", body) is not None
+
+
+class RealCluster:
+    """The real control plane with fake kubelets."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._plane = plane
+        self.admin = Client(plane.admin_kubeconfig)
+        self.stranger = Client(plane.kubeconfig("contract-stranger"))
+
+    def finish(self, namespace: str, pod: str) -> None:
+        """Let a running pod succeed."""
+        change = {"metadata": {"annotations": {FINISH: "succeeded"}}}
+        self._plane.kube.patch("v1", "Pod", pod, change, namespace)
+
+    def prints(self, namespace: str, pod: str, *lines: str) -> None:
+        """Let a running pod print lines."""
+        log = FakeLog.of_pod(self._plane.kube, self._plane.folder, namespace, pod)
+        log.write(*lines)
+        log.wait_served(self._plane.kube, namespace, pod)
+
+
+@contextmanager
+def sandbox(folder: Path) -> Iterator[SandboxCluster]:
+    """Run a sandbox in *folder*, twenty times as fast as life."""
+    home = Home(folder)
+    layout = folder.parent / "contract.yaml"
+    layout.write_text("nodes: [{name: base, publish: []}]", "utf-8")
+    lifecycle.start(home, str(layout), speed=20)
+    cluster = SandboxCluster(home)
+    try:
+        yield cluster
+    finally:
+        cluster.admin.close()
+        cluster.stranger.close()
+        lifecycle.remove(home)
+
+
+@contextmanager
+def fresh_namespace(cluster: Cluster) -> Iterator[str]:
+    """Make a namespace in which pods can be created, and delete it."""
+    name = f"contract-{uuid.uuid4().hex[:8]}"
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    assert cluster.admin.send("POST", "/api/v1/namespaces", body).code == 201
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    eventually(lambda: cluster.admin.get(account).code == 200, "the default service account")
+    yield name
+    cluster.admin.send("DELETE", f"/api/v1/namespaces/{name}")
+
+
+@contextmanager
+def gpu_nodes(cluster: Cluster, count: int) -> Iterator[list[str]]:
+    """Make nodes of eight V100 that nothing else uses, and delete them."""
+    mark = uuid.uuid4().hex[:8]
+    names = [f"gpu-{mark}-{index}" for index in range(count)]
+    for name in names:
+        node = manifest(NodeSpec(name, labels={"contract": mark}))
+        assert cluster.admin.send("POST", "/api/v1/nodes", node).code == 201
+    for name in names:
+        eventually(lambda name=name: _is_ready(cluster, name), f"node {name}")  # type: ignore[misc]
+    yield names
+    for name in names:
+        cluster.admin.send("DELETE", f"/api/v1/nodes/{name}")
+
+
+def _is_ready(cluster: Cluster, name: str) -> bool:
+    node: Object = cluster.admin.get(f"/api/v1/nodes/{name}").body
+    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+    return conditions.get("Ready") == "True" and not node["spec"].get("taints")

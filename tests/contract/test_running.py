@@ -1,0 +1,269 @@
+"""Pods and MPIJobs: scheduling, logs, objects, conditions, the end."""
+
+from tests.contract.bodies import mpijob, pod
+from tests.contract.client import Object
+from tests.contract.cluster import Cluster, eventually
+
+_LABEL = "training.kubeflow.org"
+COLLECTED = 75.0
+"""Seconds until all is gone: a garbage collector looks for new resource types every half minute."""
+
+
+def _path(space: str, resource: str, name: str = "") -> str:
+    roots = {"mpijobs": "/apis/kubeflow.org/v2beta1", "jobs": "/apis/batch/v1"}
+    base = f"{roots.get(resource, '/api/v1')}/namespaces/{space}/{resource}"
+    return f"{base}/{name}" if name else base
+
+
+def _started(cluster: Cluster, space: str, body: Object) -> Object:
+    """Create a pod and return it once it runs."""
+    assert cluster.admin.send("POST", _path(space, "pods"), body).code == 201
+    name = body["metadata"]["name"]
+
+    def running() -> Object | None:
+        found: Object = cluster.admin.get(_path(space, "pods", name)).body
+        return found if found["status"].get("phase") == "Running" else None
+
+    return eventually(running, f"pod {name} to run") or {}
+
+
+def _waiting(cluster: Cluster, space: str, body: Object) -> Object:
+    """Create a pod and return its PodScheduled condition once there is one."""
+    name = body["metadata"]["name"]
+    assert cluster.admin.send("POST", _path(space, "pods"), body).code == 201
+
+    def condition() -> Object | None:
+        status = cluster.admin.get(_path(space, "pods", name)).body["status"]
+        return next((each for each in status.get("conditions", []) if each["type"] == "PodScheduled"), None)
+
+    return eventually(condition, "a condition") or {}
+
+
+def _node_count(cluster: Cluster) -> int:
+    return len(cluster.admin.get("/api/v1/nodes").body["items"])
+
+
+def _conditions(cluster: Cluster, space: str, name: str) -> dict[str, tuple[str, str]]:
+    status = cluster.admin.get(_path(space, "mpijobs", name)).body.get("status", {})
+    return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions", [])}
+
+
+def _run(cluster: Cluster, space: str, body: Object) -> Object:
+    """Create an MPIJob and return its launcher's pod once the job is Running."""
+    name = body["metadata"]["name"]
+    assert cluster.admin.send("POST", _path(space, "mpijobs"), body).code == 201
+    eventually(lambda: "Running" in _conditions(cluster, space, name), "the job to run")
+    selector = f"{_LABEL}/job-name={name},{_LABEL}/job-role=launcher"
+    launcher: Object = cluster.admin.get(_path(space, "pods"), labelSelector=selector).body["items"][0]
+    return launcher
+
+
+def test_a_pod_too_big_for_every_node_says_so(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """The scheduler counts the nodes that lack a resource."""
+    condition = _waiting(cluster, space, pod("a", gpus=1000))
+    count = _node_count(cluster)
+
+    assert len(nodes) <= count
+    assert ("False", "Unschedulable") == (condition["status"], condition["reason"])
+    assert condition["message"] == (
+        f"0/{count} nodes are available: {count} Insufficient nvidia.com/gpu. no new claims to deallocate, "
+        f"preemption: 0/{count} nodes are available: {count} Preemption is not helpful for scheduling."
+    )
+
+
+def test_a_pod_for_no_node_says_so(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """The scheduler counts the nodes that a selector does not choose."""
+    condition = _waiting(cluster, space, pod("a", node="nowhere"))
+    count = _node_count(cluster)
+
+    assert len(nodes) <= count
+    assert condition["message"].startswith(
+        f"0/{count} nodes are available: {count} node(s) didn't match Pod's node affinity/selector."
+    )
+
+
+def test_a_full_node_has_no_victims(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """A node whose GPUs others of the same priority hold is told apart from one that has too few."""
+    _started(cluster, space, pod("holder", node=nodes[0], gpus=6))
+    condition = _waiting(cluster, space, pod("a", node=nodes[0], gpus=4))
+
+    assert "1 Insufficient nvidia.com/gpu" in condition["message"]
+    assert "1 No preemption victims found for incoming pod" in condition["message"]
+
+
+def test_a_gated_pod_waits_for_its_gate(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """A pod with a scheduling gate says so and is not scheduled."""
+    gate = [{"name": "arena-topo.dev/gang"}]
+    condition = _waiting(cluster, space, pod("a", node=nodes[0], schedulingGates=gate))
+
+    assert ("False", "SchedulingGated") == (condition["status"], condition["reason"])
+    assert condition["message"] == "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def test_a_running_pod_has_a_node_and_addresses(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """A pod that runs is on its node, Ready, with addresses and a running container."""
+    found = _started(cluster, space, pod("a", node=nodes[1]))
+    ready = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+
+    assert nodes[1] == found["spec"]["nodeName"]
+    assert ready["Ready"] == "True"
+    assert {"podIP", "hostIP", "startTime"} <= found["status"].keys()
+    assert "running" in found["status"]["containerStatuses"][0]["state"]
+
+
+def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster, space: str) -> None:
+    """The log of a pod that is not scheduled is empty, and no error."""
+    _waiting(cluster, space, pod("a", node="nowhere"))
+    answer = cluster.admin.get(_path(space, "pods", "a") + "/log")
+
+    assert (204, "") == (answer.code, answer.body)
+
+
+def test_the_log_of_an_unknown_container_is_refused(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """A container that the pod does not have is a bad request."""
+    _started(cluster, space, pod("a", node=nodes[0]))
+    answer = cluster.admin.get(_path(space, "pods", "a") + "/log", container="other")
+
+    assert (400, "container other is not valid for pod a") == (answer.code, answer.message)
+
+
+def test_the_log_of_two_containers_needs_a_name(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """With several containers the server asks which."""
+    body = pod("a", node=nodes[0])
+    body["spec"]["containers"].append({"name": "side", "image": "busybox:1.36"})
+    _started(cluster, space, body)
+    answer = cluster.admin.get(_path(space, "pods", "a") + "/log")
+
+    expected = "a container name must be specified for pod a, choose one of: [main side]"
+    assert expected == answer.message
+
+
+def test_logs_have_tails_and_times(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """TailLines gives the last lines, timestamps puts an RFC 3339 instant before each."""
+    _started(cluster, space, pod("a", node=nodes[0]))
+    cluster.prints(space, "a", "one", "two", "three")
+    log = _path(space, "pods", "a") + "/log"
+    stamped = cluster.admin.get(log, timestamps="true").body.splitlines()
+
+    assert cluster.admin.get(log).body == "one\ntwo\nthree\n"
+    assert cluster.admin.get(log, tailLines="1").body == "three\n"
+    assert ["one", "two", "three"] == [line.partition(" ")[2] for line in stamped]
+    assert cluster.admin.get(log, sinceTime="2099-01-01T00:00:00Z").body == ""
+
+
+def test_an_mpijob_becomes_the_operators_objects(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """A service, a hostfile in index order, a key, labelled workers and a launcher's Job."""
+    launcher = _run(cluster, space, mpijob("vgg", nodes, gpus=2))
+    config = cluster.admin.get(_path(space, "configmaps", "vgg-config")).body
+    secret = cluster.admin.get(_path(space, "secrets", "vgg-ssh")).body
+    worker = cluster.admin.get(_path(space, "pods", "vgg-worker-1")).body
+    service = cluster.admin.get(_path(space, "services", "vgg")).body
+
+    hosts = [f"vgg-worker-{index}.vgg.{space}.svc slots=2" for index in range(2)]
+    assert hosts == config["data"]["hostfile"].splitlines()
+    assert {"hostfile", "discover_hosts.sh"} == config["data"].keys()
+    assert ("kubernetes.io/ssh-auth", {"ssh-privatekey", "ssh-publickey"}) == (
+        secret["type"],
+        set(secret["data"]),
+    )
+    assert service["spec"]["clusterIP"] == "None"
+    expected = {
+        "job-name": "vgg",
+        "job-role": "worker",
+        "operator-name": "mpi-operator",
+        "replica-index": "1",
+    }
+    assert {f"{_LABEL}/{key}": value for key, value in expected.items()} == worker["metadata"]["labels"]
+    assert worker["spec"]["containers"][0]["command"] == ["/usr/sbin/sshd", "-De"]
+    assert {"app": "vgg"} == config["metadata"]["labels"] == secret["metadata"]["labels"]
+    assert launcher["metadata"]["name"].startswith("vgg-launcher-")
+    assert launcher["metadata"]["ownerReferences"][0]["name"] == "vgg-launcher"
+    env = [each["name"] for each in launcher["spec"]["containers"][0]["env"]]
+    assert "OMPI_MCA_orte_default_hostfile" in env
+    assert "NVIDIA_VISIBLE_DEVICES" in env
+
+
+def test_a_running_mpijob_counts_its_pods(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """Created and Running hold, and the replicas that are active are counted."""
+    _run(cluster, space, mpijob("vgg", nodes))
+    status = cluster.admin.get(_path(space, "mpijobs", "vgg")).body["status"]
+    messages = {each["type"]: each["message"] for each in status["conditions"]}
+
+    assert {"Launcher": {"active": 1}, "Worker": {"active": 2}} == status["replicaStatuses"]
+    assert messages["Created"] == f"MPIJob {space}/vgg is created."
+    assert messages["Running"] == f"MPIJob {space}/vgg is running."
+
+
+def test_a_finished_mpijob_has_succeeded(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """Succeeded holds, Running no longer, and cleanPodPolicy Running takes the workers away."""
+    launcher = _run(cluster, space, mpijob("vgg", nodes, cleanPodPolicy="Running"))
+    cluster.finish(space, launcher["metadata"]["name"])
+    eventually(lambda: "Succeeded" in _conditions(cluster, space, "vgg"), "the job to succeed")
+    found = _conditions(cluster, space, "vgg")
+    workers = f"{_LABEL}/job-role=worker"
+    eventually(
+        lambda: not cluster.admin.get(_path(space, "pods"), labelSelector=workers).body["items"],
+        "the workers to go",
+    )
+
+    assert ("True", "MPIJobSucceeded") == found["Succeeded"]
+    assert found["Running"][0] == "False"
+    assert found["Created"] == ("True", "MPIJobCreated")
+    assert "completionTime" in cluster.admin.get(_path(space, "mpijobs", "vgg")).body["status"]
+
+
+def test_a_suspended_mpijob_has_no_workers(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """With suspend the job says so and makes no pods; without it they come."""
+    body = mpijob("vgg", nodes, suspend=True)
+    cluster.admin.send("POST", _path(space, "mpijobs"), body)
+    eventually(lambda: "Suspended" in _conditions(cluster, space, "vgg"), "the suspension")
+    before = cluster.admin.get(_path(space, "pods")).body["items"]
+    patch = {"spec": {"runPolicy": {"suspend": False}}}
+    cluster.admin.send("PATCH", _path(space, "mpijobs", "vgg"), patch, "application/merge-patch+json")
+    eventually(lambda: _conditions(cluster, space, "vgg")["Running"][0] == "True", "the job to run")
+
+    assert before == []
+    assert _conditions(cluster, space, "vgg")["Suspended"] == ("False", "MPIJobResumed")
+
+
+def test_a_waiting_launcher_comes_after_its_workers(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """With WaitForWorkersReady there is no launcher while a worker has no place."""
+    body = mpijob("vgg", nodes, gpus=1000)
+    body["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    cluster.admin.send("POST", _path(space, "mpijobs"), body)
+    eventually(lambda: len(cluster.admin.get(_path(space, "pods")).body["items"]) == 2, "both workers")
+
+    assert cluster.admin.get(_path(space, "jobs", "vgg-launcher")).code == 404
+
+
+def test_a_deleted_mpijob_leaves_nothing(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """With background propagation all that the job owned goes after it."""
+    _run(cluster, space, mpijob("vgg", nodes))
+    options = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
+    answer = cluster.admin.send("DELETE", _path(space, "mpijobs", "vgg"), options)
+
+    def left() -> list[str]:
+        found = []
+        for resource in ("mpijobs", "jobs", "pods", "services", "secrets", "configmaps"):
+            items = cluster.admin.get(_path(space, resource)).body["items"]
+            found += [
+                each["metadata"]["name"] for each in items if each["metadata"]["name"].startswith("vgg")
+            ]
+        return found
+
+    eventually(lambda: not left(), "everything of the job to go", COLLECTED)
+    assert (200, "Success") == (answer.code, answer.body["status"])
+    assert {"vgg", "mpijobs"} == {answer.body["details"]["name"], answer.body["details"]["kind"]}
+
+
+def test_a_deletion_by_uid_spares_another(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """A precondition on the uid that does not hold is a Conflict."""
+    _started(cluster, space, pod("a", node=nodes[0]))
+    options = {"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}}
+    answer = cluster.admin.send("DELETE", _path(space, "pods", "a"), options)
+
+    assert (409, "Conflict") == (answer.code, answer.reason)
+    assert answer.message.startswith(
+        'Operation cannot be fulfilled on Pod "a": the UID in the precondition (00000000-0000-0000-0000-000000000000) '
+        "does not match the UID in record ("
+    )

@@ -1,0 +1,29 @@
+"""``arena-topo sandbox`` from outside, as its user types it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_the_commands_of_a_first_try(tmp_path: Path) -> None:
+    """start, run, status and stop work with nothing but the user's state folder."""
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path)}
+
+    def tool(*arguments: str) -> str:
+        command = [sys.executable, "-m", "arena_topo", "sandbox", *arguments]
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout
+
+    started = tool("start", "--layout", "stock", "--speed", "20")
+    shown = tool("run", "--", str(Path(sys.executable).parent / "kubectl"), "get", "nodes", "-o", "name")
+    told = tool("status")
+    stopped = tool("stop")
+
+    assert f"export KUBECONFIG={tmp_path}/arena-topo/sandbox/kubeconfig" in started
+    assert shown == "node/dgx-a100-1\nnode/dgx-a100-2\nnode/v100-1\n"
+    assert "layout:     stock (3 nodes, 0 pods, speed 20)" in told
+    assert stopped == "The sandbox has stopped.\n"
+    assert "not running" in tool("status")

@@ -1,0 +1,95 @@
+"""Gangs on the sandbox: whole or not at all."""
+
+from pathlib import Path
+
+import pytest
+
+from arena_topo.model.labels import GANG_MIN_AVAILABLE, GANG_NAME
+from arena_topo.sandbox import lifecycle
+from arena_topo.sandbox.home import Home
+from tests.contract.bodies import pod
+from tests.contract.client import Client, Object
+from tests.contract.cluster import eventually
+
+
+def _gang(client: Client, space: str, name: str, size: int, gpus: int) -> list[str]:
+    """Create the pods of a gang by the labels of coscheduling and return their names."""
+    names = [f"{name}-{index}" for index in range(size)]
+    for each in names:
+        body: Object = pod(each, gpus=gpus)
+        body["metadata"]["labels"] = {GANG_NAME: name, GANG_MIN_AVAILABLE: str(size)}
+        assert client.send("POST", f"/api/v1/namespaces/{space}/pods", body).code == 201
+    return names
+
+
+def _nodes(client: Client, space: str, names: list[str]) -> list[str]:
+    pods = [client.get(f"/api/v1/namespaces/{space}/pods/{name}").body for name in names]
+    return [each["spec"].get("nodeName", "") for each in pods]
+
+
+def _why(client: Client, space: str, name: str) -> str:
+    status = client.get(f"/api/v1/namespaces/{space}/pods/{name}").body["status"]
+    return next(
+        (c.get("message", "") for c in status.get("conditions", []) if c["type"] == "PodScheduled"), ""
+    )
+
+
+def test_a_gang_that_fits_is_bound_whole(client: Client, space: str) -> None:
+    """All pods of a gang get a node."""
+    names = _gang(client, space, "four", 4, gpus=4)
+
+    eventually(lambda: all(_nodes(client, space, names)), "the gang")
+
+
+def test_a_gang_that_does_not_fit_takes_nothing(client: Client, space: str) -> None:
+    """Of two gangs for sixteen GPUs, the one of thirty-two waits whole and the one of sixteen runs whole."""
+    big = _gang(client, space, "big", 4, gpus=8)
+    eventually(lambda: _why(client, space, big[-1]), "the refusal")
+    small = _gang(client, space, "small", 2, gpus=8)
+    eventually(lambda: all(_nodes(client, space, small)), "the small gang")
+
+    assert ["", "", "", ""] == _nodes(client, space, big)
+
+
+def test_a_gang_waits_for_its_last_pod(client: Client, space: str) -> None:
+    """A pod whose gang is not complete says how many are missing."""
+    body = pod("lone", gpus=1)
+    body["metadata"]["labels"] = {GANG_NAME: "pair", GANG_MIN_AVAILABLE: "2"}
+    client.send("POST", f"/api/v1/namespaces/{space}/pods", body)
+    why = eventually(lambda: _why(client, space, "lone"), "a reason")
+
+    assert "cannot find enough sibling pods, current pods number: 1, minMember of group: 2" in why
+
+
+@pytest.mark.parametrize("scheduler", ["volcano", "kueue"])
+def test_pods_of_absent_schedulers_wait_in_silence(client: Client, space: str, scheduler: str) -> None:
+    """A scheduler that is not there binds nothing, as on a real cluster."""
+    path = f"/api/v1/namespaces/{space}/pods"
+    client.send("POST", path, pod("other", schedulerName=scheduler))
+    client.send("POST", path, pod("own"))
+    eventually(lambda: all(_nodes(client, space, ["own"])), "the pod of the scheduler that is there")
+
+    assert _nodes(client, space, ["other"]) == [""]
+    assert _why(client, space, "other") == ""
+
+
+def test_topology_pods_share_a_node_and_its_best_gpus(tmp_path: Path) -> None:
+    """On ACK a job that asks for topology gets one node, and four GPUs that are linked pair by pair."""
+    home = Home(tmp_path / "home")
+    lifecycle.start(home, "ack", speed=20)
+    client = Client(home.kubeconfig)
+    names = [f"vgg-{index}" for index in range(4)]
+    for name in names:
+        body: Object = pod(name)
+        body["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu": "1"}}
+        body["metadata"]["labels"] = {"gpu-topology": "vgg", "gpu-topology-replica": "4"}
+        body["metadata"]["labels"] |= {GANG_NAME: "vgg", GANG_MIN_AVAILABLE: "4"}
+        client.send("POST", "/api/v1/namespaces/default/pods", body)
+    eventually(lambda: all(_nodes(client, "default", names)), "the gang")
+    pods = [client.get(f"/api/v1/namespaces/default/pods/{name}").body for name in names]
+    client.close()
+    lifecycle.remove(home)
+
+    assert len({each["spec"]["nodeName"] for each in pods}) == 1
+    held = {each["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for each in pods}
+    assert held in ({"0", "1", "2", "3"}, {"4", "5", "6", "7"})

@@ -1,0 +1,86 @@
+"""The layouts that come with the tool."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arena_topo.errors import DocumentError
+from arena_topo.sandbox import layouts
+from arena_topo.topology import annotation
+
+_AT = "2026-11-21T08:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("name", "nodes", "gpus"),
+    [
+        ("two-dgx1", 2, 16),
+        ("racks", 16, 128),
+        ("mixed", 9, 56),
+        ("ack", 2, 16),
+        ("hami", 2, 16),
+        ("stock", 3, 24),
+    ],
+)
+def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
+    """Every layout has as many nodes and GPUs as it says."""
+    found = [each for each in layouts.load(name, _AT).objects if each["kind"] == "Node"]
+    counts = [node["status"]["capacity"] for node in found]
+
+    assert nodes == len(found)
+    assert gpus == sum(int(each.get("nvidia.com/gpu", each.get("aliyun.com/gpu", 0))) for each in counts)
+
+
+def test_stock_publishes_no_links() -> None:
+    """The stock layout has the labels of GPU feature discovery and no annotation."""
+    nodes = layouts.load("stock", _AT).objects
+
+    assert [{}, {}, {}] == [node["metadata"]["annotations"] for node in nodes]
+    assert "nvidia.com/gpu.product" in nodes[0]["metadata"]["labels"]
+
+
+def test_the_default_publishes_its_wiring() -> None:
+    """The annotation holds the link words of the DGX-1's matrix."""
+    node = layouts.load("two-dgx1", _AT).objects[0]
+    written = json.loads(node["metadata"]["annotations"][annotation.KEY])
+
+    assert written["links"][0] == "NV1 NV1 NV2 NV2 SYS SYS SYS"
+
+
+def test_ack_publishes_a_config_map_a_node() -> None:
+    """ACK's ConfigMap lies in kube-system and names its node."""
+    maps = [each for each in layouts.load("ack", _AT).objects if each["kind"] == "ConfigMap"]
+
+    assert {"cn-shanghai.192.168.16.172", "cn-shanghai.192.168.16.173"} == {
+        each["metadata"]["labels"]["nodename"] for each in maps
+    }
+    assert json.loads(maps[0]["data"]["linkType"])[0][:4] == ["X", "NV1", "NV1", "NV2"]
+
+
+def test_a_users_layout_may_name_its_own_matrix(tmp_path: Path) -> None:
+    """A matrix beside a user's layout is found."""
+    (tmp_path / "mine.txt").write_text("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n", "utf-8")
+    path = tmp_path / "own.yaml"
+    path.write_text("nodes: [{name: 'box-{}', count: 3, matrix: mine.txt, product: NVIDIA-A40}]", "utf-8")
+    found = layouts.load(str(path), _AT).objects
+
+    assert ["box-1", "box-2", "box-3"] == [each["metadata"]["name"] for each in found]
+    assert found[0]["status"]["capacity"]["nvidia.com/gpu"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("nodes: [{count: 2}]", "without a name", id="no name"),
+        pytest.param("nodes: [{name: a, colour: red}]", "unknown key 'colour'", id="unknown key"),
+        pytest.param("nodes: [{name: a, matrix: gone.txt}]", "names a matrix gone.txt", id="no matrix"),
+        pytest.param("nodes: [{name: a, publish: [radio]}]", "publishes 'radio'", id="unknown source"),
+    ],
+)
+def test_a_bad_layout_is_explained(tmp_path: Path, text: str, message: str) -> None:
+    """What is wrong with a user's layout is said in one sentence."""
+    path = tmp_path / "own.yaml"
+    path.write_text(text, "utf-8")
+    with pytest.raises(DocumentError, match=message):
+        layouts.load(str(path), _AT)

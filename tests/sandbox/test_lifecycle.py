@@ -1,0 +1,133 @@
+"""Starting, stopping, keeping and using a sandbox."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arena_topo.errors import ArenaTopoError, DocumentError, UsageError
+from arena_topo.sandbox import lifecycle, probe
+from arena_topo.sandbox.home import Home
+from tests.contract.bodies import config_map
+from tests.contract.client import Client
+from tests.contract.cluster import eventually
+
+
+def test_state_is_kept_over_a_restart(tmp_path: Path) -> None:
+    """What was created before a stop is there after the next start, on the same port, for the same token."""
+    home = Home(tmp_path / "home")
+    lifecycle.start(home)
+    before = home.kubeconfig.read_bytes()
+    client = Client(home.kubeconfig)
+    created = client.send("POST", "/api/v1/namespaces/default/configmaps", config_map("a", x="1")).body
+    client.close()
+    stopped = lifecycle.stop(home)
+    lifecycle.start(home)
+    again = Client(home.kubeconfig)
+    found = again.get("/api/v1/namespaces/default/configmaps/a").body
+    again.close()
+    after = home.kubeconfig.read_bytes()
+    lifecycle.remove(home)
+
+    assert stopped
+    assert created == found
+    assert before == after
+
+
+def test_starting_twice_is_starting_once(home: Home) -> None:
+    """A second start finds the running server."""
+    first = lifecycle.status(home)
+    again = lifecycle.start(home)
+
+    assert first.pid == again.pid
+
+
+def test_a_running_sandbox_keeps_its_layout(home: Home) -> None:
+    """Another layout needs a reset, and the error says how."""
+    with pytest.raises(UsageError) as caught:
+        lifecycle.start(home, "racks")
+
+    assert caught.value.message == "the sandbox already has the layout two-dgx1"
+    assert caught.value.hint == "begin anew with: arena-topo sandbox reset --layout racks"
+
+
+def test_status_says_that_it_is_a_simulation(home: Home) -> None:
+    """The status names layout, kubeconfig and context, and that nothing is real."""
+    lines = "\n".join(lifecycle.status(home).lines())
+
+    assert "It is a simulation" in lines
+    assert str(home.kubeconfig) in lines
+    assert "arena-topo-sandbox" in lines
+
+
+def test_reset_forgets_everything(tmp_path: Path) -> None:
+    """After a reset to another layout its nodes are there and nothing else."""
+    home = Home(tmp_path / "home")
+    lifecycle.start(home)
+    status = lifecycle.reset(home, "racks")
+    lifecycle.remove(home)
+
+    assert ("racks", 16, 0) == (status.layout, status.nodes, status.pods)
+
+
+def test_stopping_nothing_is_no_error(tmp_path: Path) -> None:
+    """A stop without a sandbox tells that there was none."""
+    assert lifecycle.stop(Home(tmp_path / "home")) is False
+
+
+def test_an_unknown_layout_is_named(tmp_path: Path) -> None:
+    """A layout that does not exist is a usage error that lists those there are."""
+    with pytest.raises(UsageError) as caught:
+        lifecycle.start(Home(tmp_path / "home"), "moon")
+
+    assert caught.value.message == "there is no layout 'moon'"
+    assert "two-dgx1" in caught.value.hint
+
+
+def test_a_broken_layout_file_is_named(tmp_path: Path) -> None:
+    """A file that declares no nodes is refused before anything is started."""
+    path = tmp_path / "own.yaml"
+    path.write_text("machines: []", "utf-8")
+    with pytest.raises(DocumentError, match="has no list of nodes"):
+        lifecycle.start(Home(tmp_path / "home"), str(path))
+
+
+def test_run_gives_a_command_the_sandbox(home: Home, tmp_path: Path) -> None:
+    """A command sees the sandbox's kubeconfig, and its exit code comes back."""
+    out = tmp_path / "out"
+    code = lifecycle.run(home, ["sh", "-c", f'printf %s "$KUBECONFIG" > {out}; exit 7'])
+
+    assert code == 7
+    assert str(home.kubeconfig) == out.read_text("utf-8")
+
+
+def test_run_needs_a_sandbox(tmp_path: Path) -> None:
+    """Without a running sandbox the error says how to start one."""
+    with pytest.raises(ArenaTopoError) as caught:
+        lifecycle.run(Home(tmp_path / "home"), ["true"])
+
+    assert caught.value.hint == "arena-topo sandbox start"
+
+
+def test_secrets_are_for_their_owner_only(home: Home) -> None:
+    """Nobody else can read keys, tokens and kubeconfigs."""
+    private = (home.key, home.tokens, home.kubeconfig, home.reader_kubeconfig)
+
+    assert {0o600} == {path.stat().st_mode & 0o777 for path in private}
+    assert home.folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_speed_can_be_changed(home: Home) -> None:
+    """The administrator changes how fast time goes while it goes."""
+    answer = probe.ask(home, "PUT", "/_sandbox/speed", {"speed": 20})
+
+    assert answer is not None
+    assert answer["speed"] == 20
+
+
+def test_the_state_is_a_document(home: Home) -> None:
+    """What is kept on disk is JSON with the layout and all objects."""
+    eventually(home.state.exists, "the state's file")
+    state = json.loads(home.state.read_text("utf-8"))
+
+    assert state["layout"] == "two-dgx1"

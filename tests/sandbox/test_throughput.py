@@ -1,0 +1,40 @@
+"""Predicted throughput against the figures that the seeds publish for four V100."""
+
+import pytest
+
+from arena_topo.sandbox.sim.throughput import Benchmark, RankGroup, images_per_second
+
+_V100 = "Tesla-V100-SXM2-16GB"
+_SEEN = [RankGroup("a", 1, _V100, visible=True)] * 4
+_ISOLATED = [RankGroup("a", 1, _V100)] * 4
+_TWO_NODES = [RankGroup(node, 1, _V100) for node in "aabb"]
+
+
+@pytest.mark.parametrize(
+    ("framework", "model", "groups", "published"),
+    [
+        pytest.param("pytorch", "vgg16", _SEEN, 205.1, id="pytorch vgg16 topology"),
+        pytest.param("pytorch", "vgg16", _ISOLATED, 108.8, id="pytorch vgg16 regular"),
+        pytest.param("pytorch", "resnet50", _SEEN, 330.5, id="pytorch resnet50 topology"),
+        pytest.param("pytorch", "resnet50", _ISOLATED, 313.0, id="pytorch resnet50 regular"),
+        pytest.param("tensorflow", "vgg16", _SEEN, 991.92 / 4, id="tensorflow vgg16 topology"),
+        pytest.param("tensorflow", "vgg16", _TWO_NODES, 200.47 / 4, id="tensorflow vgg16 regular"),
+        pytest.param("tensorflow", "resnet50", _SEEN, 1471.55 / 4, id="tensorflow resnet50 topology"),
+        pytest.param("tensorflow", "resnet50", _TWO_NODES, 745.38 / 4, id="tensorflow resnet50 regular"),
+    ],
+)
+def test_predictions_are_near_the_published_figures(
+    framework: str, model: str, groups: list[RankGroup], published: float
+) -> None:
+    """Every published figure is met within 3 %."""
+    predicted = images_per_second(Benchmark(framework, model, 64), groups)
+
+    assert predicted == pytest.approx(published, rel=0.03)
+
+
+def test_one_pod_of_four_is_as_fast_as_four_that_see_each_other() -> None:
+    """Ranks of one pod share its GPUs, whatever the scheduler."""
+    together = [RankGroup("a", 4, _V100)]
+    benchmark = Benchmark("pytorch", "vgg16", 64)
+
+    assert images_per_second(benchmark, _SEEN) == images_per_second(benchmark, together)
