@@ -1,0 +1,134 @@
+"""What is built contains what it must, and runs wherever it is installed.
+
+Dependencies are not fetched again: a fresh environment sees those of this one through a path file.
+"""
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+from build import ProjectBuilder
+
+ROOT = Path(__file__).parent.parent.parent
+TEMPLATES = {"_pod.yaml.j2", "mpijob.v1.yaml.j2", "mpijob.v1alpha1.yaml.j2", "mpijob.v2beta1.yaml.j2"}
+DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the source distribution."""
+    return Path(ProjectBuilder(ROOT).build("sdist", tmp_path_factory.mktemp("sdist")))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build the wheel from the checkout."""
+    return Path(ProjectBuilder(ROOT).build("wheel", tmp_path_factory.mktemp("wheel")))
+
+
+def unpacked(sdist: Path, folder: Path) -> Path:
+    """Return the source tree in *sdist*."""
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    return next(folder.iterdir())
+
+
+def installed(folder: Path, *what: str) -> Path:
+    """Install *what* into a fresh environment and return its folder of programs."""
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    site = subprocess.run(
+        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    (Path(site) / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(python),
+        "install",
+        "--quiet",
+        "--no-index",
+        "--no-deps",
+    ]
+    subprocess.run([*command, "--no-build-isolation", *what], check=True)
+    return folder / "bin"
+
+
+def works(programs: Path, cwd: Path) -> None:
+    """Run the program from elsewhere, by both of its names."""
+    env = {
+        "PATH": f"{programs}{os.pathsep}{Path(sys.executable).parent}{os.pathsep}/usr/bin:/bin",
+        "HOME": str(cwd),
+    }
+    done = subprocess.run(
+        ["arena-topo", *DRY_RUN], env=env, cwd=cwd, capture_output=True, text=True, check=False
+    )
+    assert (0, "mpijob.kubeflow.org/a\n") == (done.returncode, done.stdout), done.stderr
+    plugin = ["kubectl", "arena-topo", "version", "--client"]
+    done = subprocess.run(plugin, env=env, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("arena-topo: v"), done.stderr
+
+
+def test_the_wheel_has_the_templates_in_the_package(wheel: Path) -> None:
+    """And nothing of the tests."""
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    assert {f"arena_topo/templates/{name}" for name in TEMPLATES} == {n for n in names if "templates/" in n}
+    assert {"arena_topo/py.typed", "arena_topo/__main__.py"} <= names
+    assert not [name for name in names if name.startswith(("tests/", "benchmarks/", "docs/"))]
+
+
+def test_the_sdist_has_the_templates_at_the_top(sdist: Path) -> None:
+    """With everything that is needed to test it."""
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+
+    assert {f"templates/{name}" for name in TEMPLATES} == {n for n in names if n.startswith("templates/")}
+    assert {
+        "Makefile",
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "tests/conftest.py",
+        "docs/reference/commands.md",
+    } <= names
+
+
+def test_the_wheel_runs(wheel: Path, tmp_path: Path) -> None:
+    """Its templates come with it."""
+    works(installed(tmp_path / "env", str(wheel)), tmp_path)
+
+
+def test_a_wheel_made_from_the_sdist_runs(sdist: Path, tmp_path: Path) -> None:
+    """As a distributor makes it."""
+    source = unpacked(sdist, tmp_path / "source")
+    wheel = ProjectBuilder(source).build("wheel", tmp_path / "dist")
+    works(installed(tmp_path / "env", wheel), tmp_path)
+
+
+def test_an_editable_install_runs(sdist: Path, tmp_path: Path) -> None:
+    """With the templates of the checkout."""
+    source = unpacked(sdist, tmp_path / "source")
+    programs = installed(tmp_path / "env", "--editable", str(source))
+    (source / "templates" / "mpijob.v2beta1.yaml.j2").write_text(
+        'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: "a"}\n'
+    )
+    works(programs, tmp_path)
+    shown = subprocess.run(
+        [programs / "arena-topo", *DRY_RUN[:4], "yaml", *DRY_RUN[5:]],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "spec" not in shown.stdout
