@@ -7,6 +7,7 @@ import copy
 from datetime import UTC, datetime
 from typing import Any
 
+from arena_topo.model.durations import parse_instant
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.preparing import random_suffix
 from arena_topo.sandbox.api.service import Api, timestamp
@@ -16,6 +17,7 @@ Object = dict[str, Any]
 _JOBS = ("batch", "jobs")
 _COMPONENT = "job-controller"
 _ENDS = ("Complete", "Failed")
+_LOOK_SECONDS = 1.0
 
 
 def labels_of(job: Object) -> dict[str, str]:
@@ -55,17 +57,22 @@ def controlled(api: Api, owner: Object, resource: tuple[str, str]) -> list[Objec
     ]
 
 
-def step(api: Api) -> None:
-    """Bring every job to where it should be."""
+def step(api: Api) -> float | None:
+    """Bring every job to where it should be; return when to look again at jobs with a deadline, in seconds."""
+    timed = False
     for job in api.store.values(_JOBS):
         if "deletionTimestamp" not in job["metadata"]:
             _sync(api, job)
+            timed |= not {"activeDeadlineSeconds", "ttlSecondsAfterFinished"}.isdisjoint(job["spec"])
+    return _LOOK_SECONDS if timed else None
 
 
 def _sync(api: Api, job: Object) -> None:
     job = _selected(api, job)
     status = copy.deepcopy(job.get("status", {}))
-    if any(each["type"] in _ENDS and each["status"] == "True" for each in status.get("conditions", [])):
+    end = next((each for each in status.get("conditions", []) if each["type"] in _ENDS), None)
+    if end is not None:
+        _expire(api, job, end["lastTransitionTime"])
         return
     pods = controlled(api, job, ("", "pods"))
     if job["spec"].get("suspend"):
@@ -125,16 +132,27 @@ def _failure(
 ) -> tuple[str, str] | None:
     spec = job["spec"]
     deadline = spec.get("activeDeadlineSeconds")
-    if deadline is not None:
-        begun = datetime.fromisoformat(status["startTime"])
-        if (datetime.now(UTC) - begun).total_seconds() >= deadline:
-            return "DeadlineExceeded", "Job was active longer than specified deadline"
+    if deadline is not None and _seconds_since(status["startTime"]) >= deadline:
+        return "DeadlineExceeded", "Job was active longer than specified deadline"
     restarts = sum(
         state.get("restartCount", 0) for pod in active for state in pod["status"].get("containerStatuses", [])
     )
     if len(failed) + restarts > spec.get("backoffLimit", 6):
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     return None
+
+
+def _seconds_since(instant: str) -> float:
+    return (datetime.now(UTC) - parse_instant(instant)).total_seconds()
+
+
+def _expire(api: Api, job: Object, ended: str) -> None:
+    """Delete a job whose time to live after its end is over."""
+    ttl = job["spec"].get("ttlSecondsAfterFinished")
+    if ttl is not None and _seconds_since(ended) >= ttl:
+        meta = job["metadata"]
+        options = DeleteOptions(propagation="Background")
+        api.delete(api.kind("batch/v1", "Job"), meta["namespace"], meta["name"], options)
 
 
 def _create_pod(api: Api, job: Object) -> None:
