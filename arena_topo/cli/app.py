@@ -5,6 +5,7 @@ import click
 from arena_topo.cli.lazy import Entry, LazyGroup
 
 _JOBS = "Job commands"
+_CLUSTER = "Cluster commands"
 _OTHER = "Other commands"
 
 COMMANDS = {
@@ -12,6 +13,18 @@ COMMANDS = {
     "get": Entry("arena_topo.cli.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
     "delete": Entry("arena_topo.cli.delete:delete", "Delete jobs.", _JOBS, ("del",)),
+    "topology": Entry(
+        "arena_topo.cli.topology:topology",
+        "Show the GPUs of a cluster, their links, and the fabric between the nodes.",
+        _CLUSTER,
+    ),
+    "top": Entry("arena_topo.cli.top:top", "Show how GPUs are used.", _CLUSTER),
+    "node": Entry("arena_topo.cli.node:node", "Change nodes.", _CLUSTER),
+    "agent": Entry(
+        "arena_topo.cli.agent:agent",
+        "Publish the topology of nodes whose cluster says nothing of it.",
+        _CLUSTER,
+    ),
     "sandbox": Entry("arena_topo.cli.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER),
     "version": Entry(
         "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import TextIO
 
 import click
 
@@ -10,7 +11,7 @@ _STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "h
 
 def say(text: str, *, style: str = "") -> None:
     """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour."""
-    colour = wants_colour()
+    colour = wants_colour(sys.stderr)
     if style and colour:
         word, colon, rest = text.partition(":")
         text = click.style(word + colon, **_STYLES[style]) + rest  # type: ignore[arg-type]  # one table for all
@@ -22,8 +23,8 @@ def warn(text: str) -> None:
     say(f"warning: {text}", style="warning")
 
 
-def wants_colour() -> bool:
-    """Whether stderr may be coloured: ``NO_COLOR``, then ``FORCE_COLOR``, then whether it is a terminal."""
+def wants_colour(stream: TextIO) -> bool:
+    """Whether *stream* may be coloured: ``NO_COLOR``, then ``FORCE_COLOR``, then whether it is a terminal."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or sys.stderr.isatty()
+    return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()

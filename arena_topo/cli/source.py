@@ -1,0 +1,53 @@
+"""Where a command takes its snapshot from: the cluster, or a file that stands for one."""
+
+import sys
+from pathlib import Path
+
+from arena_topo.cli.terminal import say
+from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.errors import UsageError
+from arena_topo.model.snapshot import Snapshot
+
+_MOST_WARNINGS = 5
+
+
+def snapshot_of(choice: Choice, *, file: str = "", product: str = "", levels: str = "") -> Snapshot:
+    """Return the snapshot in *file* (``-`` is stdin), or that of the cluster; what is doubtful is told on stderr.
+
+    *product* names the GPUs of a matrix that does not; *levels* are label keys, coarse to fine, with commas.
+    """
+    if file:
+        if levels:
+            raise UsageError("--topology-levels names labels of a cluster, and --from is a file")
+        from arena_topo.topology.openfile import open_topology
+
+        snapshot = open_topology(text_of(file), "stdin" if file == "-" else file, product)
+    else:
+        if product:
+            raise UsageError("--product names the GPUs of a matrix: it goes with --from")
+        from arena_topo.cluster.session import connect
+        from arena_topo.jobs.snapshot import take_snapshot
+
+        keys = [key.strip() for key in levels.split(",") if key.strip()]
+        snapshot = take_snapshot(connect(choice), levels=keys)
+    _tell(snapshot)
+    return snapshot
+
+
+def text_of(file: str) -> str:
+    """Return the text of *file*; ``-`` is stdin. Raises ``UsageError``."""
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"--from: {file} cannot be read: {error.strerror}") from error
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--from: {file} is not a text") from error
+
+
+def _tell(snapshot: Snapshot) -> None:
+    for warning in snapshot.warnings[:_MOST_WARNINGS]:
+        say(f"warning: {warning}", style="warning")
+    if (more := len(snapshot.warnings) - _MOST_WARNINGS) > 0:
+        say(f"warning: and {more} more; -o json lists them all", style="warning")

@@ -1,0 +1,69 @@
+"""``arena-topo topology``."""
+
+import sys
+from pathlib import Path
+
+import click
+
+from arena_topo.cli.kubeflags import kube_options
+from arena_topo.cli.source import snapshot_of
+from arena_topo.cli.terminal import say, wants_colour
+from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.errors import UsageError
+
+FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
+
+
+@click.command()
+@click.argument("nodes", nargs=-1, metavar="[NODE...] | save FILE")
+@click.option("-o", "--output", type=click.Choice(FORMS), default="text", help="Form; text by default.")
+@click.option(
+    "--from", "file", default="", metavar="FILE", help="A snapshot, or a machine's matrix; - for stdin."
+)
+@click.option("--product", default="", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
+@click.option("--topology-levels", "levels", default="", metavar="KEYS", help="Node labels, coarse to fine.")
+@kube_options
+def topology(
+    nodes: tuple[str, ...], output: str, file: str, product: str, levels: str, choice: Choice
+) -> None:
+    """Show the GPUs of a cluster, their links, and the fabric between the nodes.
+
+    Without a node it is the tree of the fabric with free and all GPUs; with one its links, GPUs, users and NICs.
+    Each fact tells where it comes from.
+
+    \b
+      arena-topo topology
+      arena-topo topology gpu-node-1
+      arena-topo topology -o html > cluster.html
+      arena-topo topology save cluster.json
+      nvidia-smi topo -m | arena-topo topology --from - --product 'NVIDIA H200'
+    """
+    if nodes[:1] == ("save",):
+        _save(nodes[1:], choice, file, product, levels)
+        return
+    from arena_topo.output.topology import render_topology
+
+    snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
+    if file and not nodes and len(snapshot.nodes) == 1 and output == "text":
+        nodes = (snapshot.nodes[0].name,)
+    click.echo(
+        render_topology(snapshot, nodes, output, colour=wants_colour(sys.stdout)), nl=False, color=True
+    )
+
+
+def _save(names: tuple[str, ...], choice: Choice, file: str, product: str, levels: str) -> None:
+    if len(names) != 1:
+        raise UsageError(
+            "topology save takes one FILE", hint="for example arena-topo topology save cluster.json"
+        )
+    from arena_topo.output.document import document
+    from arena_topo.topology.savefile import snapshot_document
+
+    snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
+    path = Path(names[0])
+    text = document(snapshot_document(snapshot), "yaml" if path.suffix in (".yaml", ".yml") else "json")
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    say(f"{len(snapshot.nodes)} nodes saved in {path}")
