@@ -102,14 +102,14 @@ OPTIONAL = {
 class Survey:
     """The objects of a cluster; ``optional`` has a list for each kind of ``OPTIONAL`` that was read.
 
-    ``withheld`` names what the user may not read.
+    ``withheld`` names what the user may not read; it is complete once the pods have been read.
     """
 
     nodes: list[Object]
     pods: Iterator[Pod]
     config_maps: list[Object]
     optional: dict[str, list[Object]]
-    withheld: tuple[str, ...]
+    withheld: list[str]
 
 
 def survey(session: Session) -> Survey:
@@ -131,7 +131,7 @@ def survey(session: Session) -> Survey:
         if vendor
         else []
     )
-    return Survey(nodes, _pods(session, withheld), maps, optional, tuple(withheld))
+    return Survey(nodes, _pods(session, withheld), maps, optional, withheld)
 
 
 def _newest(served: frozenset[str], group: str, plural: str, versions: tuple[str, ...]) -> Resource | None:
