@@ -14,7 +14,7 @@ setup: $(STAMP)  ## create .venv with everything that the tests need
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable . --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable '.[sandbox]' --group test --group lint
 	@touch $(STAMP)
 
 lint: $(STAMP)  ## style, types and the direction of imports
@@ -39,6 +39,13 @@ test: lint  ## everything, on a real control plane too
 
 docs: $(STAMP)  ## write the generated part of the documentation
 	$(BIN)/python docs/reference/generate.py
+
+demo: $(STAMP)  ## the main job on the embedded cluster, in a minute
+	@PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/tutorial/demo.sh
+
+bench: $(STAMP)  ## measure against kubectl, on the real control plane
+	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.snapshot
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

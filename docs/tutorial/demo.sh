@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# The main job on the embedded cluster, from nothing to nothing: `make demo` runs it. Each command is printed as a user
+# types it. The sandbox of this demo lives in a folder of its own and goes with it.
+set -euo pipefail
+
+folder=$(mktemp -d)
+export XDG_STATE_HOME=$folder
+trap 'arena-topo sandbox stop > /dev/null; rm -rf "$folder"' EXIT
+
+say() { printf '\n\033[1m# %s\033[0m\n' "$*"; }
+show() {
+  printf '\n\033[36m$\033[0m %s\n' "$1"
+  eval "$1"
+}
+until_running() { timeout 30 bash -c "until arena-topo get $1 2> /dev/null | grep -q RUNNING; do sleep 0.05; done"; }
+
+image=registry.cn-hangzhou.aliyuncs.com/kubernetes-image-hub/pytorch-benchmark:torch1.6.0-py3.7-cuda10.1
+train="mpirun --allow-run-as-root -np 4 -bind-to none -map-by slot -x NCCL_DEBUG=INFO python /examples/pytorch_synthetic_benchmark.py --model=vgg16 --batch-size=64"
+
+say 'A simulated cluster: two servers of eight V100, whose scheduler knows GPU topology. Nothing is executed, no GPU is there.'
+show 'arena-topo sandbox start --layout ack --speed 4'
+export KUBECONFIG=$folder/arena-topo/sandbox/kubeconfig
+
+say 'What the cluster publishes of its hardware, and the links of one server.'
+show 'arena-topo topology'
+show 'arena-topo topology cn-shanghai.192.168.16.173'
+
+say 'VGG16 on four GPUs, all workers or none, placed by the links of the GPUs.'
+show "arena-topo submit mpi --gputopology=true --gang --name=pytorch-topo-4-vgg16 --gpus=1 --workers=4 \\
+    --image=$image \\
+    '$train'"
+until_running pytorch-topo-4-vgg16
+show 'arena-topo get pytorch-topo-4-vgg16 --type mpijob'
+show 'arena-topo top node'
+show 'arena-topo logs -f pytorch-topo-4-vgg16'
+show 'arena-topo delete pytorch-topo-4-vgg16'
+
+say 'The same servers with the stock scheduler, which knows no topology, and the same job without the two flags.'
+show 'arena-topo sandbox reset --layout two-dgx1 --speed 4'
+show "arena-topo submit mpi --name=pytorch-4-vgg16 --gpus=1 --workers=4 \\
+    --image=$image \\
+    '$train'"
+until_running pytorch-4-vgg16
+show 'arena-topo get pytorch-4-vgg16 --type mpijob'
+show 'arena-topo logs -f pytorch-4-vgg16 | tail -n 2'
+show 'arena-topo delete pytorch-4-vgg16'
+say 'The workers came to lie on two servers, and talk over the network. That is the difference this tool is about.'
