@@ -16,6 +16,7 @@ _PAD = 14.0
 _HEAD = 26.0
 _WIDEST = 1180.0
 _PER_ROW = 8
+_TITLE_LETTER = 13.0  # the width of a letter of the title, on the safe side
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +41,12 @@ def cluster_picture(
     small = len(nodes) >= _SMALL_FROM
     tiles = {node.name: _tile(node, colours, small=small, linked=linked) for node in nodes}
     box = _inside(root, tiles, _WIDEST)
-    head = [
-        label(root.name, 24, 38, "title"),
-        label(f"{len(nodes)} nodes  ·  {root.free} of {root.total} GPUs free", 24, 60, "soft"),
-    ]
     width = max(box.width + 48, 420.0)
+    count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
+    head = [
+        label(_short(root.name, int(width / _TITLE_LETTER)), 24, 38, "title"),
+        label(f"{count}  ·  {root.free} of {root.total} GPUs free", 24, 60, "soft"),
+    ]
     body = element("g", *box.parts, transform="translate(24 78)")
     return picture(width, box.height + 102, [*head, body], name=f"{root.name} topology", styled=styled)
 
