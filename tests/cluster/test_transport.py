@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
 from arena_topo.cluster.kubeconfig import Choice, Target
 from arena_topo.cluster.package import from_target
@@ -243,9 +244,9 @@ def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server) ->
         assert {"n": 1} == get(transport)
 
 
-def session(transport: Transport, **choice: Any) -> Session:
+def session(transport: Transport, user: Mapping[str, Any] | None = None) -> Session:
     """Return a session over *transport*."""
-    return Session(transport, namespace="default", choice=Choice(**choice))
+    return Session(transport, namespace="default", choice=Choice(), user=user)
 
 
 @pytest.mark.parametrize(
@@ -301,7 +302,7 @@ def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None
 
 def test_impersonation_is_sent_with_every_request(make: Make, server: Server) -> None:
     """The user and each of the groups."""
-    session(make(target(server)), impersonate="bob", impersonate_groups=("g1", "g2")).get("/x")
+    session(make(target(server)), {"as": "bob", "as-groups": ["g1", "g2"]}).get("/x")
     seen = server.seen[0]
 
     assert "bob" == seen.header("Impersonate-User")
@@ -359,29 +360,6 @@ def test_a_proxy_of_the_kubeconfig_is_used(package: Make, server: Server) -> Non
 
 
 @pytest.mark.parametrize(
-    ("address", "env", "static"),
-    [
-        ("https://10.0.0.1", {}, True),
-        ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:1"}, False),
-        ("https://10.0.0.1", {"https_proxy": "http://p:1"}, False),
-        ("https://10.0.0.1", {"HTTP_PROXY": "http://p:1"}, True),
-        ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://localhost:6443", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://[::1]:6443", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://a.example.com", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, True),
-        ("https://10.1.2.3", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "10.0.0.0/8"}, True),
-        ("https://a.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, False),
-        ("https://a.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, True),
-    ],
-)
-def test_a_proxy_of_the_environment_counts_as_for_kubectl(
-    address: str, env: dict[str, str], static: bool
-) -> None:
-    """Never for this machine, nor for what NO_PROXY names."""
-    assert static is is_static(Target("c", "d", {"server": address}, {"token": "t"}), env)
-
-
-@pytest.mark.parametrize(
     "user", [{"exec": {}}, {"auth-provider": {"name": "oidc"}}, {"token": "t", "exec": {"command": "x"}}]
 )
 def test_other_credentials_are_the_packages(user: dict[str, Any]) -> None:
@@ -400,3 +378,65 @@ def test_certificates_that_are_none_are_told(server: Server, of_user: bool) -> N
         entry = target(server, certificate_authority_data=nonsense)
     with pytest.raises(ArenaTopoError, match="the certificates of context 'c' cannot be used"):
         StaticTransport(entry)
+
+
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b"\xff"])
+def test_an_answer_that_is_no_object_is_told(make: Make, server: Server, body: bytes) -> None:
+    """From a login page before the API server, say."""
+    server.rule = lambda _: Reply(body=body)
+    with pytest.raises(
+        DocumentError, match="the server answered GET /x with something that is not an object"
+    ):
+        session(make(target(server))).get("/x")
+
+
+@pytest.mark.parametrize("token", ["se\ncret", "se\U0001f600cret"])
+def test_a_token_that_no_header_takes_is_told_without_it(static: Make, server: Server, token: str) -> None:
+    """A secret is not to be printed."""
+    with pytest.raises(DocumentError, match="the token of the kubeconfig's user") as caught:
+        get(static(target(server, {"token": token})))
+    assert "cret" not in caught.value.message
+
+
+def test_an_encrypted_key_is_refused(static: Make, server: Server, tmp_path: Path) -> None:
+    """Instead of asking for its password on the terminal."""
+    pair = server.authority.client("ann")
+    key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+    encrypted = serialization.BestAvailableEncryption(b"password")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encrypted)
+    (tmp_path / "encrypted").write_bytes(key.private_bytes(*form))
+    user = {"client-certificate": str(pair.certificate), "client-key": str(tmp_path / "encrypted")}
+    with pytest.raises(DocumentError, match="the client key is encrypted"):
+        static(target(server, user))
+
+
+@pytest.mark.parametrize("address", ["https://a..example.com", f"https://{'a' * 80}.example.com"])
+def test_a_name_that_cannot_be_is_told(make: Make, server: Server, address: str) -> None:
+    """Before it is looked up."""
+    with pytest.raises(ConnectionFailed, match=r"the connection to the server a.* failed"):
+        get(make(target(server, server=address)))
+
+
+def test_an_address_of_version_six_needs_no_port(static: Make) -> None:
+    """Its last part is none."""
+    with pytest.raises(ConnectionFailed, match=r"\[100::1\]"):
+        get(static(Target("c", "d", {"server": "https://[100::1]"}, {})), timeout=0.2)
+    transport = StaticTransport(Target("c", "d", {"server": "https://[100::1]"}, {}))
+
+    assert ("100::1", 443) == (transport._host, transport._port)
+
+
+@pytest.mark.parametrize("address", ["socks5://127.0.0.1:9", "nonsense"])
+def test_a_proxy_that_cannot_be_used_is_told(server: Server, address: str) -> None:
+    """With what would help."""
+    with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
+        from_target(target(server, proxy_url=address))
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "soon", ""])
+def test_a_time_to_come_back_that_is_none_is_no_time(make: Make, server: Server, seconds: str) -> None:
+    """The refusal is told at once."""
+    server.rule = lambda _: Reply(429, headers={"Retry-After": seconds})
+    with pytest.raises(TooManyRequests):
+        session(make(target(server))).get("/x")
+    assert 1 == len(server.seen)
