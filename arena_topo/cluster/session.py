@@ -142,6 +142,8 @@ class Session:
             if answer.status < 300:
                 return answer
             error = refusal(answer.status, answer.read())
+            if stream:
+                answer.close()
             if answer.status == 401 and not renewed and self._transport.renew():
                 renewed = True
                 continue

@@ -1,91 +1,26 @@
 """Both ways to the API server keep one contract: the standard library's, and the kubernetes package's."""
 
 import base64
-import json
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives import serialization
 
-from arena_topo.cluster.kubeconfig import Choice, Target
+from arena_topo.cluster.kubeconfig import Target
 from arena_topo.cluster.package import from_target
-from arena_topo.cluster.session import Session, is_static
-from arena_topo.cluster.transport import Request, StaticTransport, Transport
+from arena_topo.cluster.session import is_static
+from arena_topo.cluster.transport import Request, StaticTransport
 from arena_topo.errors import (
-    ApiError,
     ArenaTopoError,
-    Conflict,
     ConnectionFailed,
     DocumentError,
-    Expired,
-    Forbidden,
-    Invalid,
-    NotFound,
-    TooManyRequests,
     Unauthorized,
 )
+from tests.cluster.asking import Make, get, session, target
 from tests.cluster.server import Reply, Seen, Server, proxy, serve, status
-
-Make = Callable[[Target], Transport]
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """Close in the end whatever was opened."""
-    with ExitStack() as opened:
-        yield opened
-
-
-@pytest.fixture
-def package(stack: ExitStack) -> Make:
-    """Make transports of the package."""
-    return _closing(from_target, stack)
-
-
-@pytest.fixture
-def static(stack: ExitStack) -> Make:
-    """Make transports of the standard library."""
-    return _closing(StaticTransport, stack)
-
-
-@pytest.fixture(params=["standard library", "package"])
-def make(request: pytest.FixtureRequest, static: Make, package: Make) -> Make:
-    """Make transports of one kind after the other."""
-    return package if request.param == "package" else static
-
-
-def _closing(kind: Make, stack: ExitStack) -> Make:
-    def made(target: Target) -> Transport:
-        transport = kind(target)
-        stack.callback(transport.close)
-        return transport
-
-    return made
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """Run a server that says yes to everything."""
-    with serve(
-        tmp_path, lambda _: Reply(body=b'{"ok": true}'), hosts=("localhost", "other.example.com")
-    ) as running:
-        yield running
-
-
-def target(server: Server, user: Mapping[str, Any] | None = None, /, **cluster: Any) -> Target:
-    """Return the entry of a kubeconfig for *server*; underscores in the names of *cluster* stand for dashes."""
-    given = {key.replace("_", "-"): value for key, value in cluster.items()}
-    entry = {"server": server.url, "certificate-authority": str(server.authority.certificate), **given}
-    return Target("c", "default", entry, user or {})
-
-
-def get(transport: Transport, path: str = "/x", **options: Any) -> Any:
-    """Return the object at *path*."""
-    return json.loads(transport.send(Request("GET", path, **options)).read())
 
 
 def data(path: Path) -> str:
@@ -244,73 +179,6 @@ def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server) ->
         assert {"n": 1} == get(transport)
 
 
-def session(transport: Transport, user: Mapping[str, Any] | None = None) -> Session:
-    """Return a session over *transport*."""
-    return Session(transport, namespace="default", choice=Choice(), user=user)
-
-
-@pytest.mark.parametrize(
-    ("code", "reason", "kind"),
-    [
-        (400, "BadRequest", Invalid),
-        (401, "Unauthorized", Unauthorized),
-        (403, "Forbidden", Forbidden),
-        (404, "NotFound", NotFound),
-        (409, "AlreadyExists", Conflict),
-        (410, "Expired", Expired),
-        (422, "Invalid", Invalid),
-        (429, "TooManyRequests", TooManyRequests),
-        (500, "InternalError", ApiError),
-    ],
-)
-def test_a_refusal_is_an_error_of_its_kind(
-    make: Make, server: Server, code: int, reason: str, kind: type[ApiError]
-) -> None:
-    """With the server's words, its reason and its details."""
-    server.rule = lambda _: status(code, reason, "because", name="x", kind="pods")
-    with pytest.raises(kind) as caught:
-        session(make(target(server))).get("/x")
-
-    assert kind is type(caught.value)
-    assert (code, reason, "x") == (caught.value.status, caught.value.reason, caught.value.details["name"])
-    assert "because" in caught.value.message
-
-
-@pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"", b"\xff\xfe"])
-def test_a_refusal_without_a_status_is_told_as_it_is(make: Make, server: Server, body: bytes) -> None:
-    """From a proxy in between, say."""
-    server.rule = lambda _: Reply(502, body)
-    with pytest.raises(ApiError) as caught:
-        session(make(target(server))).get("/x")
-
-    assert caught.value.message
-
-
-def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None:
-    """After the time that the server says."""
-    answers = iter(
-        [
-            Reply(429, headers={"Retry-After": "0"}),
-            Reply(503, headers={"Retry-After": "0"}),
-            Reply(body=b'{"a": 1}'),
-        ]
-    )
-    server.rule = lambda _: next(answers)
-
-    assert {"a": 1} == session(make(target(server))).get("/x")
-
-
-def test_impersonation_is_sent_with_every_request(make: Make, server: Server) -> None:
-    """The user and each of the groups."""
-    session(make(target(server)), {"as": "bob", "as-groups": ["g1", "g2"]}).get("/x")
-    seen = server.seen[0]
-
-    assert "bob" == seen.header("Impersonate-User")
-    assert ["g1", "g2"] == [
-        part.strip() for value in seen.headers["impersonate-group"] for part in value.split(",")
-    ]
-
-
 def plugin(folder: Path, script: str) -> dict[str, Any]:
     """Return a user whose credentials come from a program."""
     program = folder / "plugin"
@@ -380,16 +248,6 @@ def test_certificates_that_are_none_are_told(server: Server, of_user: bool) -> N
         StaticTransport(entry)
 
 
-@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b"\xff"])
-def test_an_answer_that_is_no_object_is_told(make: Make, server: Server, body: bytes) -> None:
-    """From a login page before the API server, say."""
-    server.rule = lambda _: Reply(body=body)
-    with pytest.raises(
-        DocumentError, match="the server answered GET /x with something that is not an object"
-    ):
-        session(make(target(server))).get("/x")
-
-
 @pytest.mark.parametrize("token", ["se\ncret", "se\U0001f600cret"])
 def test_a_token_that_no_header_takes_is_told_without_it(static: Make, server: Server, token: str) -> None:
     """A secret is not to be printed."""
@@ -431,12 +289,3 @@ def test_a_proxy_that_cannot_be_used_is_told(server: Server, address: str) -> No
     """With what would help."""
     with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
         from_target(target(server, proxy_url=address))
-
-
-@pytest.mark.parametrize("seconds", ["nan", "-1", "soon", ""])
-def test_a_time_to_come_back_that_is_none_is_no_time(make: Make, server: Server, seconds: str) -> None:
-    """The refusal is told at once."""
-    server.rule = lambda _: Reply(429, headers={"Retry-After": seconds})
-    with pytest.raises(TooManyRequests):
-        session(make(target(server))).get("/x")
-    assert 1 == len(server.seen)
