@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from arena_topo.errors import DocumentError
 
@@ -17,6 +18,18 @@ Document = dict[str, Any]
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _PATH_KEYS = {"certificate-authority", "client-certificate", "client-key", "tokenFile"}
+_TEXT_KEYS = _PATH_KEYS | {
+    "server",
+    "token",
+    "username",
+    "password",
+    "namespace",
+    "cluster",
+    "user",
+    "as",
+    "proxy-url",
+}
+_IDENTITY = ("as", "as-uid", "as-groups", "as-user-extra")
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
@@ -53,8 +66,9 @@ class Target:
 
     @property
     def server(self) -> str:
-        """The base URL of the API server, without a slash at its end."""
-        return str(self.cluster.get("server", "")).rstrip("/")
+        """The base URL of the API server, without a slash at its end; without a scheme it is plain HTTP."""
+        server = str(self.cluster.get("server") or "").rstrip("/")
+        return server if not server or "://" in server else f"http://{server}"
 
 
 def resolve(choice: Choice, env: Mapping[str, str] = os.environ) -> Target | None:
@@ -73,16 +87,20 @@ def resolve(choice: Choice, env: Mapping[str, str] = os.environ) -> Target | Non
         context=context_name,
         namespace=choice.namespace or context.get("namespace") or _default_namespace(env),
         cluster=_with_cluster_flags(cluster, choice),
-        user={"token": choice.token} if choice.token else user,
+        user=with_user_flags(user, choice),
     )
-    return target if target.server else None
+    if not target.server:
+        return None
+    _check(target)
+    return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
 
 
 def _paths(choice: Choice, env: Mapping[str, str]) -> list[Path]:
     if choice.kubeconfig:
         return [Path(choice.kubeconfig)]
-    listed = [Path(part) for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return listed or [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
+    if listed := env.get("KUBECONFIG", ""):
+        return [Path(part) for part in listed.split(os.pathsep) if part]
+    return [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
 
 
 def merge(paths: list[Path], *, explicit: bool) -> Document:
@@ -136,8 +154,20 @@ def _bodies(document: Document, plural: str, singular: str, path: Path) -> Docum
                 f"error loading config file {str(path)!r}: {plural} has the name {name!r} twice",
                 hint="remove one of the two entries",
             )
-        bodies[name] = _absolute(entry.get(singular) or {}, path.parent)
+        body = entry.get(singular) or {}
+        wrong = "" if isinstance(body, dict) else singular
+        wrong = wrong or next((key for key in body if key in _TEXT_KEYS and not _is_text(body[key])), "")
+        if wrong:
+            raise DocumentError(
+                f"error loading config file {str(path)!r}: {wrong} of {name!r} in {plural} has the wrong type",
+                hint="a value of digits needs quotes",
+            )
+        bodies[name] = _absolute(body, path.parent)
     return bodies
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
 
 
 def _entries(document: Document, plural: str, path: Path) -> list[Document]:
@@ -148,10 +178,14 @@ def _entries(document: Document, plural: str, path: Path) -> list[Document]:
 
 
 def _absolute(body: Document, folder: Path) -> Document:
-    return {
-        key: str(folder / value) if key in _PATH_KEYS and isinstance(value, str) and value else value
-        for key, value in body.items()
+    """Return *body* with paths from the root: those of files, and of a plugin that is not looked up in $PATH."""
+    placed = {
+        key: str(folder / value) if key in _PATH_KEYS and value else value for key, value in body.items()
     }
+    plugin = body.get("exec")
+    if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
+        placed["exec"] = {**plugin, "command": str((folder / plugin["command"]).absolute())}
+    return placed
 
 
 def _named(merged: Document, plural: str, name: str, *, explicit: bool) -> Document:
@@ -179,9 +213,51 @@ def _with_cluster_flags(cluster: Document, choice: Choice) -> Document:
         "insecure-skip-tls-verify": choice.insecure,
     }
     chosen = {key: value for key, value in flags.items() if value}
+    replaced: set[str] = set()
     if choice.certificate_authority or choice.insecure:
-        cluster.pop("certificate-authority-data", None)
-    return {**cluster, **chosen}
+        replaced |= {"certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"}
+    if choice.server:
+        replaced |= {"tls-server-name"}
+    return {**{key: value for key, value in cluster.items() if key not in replaced}, **chosen}
+
+
+def identity(user: Mapping[str, Any]) -> Document:
+    """Return what *user* says of the identity to act as: all of it that travels over plain HTTP, as with kubectl."""
+    return {key: value for key, value in user.items() if key in _IDENTITY and value}
+
+
+def with_user_flags(user: Document, choice: Choice) -> Document:
+    """Return *user* with the token in place of other credentials, and the identities of the flags."""
+    if choice.token:
+        user = {**identity(user), "token": choice.token}
+    flags: Document = {"as": choice.impersonate, "as-groups": list(choice.impersonate_groups)}
+    return {**user, **{key: value for key, value in flags.items() if value}}
+
+
+def _check(target: Target) -> None:
+    """Raise ``DocumentError`` for an entry of a cluster that kubectl refuses too."""
+    wrong = _fault(target)
+    if wrong:
+        raise DocumentError(
+            f"the cluster of context {target.context!r} cannot be used: {wrong}",
+            hint="kubectl config view --minify shows the entry",
+        )
+
+
+def _fault(target: Target) -> str:
+    try:
+        url = urlsplit(target.server)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        return f"server {target.server!r} is not the address of an API server"
+    authority = target.cluster.get("certificate-authority") or target.cluster.get(
+        "certificate-authority-data"
+    )
+    if authority and target.cluster.get("insecure-skip-tls-verify"):
+        return "certificate-authority and insecure-skip-tls-verify exclude each other"
+    return ""
 
 
 def _default_namespace(env: Mapping[str, str]) -> str:

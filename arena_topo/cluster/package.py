@@ -5,10 +5,13 @@ touched. It costs about 0.2 s to import, so it is imported when one of these is 
 """
 
 import logging
+import os
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 from arena_topo.cluster.kubeconfig import Target
+from arena_topo.cluster.proxies import proxy_of
 from arena_topo.cluster.transport import Request, Response, credentials, failure
 from arena_topo.errors import DocumentError, Unauthorized
 
@@ -122,27 +125,47 @@ def from_target(target: Target) -> PackageTransport:
     }
 
     def load() -> Any:
-        from kubernetes import config
+        from kubernetes import client, config
 
         if target.user.get("tokenFile"):
             token = credentials(target.user)["Authorization"].removeprefix("Bearer ")
             document["users"][0]["user"] = {"token": token}
+        configuration = client.Configuration()
         with _Overheard() as overheard:
             try:
-                client = config.new_client_from_config_dict(document, persist_config=False)
+                config.load_kube_config_from_dict(
+                    document, persist_config=False, client_configuration=configuration
+                )
             except config.ConfigException as error:
                 raise DocumentError(
                     f"context {target.context!r} of the kubeconfig cannot be used: {error}",
                     hint="kubectl config view --minify shows the entry",
                 ) from error
-        _check_plugin(target.user, client, overheard.messages)
+        _check_plugin(target.user, configuration, overheard.messages)
+        configuration.proxy, configuration.no_proxy = proxy_of(target, os.environ) or None, None
         if target.cluster.get("insecure-skip-tls-verify"):
             import urllib3
 
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
-        return client
+        return _client(configuration)
 
     return PackageTransport(load)
+
+
+def _client(configuration: Any) -> Any:
+    """Return a client, whose pool knows the proxy. Raises ``DocumentError`` for a proxy that cannot be used."""
+    import urllib3
+    from kubernetes import client
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", urllib3.exceptions.DependencyWarning)
+            return client.ApiClient(configuration)
+    except (urllib3.exceptions.URLSchemeUnknown, ImportError) as error:
+        raise DocumentError(
+            f"the proxy {configuration.proxy} cannot be used: {error}",
+            hint="http:// and https:// proxies are spoken; socks5:// ones with pip install PySocks",
+        ) from error
 
 
 def in_cluster() -> PackageTransport:
@@ -161,8 +184,7 @@ def in_cluster() -> PackageTransport:
     return PackageTransport(load)
 
 
-def _check_plugin(user: Mapping[str, Any], client: Any, messages: list[str]) -> None:
-    configuration = client.configuration
+def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[str]) -> None:
     if "exec" not in user or configuration.api_key or configuration.cert_file:
         return
     command = user["exec"].get("command", "") if isinstance(user["exec"], dict) else ""

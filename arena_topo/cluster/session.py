@@ -5,9 +5,10 @@ import os
 import time
 from collections.abc import Iterator, Mapping
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
-from arena_topo.cluster.kubeconfig import Choice, Target, resolve
+from arena_topo.cluster.kubeconfig import Choice, Target, identity, resolve, with_user_flags
+from arena_topo.cluster.proxies import proxy_of
 from arena_topo.cluster.refusals import refusal
 from arena_topo.cluster.transport import Request, Response, StaticTransport, Transport
 from arena_topo.errors import ArenaTopoError, DocumentError, TooManyRequests
@@ -38,10 +39,18 @@ class Session:
     ``ApiError`` when the server refuses.
     """
 
-    def __init__(self, transport: Transport, *, namespace: str, choice: Choice, server: str = "") -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        namespace: str,
+        choice: Choice,
+        server: str = "",
+        user: Mapping[str, Any] | None = None,
+    ) -> None:
         self._transport = transport
         self._timeout = choice.timeout or None
-        self._headers = _impersonation(choice)
+        self._headers = (("User-Agent", "arena-topo"), *_impersonation(user or {}))
         self.namespace = namespace
         self.server = server
 
@@ -113,9 +122,15 @@ class Session:
             headers += (("Content-Type", content),)
         encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         answer = self._accepted(Request(method, _with_query(path, query), encoded, headers, self._timeout))
-        document = json.loads(answer.read() or b"{}")
+        try:
+            document = json.loads(answer.read() or b"{}")
+        except ValueError:
+            document = None
         if not isinstance(document, dict):
-            raise DocumentError(f"the server answered {method} {path} with something that is not an object")
+            raise DocumentError(
+                f"the server answered {method} {path} with something that is not an object",
+                hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
+            )
         return document
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
@@ -127,6 +142,8 @@ class Session:
             if answer.status < 300:
                 return answer
             error = refusal(answer.status, answer.read())
+            if stream:
+                answer.close()
             if answer.status == 401 and not renewed and self._transport.renew():
                 renewed = True
                 continue
@@ -141,10 +158,8 @@ def _retry_after(answer: Response) -> float | None:
     """Return the seconds after which the server wants to be asked again, or None if it did not say so."""
     if answer.status != 429 and answer.status < 500:
         return None
-    try:
-        return min(max(float(answer.header("Retry-After")), 0.0), 10.0)
-    except ValueError:
-        return None
+    seconds = answer.header("Retry-After")
+    return min(float(seconds), 10.0) if seconds.isdecimal() else None
 
 
 def _with_query(path: str, query: Query) -> str:
@@ -156,10 +171,16 @@ def _text(value: str | int | bool | None) -> str:
     return "true" if value is True else str(value)
 
 
-def _impersonation(choice: Choice) -> tuple[tuple[str, str], ...]:
-    user = (("Impersonate-User", choice.impersonate),) if choice.impersonate else ()
-    groups = tuple(("Impersonate-Group", group) for group in choice.impersonate_groups)
-    return (("User-Agent", "arena-topo"), *user, *groups)
+def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the headers for the identity that *user* acts as, by the keys of a kubeconfig."""
+    for key, header in (("as", "Impersonate-User"), ("as-uid", "Impersonate-Uid")):
+        if user.get(key):
+            yield header, str(user[key])
+    for group in user.get("as-groups") or ():
+        yield "Impersonate-Group", str(group)
+    for name, values in (user.get("as-user-extra") or {}).items():
+        for value in values:
+            yield f"Impersonate-Extra-{quote(str(name), safe='')}", str(value)
 
 
 def connect(choice: Choice) -> Session:
@@ -169,11 +190,18 @@ def connect(choice: Choice) -> Session:
     """
     target = resolve(choice)
     if target is not None:
-        return Session(_transport(target), namespace=target.namespace, choice=choice, server=target.server)
+        return Session(
+            _transport(target),
+            namespace=target.namespace,
+            choice=choice,
+            server=target.server,
+            user=target.user,
+        )
     if "KUBERNETES_SERVICE_HOST" in os.environ and not choice.kubeconfig:
         from arena_topo.cluster.package import in_cluster
 
-        return Session(in_cluster(), namespace=choice.namespace or "default", choice=choice)
+        user = with_user_flags({}, choice)
+        return Session(in_cluster(), namespace=choice.namespace or "default", choice=choice, user=user)
     raise no_cluster()
 
 
@@ -195,32 +223,5 @@ def _transport(target: Target) -> Transport:
 
 def is_static(target: Target, env: Mapping[str, str]) -> bool:
     """Whether the standard library alone can speak for the user: static credentials, and no proxy."""
-    secret = {key for key, value in target.user.items() if value} - {"as", "as-groups"}
-    return secret <= _STATIC_USER and not _has_proxy(target, env)
-
-
-def _has_proxy(target: Target, env: Mapping[str, str]) -> bool:
-    """Whether requests go through a proxy, by Go's rules: never to this machine, nor to what NO_PROXY names."""
-    if target.cluster.get("proxy-url"):
-        return True
-    scheme = "HTTP" if target.server.startswith("http:") else "HTTPS"
-    if not (env.get(f"{scheme}_PROXY") or env.get(f"{scheme}_proxy".lower())):
-        return False
-    host = urlsplit(target.server).hostname or ""
-    rules = (env.get("NO_PROXY") or env.get("no_proxy") or "").replace(" ", "").split(",")
-    return not any(
-        _covers(rule, host) for rule in ("localhost", "127.0.0.0/8", "::1/128", *filter(None, rules))
-    )
-
-
-def _covers(rule: str, host: str) -> bool:
-    """Whether a rule of NO_PROXY (a domain, an address, a network, or ``*``) names *host*."""
-    from ipaddress import ip_address, ip_network
-
-    if rule == "*":
-        return True
-    try:
-        return ip_address(host) in ip_network(rule, strict=False)
-    except ValueError:
-        domain = rule.partition(":")[0].lstrip(".").lower()
-        return host == domain or host.endswith(f".{domain}")
+    secret = {key for key, value in target.user.items() if value}
+    return secret <= _STATIC_USER | identity(target.user).keys() and not proxy_of(target, env)

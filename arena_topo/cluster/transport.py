@@ -106,7 +106,8 @@ class StaticTransport:
     def __init__(self, target: Target) -> None:
         self._target = target
         url = urlsplit(target.server)
-        self._host, self._port, self._secure = url.hostname or "", url.port, url.scheme != "http"
+        self._secure = url.scheme != "http"
+        self._host, self._port = url.hostname or "", url.port or (443 if self._secure else 80)
         self._prefix = url.path
         self._context = _tls_context(target) if self._secure else None
         self._connection: HTTPConnection | None = None
@@ -160,7 +161,7 @@ class StaticTransport:
     def _guarded(self, connection: HTTPConnection, request: Request) -> Response:
         try:
             return self._exchange(connection, request)
-        except (HTTPException, OSError) as error:
+        except (HTTPException, OSError, UnicodeError) as error:
             connection.close()
             raise failure(self._target.server, error) from error
 
@@ -245,6 +246,10 @@ def credentials(user: Mapping[str, object]) -> dict[str, str]:
             token = Path(str(token_file)).read_text().strip()
         except OSError as error:
             raise DocumentError(f"the token file {token_file} cannot be read: {error.strerror}") from error
+    if not (token.isascii() and token.isprintable()):
+        raise DocumentError(
+            "the token of the kubeconfig's user has characters that no token has: line ends, say"
+        )
     if token:
         return {"Authorization": f"Bearer {token}"}
     if user.get("username"):
@@ -265,13 +270,18 @@ def _tls_context(target: Target) -> ssl.SSLContext:
             context.verify_mode = ssl.CERT_NONE
         with _as_file(user, "client-certificate") as certificate, _as_file(user, "client-key") as key:
             if certificate:
-                context.load_cert_chain(certificate, key or None)
+                context.load_cert_chain(certificate, key or None, password=_no_password)
     except (OSError, ValueError) as error:
         raise DocumentError(
             f"the certificates of context {target.context!r} cannot be used: {error}",
             hint="kubectl config view --minify shows the entry",
         ) from error
     return context
+
+
+def _no_password() -> str:
+    """Refuse an encrypted key, as kubectl does, instead of asking on the terminal."""
+    raise ValueError("the client key is encrypted")
 
 
 def _pem(data: object) -> str:

@@ -51,13 +51,14 @@ class Server:
     port: int
     authority: Authority
     rule: Rule
+    secure: bool = True
     seen: list[Seen] = field(default_factory=list)
     silence: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
         """The server's address."""
-        return f"https://127.0.0.1:{self.port}"
+        return f"{'https' if self.secure else 'http'}://127.0.0.1:{self.port}"
 
 
 def status(code: int, reason: str, message: str = "", **details: str) -> Reply:
@@ -73,8 +74,9 @@ def serve(
     *,
     hosts: tuple[str, ...] = ("localhost",),
     addresses: tuple[str, ...] = ("127.0.0.1",),
+    secure: bool = True,
 ) -> Iterator[Server]:
-    """Serve on loopback over TLS, asking for client certificates without insisting."""
+    """Serve on loopback, if *secure* over TLS, asking for client certificates without insisting."""
     authority = Authority.create(folder)
     pair = authority.server("server", addresses, hosts)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -83,8 +85,9 @@ def serve(
     context.verify_mode = ssl.CERT_OPTIONAL
     with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as http:
         http.daemon_threads = True
-        http.socket = context.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
-        server = Server(http.server_address[1], authority, rule)
+        if secure:
+            http.socket = context.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
+        server = Server(http.server_address[1], authority, rule, secure)
         http.scripted = server  # type: ignore[attr-defined]  # for the handler
         thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
@@ -143,6 +146,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
     def _peer(self) -> str:
+        if not isinstance(self.connection, ssl.SSLSocket):
+            return ""
         certificate: Any = self.connection.getpeercert()
         subject = dict(pair[0] for pair in certificate["subject"]) if certificate else {}
         return str(subject.get("commonName", ""))

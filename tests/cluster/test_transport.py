@@ -1,90 +1,26 @@
 """Both ways to the API server keep one contract: the standard library's, and the kubernetes package's."""
 
 import base64
-import json
 import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives import serialization
 
-from arena_topo.cluster.kubeconfig import Choice, Target
+from arena_topo.cluster.kubeconfig import Target
 from arena_topo.cluster.package import from_target
-from arena_topo.cluster.session import Session, is_static
-from arena_topo.cluster.transport import Request, StaticTransport, Transport
+from arena_topo.cluster.session import is_static
+from arena_topo.cluster.transport import Request, StaticTransport
 from arena_topo.errors import (
-    ApiError,
     ArenaTopoError,
-    Conflict,
     ConnectionFailed,
     DocumentError,
-    Expired,
-    Forbidden,
-    Invalid,
-    NotFound,
-    TooManyRequests,
     Unauthorized,
 )
+from tests.cluster.asking import Make, get, session, target
 from tests.cluster.server import Reply, Seen, Server, proxy, serve, status
-
-Make = Callable[[Target], Transport]
-
-
-@pytest.fixture
-def stack() -> Iterator[ExitStack]:
-    """Close in the end whatever was opened."""
-    with ExitStack() as opened:
-        yield opened
-
-
-@pytest.fixture
-def package(stack: ExitStack) -> Make:
-    """Make transports of the package."""
-    return _closing(from_target, stack)
-
-
-@pytest.fixture
-def static(stack: ExitStack) -> Make:
-    """Make transports of the standard library."""
-    return _closing(StaticTransport, stack)
-
-
-@pytest.fixture(params=["standard library", "package"])
-def make(request: pytest.FixtureRequest, static: Make, package: Make) -> Make:
-    """Make transports of one kind after the other."""
-    return package if request.param == "package" else static
-
-
-def _closing(kind: Make, stack: ExitStack) -> Make:
-    def made(target: Target) -> Transport:
-        transport = kind(target)
-        stack.callback(transport.close)
-        return transport
-
-    return made
-
-
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Server]:
-    """Run a server that says yes to everything."""
-    with serve(
-        tmp_path, lambda _: Reply(body=b'{"ok": true}'), hosts=("localhost", "other.example.com")
-    ) as running:
-        yield running
-
-
-def target(server: Server, user: Mapping[str, Any] | None = None, /, **cluster: Any) -> Target:
-    """Return the entry of a kubeconfig for *server*; underscores in the names of *cluster* stand for dashes."""
-    given = {key.replace("_", "-"): value for key, value in cluster.items()}
-    entry = {"server": server.url, "certificate-authority": str(server.authority.certificate), **given}
-    return Target("c", "default", entry, user or {})
-
-
-def get(transport: Transport, path: str = "/x", **options: Any) -> Any:
-    """Return the object at *path*."""
-    return json.loads(transport.send(Request("GET", path, **options)).read())
 
 
 def data(path: Path) -> str:
@@ -243,73 +179,6 @@ def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server) ->
         assert {"n": 1} == get(transport)
 
 
-def session(transport: Transport, **choice: Any) -> Session:
-    """Return a session over *transport*."""
-    return Session(transport, namespace="default", choice=Choice(**choice))
-
-
-@pytest.mark.parametrize(
-    ("code", "reason", "kind"),
-    [
-        (400, "BadRequest", Invalid),
-        (401, "Unauthorized", Unauthorized),
-        (403, "Forbidden", Forbidden),
-        (404, "NotFound", NotFound),
-        (409, "AlreadyExists", Conflict),
-        (410, "Expired", Expired),
-        (422, "Invalid", Invalid),
-        (429, "TooManyRequests", TooManyRequests),
-        (500, "InternalError", ApiError),
-    ],
-)
-def test_a_refusal_is_an_error_of_its_kind(
-    make: Make, server: Server, code: int, reason: str, kind: type[ApiError]
-) -> None:
-    """With the server's words, its reason and its details."""
-    server.rule = lambda _: status(code, reason, "because", name="x", kind="pods")
-    with pytest.raises(kind) as caught:
-        session(make(target(server))).get("/x")
-
-    assert kind is type(caught.value)
-    assert (code, reason, "x") == (caught.value.status, caught.value.reason, caught.value.details["name"])
-    assert "because" in caught.value.message
-
-
-@pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"", b"\xff\xfe"])
-def test_a_refusal_without_a_status_is_told_as_it_is(make: Make, server: Server, body: bytes) -> None:
-    """From a proxy in between, say."""
-    server.rule = lambda _: Reply(502, body)
-    with pytest.raises(ApiError) as caught:
-        session(make(target(server))).get("/x")
-
-    assert caught.value.message
-
-
-def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None:
-    """After the time that the server says."""
-    answers = iter(
-        [
-            Reply(429, headers={"Retry-After": "0"}),
-            Reply(503, headers={"Retry-After": "0"}),
-            Reply(body=b'{"a": 1}'),
-        ]
-    )
-    server.rule = lambda _: next(answers)
-
-    assert {"a": 1} == session(make(target(server))).get("/x")
-
-
-def test_impersonation_is_sent_with_every_request(make: Make, server: Server) -> None:
-    """The user and each of the groups."""
-    session(make(target(server)), impersonate="bob", impersonate_groups=("g1", "g2")).get("/x")
-    seen = server.seen[0]
-
-    assert "bob" == seen.header("Impersonate-User")
-    assert ["g1", "g2"] == [
-        part.strip() for value in seen.headers["impersonate-group"] for part in value.split(",")
-    ]
-
-
 def plugin(folder: Path, script: str) -> dict[str, Any]:
     """Return a user whose credentials come from a program."""
     program = folder / "plugin"
@@ -359,29 +228,6 @@ def test_a_proxy_of_the_kubeconfig_is_used(package: Make, server: Server) -> Non
 
 
 @pytest.mark.parametrize(
-    ("address", "env", "static"),
-    [
-        ("https://10.0.0.1", {}, True),
-        ("https://10.0.0.1", {"HTTPS_PROXY": "http://p:1"}, False),
-        ("https://10.0.0.1", {"https_proxy": "http://p:1"}, False),
-        ("https://10.0.0.1", {"HTTP_PROXY": "http://p:1"}, True),
-        ("https://127.0.0.1:6443", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://localhost:6443", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://[::1]:6443", {"HTTPS_PROXY": "http://p:1"}, True),
-        ("https://a.example.com", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, True),
-        ("https://10.1.2.3", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "10.0.0.0/8"}, True),
-        ("https://a.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "example.com"}, False),
-        ("https://a.example.org", {"HTTPS_PROXY": "http://p:1", "NO_PROXY": "*"}, True),
-    ],
-)
-def test_a_proxy_of_the_environment_counts_as_for_kubectl(
-    address: str, env: dict[str, str], static: bool
-) -> None:
-    """Never for this machine, nor for what NO_PROXY names."""
-    assert static is is_static(Target("c", "d", {"server": address}, {"token": "t"}), env)
-
-
-@pytest.mark.parametrize(
     "user", [{"exec": {}}, {"auth-provider": {"name": "oidc"}}, {"token": "t", "exec": {"command": "x"}}]
 )
 def test_other_credentials_are_the_packages(user: dict[str, Any]) -> None:
@@ -400,3 +246,46 @@ def test_certificates_that_are_none_are_told(server: Server, of_user: bool) -> N
         entry = target(server, certificate_authority_data=nonsense)
     with pytest.raises(ArenaTopoError, match="the certificates of context 'c' cannot be used"):
         StaticTransport(entry)
+
+
+@pytest.mark.parametrize("token", ["se\ncret", "se\U0001f600cret"])
+def test_a_token_that_no_header_takes_is_told_without_it(static: Make, server: Server, token: str) -> None:
+    """A secret is not to be printed."""
+    with pytest.raises(DocumentError, match="the token of the kubeconfig's user") as caught:
+        get(static(target(server, {"token": token})))
+    assert "cret" not in caught.value.message
+
+
+def test_an_encrypted_key_is_refused(static: Make, server: Server, tmp_path: Path) -> None:
+    """Instead of asking for its password on the terminal."""
+    pair = server.authority.client("ann")
+    key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+    encrypted = serialization.BestAvailableEncryption(b"password")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encrypted)
+    (tmp_path / "encrypted").write_bytes(key.private_bytes(*form))
+    user = {"client-certificate": str(pair.certificate), "client-key": str(tmp_path / "encrypted")}
+    with pytest.raises(DocumentError, match="the client key is encrypted"):
+        static(target(server, user))
+
+
+@pytest.mark.parametrize("address", ["https://a..example.com", f"https://{'a' * 80}.example.com"])
+def test_a_name_that_cannot_be_is_told(make: Make, server: Server, address: str) -> None:
+    """Before it is looked up."""
+    with pytest.raises(ConnectionFailed, match=r"the connection to the server a.* failed"):
+        get(make(target(server, server=address)))
+
+
+def test_an_address_of_version_six_needs_no_port(static: Make) -> None:
+    """Its last part is none."""
+    with pytest.raises(ConnectionFailed, match=r"\[100::1\]"):
+        get(static(Target("c", "d", {"server": "https://[100::1]"}, {})), timeout=0.2)
+    transport = StaticTransport(Target("c", "d", {"server": "https://[100::1]"}, {}))
+
+    assert ("100::1", 443) == (transport._host, transport._port)
+
+
+@pytest.mark.parametrize("address", ["socks5://127.0.0.1:9", "nonsense"])
+def test_a_proxy_that_cannot_be_used_is_told(server: Server, address: str) -> None:
+    """With what would help."""
+    with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
+        from_target(target(server, proxy_url=address))
