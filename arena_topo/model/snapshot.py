@@ -107,8 +107,7 @@ class Fabric:
 class Snapshot:
     """A cluster at one moment.
 
-    ``taken`` is an RFC 3339 text; ``warnings`` name each object and key that was skipped as malformed;
-    ``priorities`` maps PriorityClass names to their values where they were read.
+    ``taken`` is an RFC 3339 text; ``warnings`` name each object and key that was skipped as malformed.
     """
 
     nodes: tuple[GpuNode, ...] = ()

@@ -1,5 +1,6 @@
 """The cluster as a tree of fabric domains with their GPUs counted, for every view that shows it."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -7,6 +8,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.snapshot import Fabric, GpuNode, Snapshot
 
 _MOST_MARKS = 64
+_COUNTED = re.compile(r"([^0-9]*)([0-9]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,21 @@ def choose(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
 
 def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, level: int) -> Domain:
     if level == len(fabric.tiers):
-        return Domain(tier, name, (), tuple(nodes))
+        return Domain(tier, name, (), tuple(sorted(nodes, key=lambda node: natural(node.name))))
     members: dict[str, list[GpuNode]] = {}
     for node in nodes:
         path = fabric.paths.get(node.name, ())
         members.setdefault(path[level] if path else "", []).append(node)
     below = tuple(
-        _domain(fabric.tiers[level], domain, members[domain], fabric, level + 1) for domain in sorted(members)
+        _domain(fabric.tiers[level], domain, members[domain], fabric, level + 1)
+        for domain in sorted(members, key=natural)
     )
     return Domain(tier, name, below, ())
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """Return the place of *name* among names as people count: gpu-9 before gpu-10."""
+    return tuple((words, int(digits or 0)) for words, digits in _COUNTED.findall(name))
 
 
 def state_marks(node: GpuNode) -> list[str]:
