@@ -56,12 +56,12 @@ def _save(names: tuple[str, ...], choice: Choice, file: str, product: str, level
         raise UsageError(
             "topology save takes one FILE", hint="for example arena-topo topology save cluster.json"
         )
-    from arena_topo.output.document import document
+    from arena_topo.output.document import compact, document
     from arena_topo.topology.savefile import snapshot_document
 
     snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
-    path = Path(names[0])
-    text = document(snapshot_document(snapshot), "yaml" if path.suffix in (".yaml", ".yml") else "json")
+    path, saved = Path(names[0]), snapshot_document(snapshot)
+    text = document(saved, "yaml") if path.suffix in (".yaml", ".yml") else compact(saved)
     try:
         path.write_text(text, "utf-8")
     except OSError as error:

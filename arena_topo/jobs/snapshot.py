@@ -4,10 +4,11 @@ import gc
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from arena_topo.cluster.session import Session
-from arena_topo.cluster.survey import Container, Pod, Survey, survey
-from arena_topo.model.quantity import resources
+from arena_topo.cluster.survey import Container, Pod, PodSpec, Survey, survey
+from arena_topo.model.quantity import Resources, resources
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.nodefacts import NodeFacts, node_facts
@@ -77,15 +78,28 @@ def _pod(pod: Pod) -> PodFacts:
         name=meta.name,
         node=spec.node_name or "",
         phase=pod.status.phase,
-        requests=effective_requests(
-            map(_container, spec.containers or ()),
-            map(_container, spec.init_containers or ()),
-            resources(spec.resources.requests) if spec.resources else None,
-            resources(spec.overhead) if spec.overhead else None,
-        ),
+        requests=_requests(spec),
         annotations={key: annotations[key] for key in POD_ANNOTATIONS if key in annotations},
         job=job_of(meta.labels or {}),
     )
+
+
+def _requests(spec: PodSpec) -> Resources:
+    """Return what a pod asks; the many of one container, and the same wishes, share one answer."""
+    containers = spec.containers or []
+    if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
+        return _shared(tuple((containers[0].resources.requests or {}).items()))
+    return effective_requests(
+        map(_container, containers),
+        map(_container, spec.init_containers or ()),
+        resources(spec.resources.requests) if spec.resources else None,
+        resources(spec.overhead) if spec.overhead else None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _shared(requests: tuple[tuple[str, str | int | float], ...]) -> Resources:
+    return resources(dict(requests))
 
 
 def _container(container: Container) -> ContainerFacts:

