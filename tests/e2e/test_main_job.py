@@ -75,7 +75,7 @@ def test_on_the_vendors_nodes_the_vendors_resource_is_asked_for(
     assert shape(SEEDS[0].table) == shape(arena("get", SEEDS[0].name).out)
 
 
-@pytest.mark.parametrize("seed", [SEEDS[0], SEEDS[4]], ids=lambda seed: seed.name)
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
 def test_the_log_is_followed_from_submit_to_the_end(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], kubelet: ScriptedKubelet, seed: Seed
 ) -> None:
