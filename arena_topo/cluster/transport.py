@@ -8,7 +8,6 @@ which ``cluster.package`` uses for everything else.
 import os
 import socket
 import ssl
-import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -294,6 +293,8 @@ def _as_file(user: Mapping[str, object], key: str) -> Iterator[str]:
     if not (data := user.get(f"{key}-data")):
         yield str(user.get(key) or "")
         return
+    import tempfile
+
     handle, path = tempfile.mkstemp(prefix="arena-topo-")
     try:
         with os.fdopen(handle, "w") as file:
