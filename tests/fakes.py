@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 from arena_topo.cluster.session import Session
 from arena_topo.cluster.transport import Request
 from arena_topo.errors import ConnectionFailed

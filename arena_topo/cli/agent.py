@@ -9,7 +9,7 @@ import click
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.terminal import say
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 from arena_topo.errors import UsageError
 from arena_topo.model.durations import parse_duration
 

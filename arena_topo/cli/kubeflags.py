@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from arena_topo.cli.hoisting import GROUPS, INSECURE, TEXTS
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 from arena_topo.errors import UsageError
 from arena_topo.model.durations import parse_duration
 from arena_topo.model.names import check_namespace

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from arena_topo.cli.terminal import say
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 from arena_topo.errors import UsageError
 from arena_topo.model.snapshot import Snapshot
 

@@ -10,7 +10,8 @@ from arena_topo.cli.jobspec import job_spec
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.terminal import say, warn
-from arena_topo.cluster.kubeconfig import Choice, resolve
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.kubeconfig import resolve
 from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.jobspec import JobSpec

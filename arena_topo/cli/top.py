@@ -5,7 +5,7 @@ import click
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.source import snapshot_of
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 from arena_topo.errors import NotFound, UsageError
 
 _MODES = {

@@ -8,7 +8,7 @@ import click
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.source import snapshot_of
 from arena_topo.cli.terminal import say, wants_colour
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 from arena_topo.errors import UsageError
 
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")

@@ -4,7 +4,7 @@ import click
 
 from arena_topo import __version__
 from arena_topo.cli.kubeflags import kube_options
-from arena_topo.cluster.kubeconfig import Choice
+from arena_topo.cluster.choice import Choice
 
 
 @click.command()

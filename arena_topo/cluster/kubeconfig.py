@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from arena_topo.cluster.choice import Choice
 from arena_topo.errors import DocumentError
 
 Document = dict[str, Any]
@@ -31,28 +32,6 @@ _TEXT_KEYS = _PATH_KEYS | {
 }
 _IDENTITY = ("as", "as-uid", "as-groups", "as-user-extra")
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """What the user chose with kubectl's flags; empty means: as the kubeconfig says.
-
-    ``timeout`` is in seconds for one request, 0 for none.
-    """
-
-    kubeconfig: str = ""
-    context: str = ""
-    cluster: str = ""
-    user: str = ""
-    namespace: str = ""
-    server: str = ""
-    token: str = field(default="", repr=False)
-    certificate_authority: str = ""
-    tls_server_name: str = ""
-    insecure: bool = False
-    impersonate: str = ""
-    impersonate_groups: tuple[str, ...] = ()
-    timeout: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

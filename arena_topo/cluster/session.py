@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from arena_topo.cluster.kubeconfig import Choice, Target, identity, resolve, with_user_flags
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.kubeconfig import Target, identity, resolve, with_user_flags
 from arena_topo.cluster.proxies import proxy_of
 from arena_topo.cluster.refusals import refusal
 from arena_topo.cluster.transport import Request, Response, StaticTransport, Transport

@@ -4,7 +4,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arena_topo.cluster.kubeconfig import Choice, Target
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.kubeconfig import Target
 from arena_topo.cluster.session import Session
 from arena_topo.cluster.transport import Request, Transport
 from tests.cluster.server import Server

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.kubeconfig import Choice, Target
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.kubeconfig import Target
 from arena_topo.cluster.proxies import proxy_of
 from arena_topo.cluster.session import connect, is_static
 from arena_topo.errors import ArenaTopoError

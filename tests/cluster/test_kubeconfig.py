@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
-from arena_topo.cluster.kubeconfig import Choice, resolve
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.kubeconfig import resolve
 from arena_topo.errors import DocumentError
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"

@@ -1,0 +1,25 @@
+"""What the user chose with kubectl's flags."""
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the user chose with kubectl's flags; empty means: as the kubeconfig says.
+
+    ``timeout`` is in seconds for one request, 0 for none.
+    """
+
+    kubeconfig: str = ""
+    context: str = ""
+    cluster: str = ""
+    user: str = ""
+    namespace: str = ""
+    server: str = ""
+    token: str = field(default="", repr=False)
+    certificate_authority: str = ""
+    tls_server_name: str = ""
+    insecure: bool = False
+    impersonate: str = ""
+    impersonate_groups: tuple[str, ...] = ()
+    timeout: float = 0.0
