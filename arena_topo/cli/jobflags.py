@@ -17,6 +17,7 @@ GO_FLAGS = (
     "--hostIPC",
     "--hostPID",
     "--mounts-on-launcher",
+    "--coalesce",
 )
 
 

@@ -25,7 +25,7 @@ class Demand:
 
     ``requests`` is what one worker pod asks besides GPUs (cpu in millicores, memory and ephemeral storage in
     bytes, other devices by count). ``gpu_resource`` empty means: whatever resource the node offers its GPUs by.
-    ``launcher`` is what the launcher pod asks; it runs on any node that has it. ``required_level`` and
+    ``launcher`` is what the launcher pod asks; it runs on any node that has it and the labels of ``launcher_selector``. ``required_level`` and
     ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner pack the ranks
     of a node into one pod. ``bandwidth_matters`` is False for gangs that never communicate.
     """
@@ -34,6 +34,7 @@ class Demand:
     gpus: int
     requests: Resources = field(default_factory=dict)
     launcher: Resources = field(default_factory=dict)
+    launcher_selector: Mapping[str, str] = field(default_factory=dict)
     gpu_resource: str = ""
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: tuple[SelectorTerm, ...] = ()

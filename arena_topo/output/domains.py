@@ -1,14 +1,13 @@
 """The cluster as a tree of fabric domains with their GPUs counted, for every view that shows it."""
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
+from arena_topo.model.names import natural
 from arena_topo.model.snapshot import Fabric, GpuNode, Snapshot
 
 _MOST_MARKS = 64
-_COUNTED = re.compile(r"([^0-9]*)([0-9]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,11 +75,6 @@ def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, leve
         for domain in sorted(members, key=natural)
     )
     return Domain(tier, name, below, ())
-
-
-def natural(name: str) -> tuple[tuple[str, int], ...]:
-    """Return the place of *name* among names as people count: gpu-9 before gpu-10."""
-    return tuple((words, int(digits or 0)) for words, digits in _COUNTED.findall(name))
 
 
 def state_marks(node: GpuNode) -> list[str]:

@@ -1,7 +1,8 @@
 """Domains and nodes stand in the order in which people count."""
 
+from arena_topo.model.names import natural
 from arena_topo.model.snapshot import Fabric, GpuNode, Snapshot
-from arena_topo.output.domains import cluster_domains, natural
+from arena_topo.output.domains import cluster_domains
 
 
 def test_numbers_are_counted_and_not_spelled() -> None:

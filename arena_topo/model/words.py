@@ -1,0 +1,18 @@
+"""Amounts and counts as people write them."""
+
+_GIB = 2**30
+_BYTES = frozenset({"memory", "ephemeral-storage"})
+
+
+def plural(count: int, noun: str) -> str:
+    """Return ``1 node`` or ``2 nodes``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def written_amount(resource: str, amount: int) -> str:
+    """Return *amount* of *resource* with its unit: cpu in cores, bytes in GiB, devices by count."""
+    if resource == "cpu":
+        return f"{amount / 1000:g} cpu"
+    if resource in _BYTES or resource.startswith("hugepages-"):
+        return f"{amount / _GIB:.3g} GiB of {resource}"
+    return plural(amount, "pod place") if resource == "pods" else f"{amount} {resource}"

@@ -1,0 +1,78 @@
+"""How many workers of a gang each node takes: what kube-scheduler would check, node by node.
+
+Source of the rules: ``k8s.io/kubernetes/pkg/scheduler/framework/plugins`` (noderesources, nodeaffinity,
+tainttoleration, nodeunschedulable).
+"""
+
+from itertools import compress, repeat
+from operator import lt
+
+from arena_topo.model.constraints import untolerated
+from arena_topo.model.demand import Demand
+from arena_topo.model.quantity import Resources
+from arena_topo.model.snapshot import GpuNode, Taint
+from arena_topo.planner.fleet import Fleet, NodeState
+
+CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+
+
+def places(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None = None) -> list[int]:
+    """Return for every node of *fleet* how many workers of *demand* fit on it, at most all of them.
+
+    *reserved* is a node's position and what must stay free on it for another pod.
+    """
+    table = [_by_state(demand, state) for state in fleet.states]
+    found = list(map(table.__getitem__, fleet.kinds))
+    if demand.node_selector or demand.affinity:
+        for at, node in enumerate(fleet.nodes):
+            if found[at] and not selected(demand, node):
+                found[at] = 0
+    for resource, asked in requests(demand).items():
+        if fleet.least(resource) < asked * max(found, default=0):
+            _limit(found, fleet.free(resource), asked)
+        if reserved:
+            at, kept = reserved
+            left = fleet.free(resource)[at] - {"pods": 1, **kept}.get(resource, 0)
+            found[at] = max(min(found[at], left // asked), 0)
+    return found
+
+
+def requests(demand: Demand) -> Resources:
+    """Return what one worker asks of a node besides GPUs, its place among the node's pods included."""
+    return {"pods": 1, **{name: asked for name, asked in demand.requests.items() if asked > 0}}
+
+
+def open_to(demand: Demand, state: NodeState) -> bool:
+    """Whether nodes of *state* take pods with the tolerations of *demand* at all."""
+    if not state.ready or untolerated(state.taints, demand.tolerations):
+        return False
+    return not state.unschedulable or not untolerated((CORDON,), demand.tolerations)
+
+
+def selected(demand: Demand, node: GpuNode) -> bool:
+    """Whether *node* meets the node selector and the required node affinity of *demand*."""
+    labels = node.labels
+    if any(labels.get(key) != value for key, value in demand.node_selector.items()):
+        return False
+    return not demand.affinity or any(term.selects(node.name, labels) for term in demand.affinity)
+
+
+def offers(demand: Demand, state: NodeState) -> bool:
+    """Whether nodes of *state* hand out GPUs by the resource that *demand* asks for."""
+    return not demand.gpu_resource or demand.gpu_resource == state.resource
+
+
+def _by_state(demand: Demand, state: NodeState) -> int:
+    if not open_to(demand, state):
+        return 0
+    if not demand.gpus:
+        return demand.workers
+    return min(state.free // demand.gpus, demand.workers) if offers(demand, state) else 0
+
+
+def _limit(found: list[int], free: list[int], asked: int) -> None:
+    """Lower *found* in place where *free* has less than that many times *asked*."""
+    needed = list(map(int.__mul__, range(max(found, default=0) + 1), repeat(asked)))
+    short = compress(range(len(found)), map(lt, free, map(needed.__getitem__, found)))
+    for at in list(short):
+        found[at] = free[at] // asked

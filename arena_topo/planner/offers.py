@@ -1,0 +1,80 @@
+"""What a node would give a gang for a number of its workers: bandwidth, and damage to what stays free."""
+
+from dataclasses import dataclass, field
+from math import inf
+
+from arena_topo.planner.fleet import Fleet, NodeState
+from arena_topo.planner.gpuset import Choice
+
+NIC_EFFICIENCY = 0.92
+"""The part of a NIC's rate that collectives reach (NCCL's tuning, topology.md E.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What one node gives ``workers`` of a gang.
+
+    ``inside`` is the busbw in GB/s of the GPUs that the gang gets there as one communicator: infinite for a single
+    GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang over several
+    nodes. ``stranded`` counts the GPUs (without GPUs: the places) left free on the node; ``loss`` is the quality
+    that these lose. ``choice`` names the GPUs, None where nothing tells which are free.
+    """
+
+    workers: int
+    inside: float
+    busbw: float
+    stranded: int
+    loss: float
+    choice: Choice | None
+
+
+@dataclass(slots=True)
+class Offers:
+    """The offers of a fleet's node states for one gang, each computed once.
+
+    ``gpus`` is what each worker gets; ``matters`` is False for gangs that never communicate.
+    """
+
+    fleet: Fleet
+    gpus: int
+    matters: bool = True
+    _known: dict[tuple[int, int, int], Offer] = field(default_factory=dict)
+
+    def of(self, kind: int, workers: int, places: int) -> Offer:
+        """Return what nodes of state *kind*, which take *places* workers, give *workers* of them."""
+        key = (kind, workers, places if not self.gpus else 0)
+        offer = self._known.get(key)
+        if offer is None:
+            offer = self._known[key] = self._make(self.fleet.states[kind], workers, places)
+        return offer
+
+    def _make(self, state: NodeState, workers: int, places: int) -> Offer:
+        count = workers * self.gpus
+        if not count:
+            return Offer(workers, inf, inf, places - workers, 0.0, None)
+        choice = best_set(state, count)
+        communicates = self.matters and count > 1
+        inside = (choice.busbw if choice else 0.0) if communicates else inf
+        return Offer(
+            workers=workers,
+            inside=inside,
+            busbw=min(inside, _nics(state, count)) if self.matters else inf,
+            stranded=state.free - count,
+            loss=choice.loss if choice else 0.0,
+            choice=choice,
+        )
+
+
+def best_set(state: NodeState, count: int) -> Choice | None:
+    """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown."""
+    if state.machine is None or state.mask is None:
+        return None
+    return state.machine.best(state.mask, count)
+
+
+def _nics(state: NodeState, count: int) -> float:
+    """Return the rate in GB/s that the node's NICs give *count* GPUs: each GPU its share, but one NIC at least."""
+    if not state.rate:
+        return inf
+    share = min(count / max(state.total, count), 1.0)
+    return NIC_EFFICIENCY * max(state.fastest, state.rate * share)

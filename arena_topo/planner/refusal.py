@@ -1,0 +1,69 @@
+"""The answer for a gang that has no place."""
+
+from collections.abc import Iterator
+
+from arena_topo.model.demand import Demand
+from arena_topo.model.placement import Infeasible, Reason
+from arena_topo.model.words import plural
+from arena_topo.planner.fleet import Fleet
+from arena_topo.planner.levels import Bounds, Room, names
+from arena_topo.planner.reasons import reasons
+from arena_topo.planner.remedies import best_of_level, remedies
+
+
+def infeasible(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Infeasible:
+    """Return why *demand* has no place within *limits*, how far each level gets, and what would help."""
+    level = names(fleet)[limits.widest]
+    most, _ = best_of_level(fleet, space, limits.widest)
+    where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
+    return Infeasible(
+        summary=f"{_asked(demand)} do not fit in {where}: {most} of {demand.workers} do"
+        if demand.workers > 1
+        else f"{_asked(demand)} does not fit on any node",
+        reasons=(*reasons(demand, fleet), *_partly(demand, space)),
+        levels=tuple(_levels(demand, fleet, space)),
+        remedies=remedies(demand, fleet, space, limits),
+    )
+
+
+def no_launcher(demand: Demand) -> Infeasible:
+    """Return the answer for a gang whose workers fit, and whose launcher then has no place."""
+    asked = ", ".join(f"{name} {amount}" for name, amount in demand.launcher.items())
+    return Infeasible(
+        summary=f"the workers fit, but then no node has room for the launcher ({asked})",
+        remedies=("ask less with --launcher-cpu and --launcher-memory, or use fewer workers",),
+    )
+
+
+def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible:
+    """Return the answer for a gang that would get a wider level now than on the empty cluster."""
+    known = names(fleet)
+    return Infeasible(
+        summary=f"{_asked(demand)} fit only across one {known[level]} now, and in one {known[ideal]} when it is free",
+        remedies=(
+            f"--topology-policy=best-effort takes the {known[level]}",
+            f"wait until a {known[ideal]} has {plural(demand.workers, 'place')}",
+        ),
+    )
+
+
+def _asked(demand: Demand) -> str:
+    shape = f" of {plural(demand.gpus, 'GPU')}" if demand.gpus else ""
+    return f"{plural(demand.workers, 'worker')}{shape}"
+
+
+def _partly(demand: Demand, space: Room) -> Iterator[Reason]:
+    taking = sum(count > 0 for count in space.places)
+    if taking:
+        words = "takes" if taking == 1 else "take"
+        yield Reason(
+            f"{plural(taking, 'node')} {words} {space.total} of {demand.workers} workers together", taking
+        )
+
+
+def _levels(demand: Demand, fleet: Fleet, space: Room) -> Iterator[str]:
+    for level, name in enumerate(names(fleet)):
+        most, domain = best_of_level(fleet, space, level)
+        if domain:
+            taken = min(most, demand.workers)
+            yield f"the best {name} fits {taken} of {demand.workers} workers ({domain})"

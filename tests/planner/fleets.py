@@ -1,0 +1,102 @@
+"""Small clusters for the planner: by hand, and at random."""
+
+from collections.abc import Mapping, Sequence
+
+from hypothesis import strategies as st
+
+from arena_topo.model.demand import Demand
+from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
+from arena_topo.model.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
+
+NVIDIA = "nvidia.com/gpu"
+V100_DOUBLE = ("03", "04", "12", "15", "23", "47", "56", "67")
+V100_SINGLE = ("01", "02", "13", "26", "37", "45", "46", "57")
+
+
+def graph(
+    size: int, counts: Mapping[str, int], kind: LinkClass = LinkClass.NVLINK, rate: float = 25.0
+) -> LinkGraph:
+    """Return *size* GPUs with *counts* links between the pairs named like ``03``, and PCIe between all others."""
+
+    def link(a: int, b: int) -> Link:
+        if a == b:
+            return Link(LinkClass.SELF)
+        count = counts.get(f"{min(a, b)}{max(a, b)}", 0)
+        return Link(kind, count, count * rate) if count else Link(LinkClass.SYS, 0, 8.0)
+
+    return LinkGraph(tuple(tuple(link(a, b) for b in range(size)) for a in range(size)))
+
+
+V100 = graph(8, {**dict.fromkeys(V100_DOUBLE, 2), **dict.fromkeys(V100_SINGLE, 1)})
+SWITCHED = graph(8, {f"{a}{b}": 12 for a in range(8) for b in range(a + 1, 8)}, LinkClass.NVSWITCH)
+PCIE = graph(4, {})
+PAIRS = graph(4, {"01": 4, "23": 4}, LinkClass.BRIDGE)
+
+
+def node(
+    name: str,
+    used: Sequence[int] = (),
+    links: LinkGraph = SWITCHED,
+    *,
+    nic: float = 0.0,
+    labels: Mapping[str, str] | None = None,
+    taints: Sequence[Taint] = (),
+    cpu: int = 0,
+    told: bool = True,
+    holders: Sequence[Holder] = (),
+    unschedulable: bool = False,
+    ready: bool = True,
+) -> GpuNode:
+    """Return a node with a GPU for every row of *links*, those of *used* in use.
+
+    *cpu* are its free millicores, 0 for enough; *nic* is its NIC's rate in GB/s; with *told* False nothing tells
+    which GPUs are in use.
+    """
+    size = links.size
+    return GpuNode(
+        name=name,
+        hostname=name,
+        labels={"kubernetes.io/hostname": name, **(labels or {})},
+        taints=tuple(taints),
+        unschedulable=unschedulable,
+        ready=ready,
+        allocatable={"cpu": cpu or 128_000, "memory": 2**40, "pods": 110, NVIDIA: size},
+        requested={NVIDIA: len(used)},
+        gpus=tuple(Gpu(index) for index in range(size)),
+        links=links,
+        nics=(Nic("mlx5_0", None, nic),) if nic else (),
+        used=frozenset(used) if told else None,
+        holders=tuple(holders),
+    )
+
+
+def cluster(
+    nodes: Sequence[GpuNode], paths: Mapping[str, tuple[str, ...]] | None = None, *tiers: str
+) -> Snapshot:
+    """Return the cluster of *nodes* whose domains, coarse to fine, are *paths*."""
+    return Snapshot(nodes=tuple(nodes), fabric=Fabric(tiers, dict(paths or {})))
+
+
+@st.composite
+def snapshots(draw: st.DrawFn, most_nodes: int = 5) -> Snapshot:
+    """Draw a cluster of a few nodes with one or two tiers, some nodes full, small or with unknown links."""
+    names = [f"n{index}" for index in range(draw(st.integers(1, most_nodes)))]
+    nodes = []
+    for name in names:
+        links = draw(st.sampled_from([V100, SWITCHED, PCIE, PAIRS]))
+        used = draw(st.sets(st.integers(0, links.size - 1)))
+        cpu = draw(st.sampled_from([0, 0, 2000, 3000]))
+        nodes.append(node(name, sorted(used), links, nic=draw(st.sampled_from([0.0, 12.5, 25.0])), cpu=cpu))
+    tiers = ("spine", "leaf")[: draw(st.integers(0, 2))]
+    paths = {name: tuple(draw(st.sampled_from(["", "a", "b"])) for _ in tiers) for name in names}
+    return cluster(draw(st.permutations(nodes)), paths, *tiers)
+
+
+@st.composite
+def demands(draw: st.DrawFn) -> Demand:
+    """Draw a small gang, sometimes with a request for cpu or without GPUs."""
+    return Demand(
+        workers=draw(st.integers(1, 9)),
+        gpus=draw(st.sampled_from([1, 1, 2, 3, 4, 8, 0])),
+        requests=draw(st.sampled_from([{}, {"cpu": 1000}])),
+    )
