@@ -1,0 +1,85 @@
+"""What tells apart sets of GPUs that are equally fast: NUMA nodes, PCIe roots, alignment, NICs, links, numbers."""
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from arena_topo.model.hardware import Gpu, LinkClass, LinkGraph
+
+Place = tuple[int | None, str, tuple[str, ...]]
+"""NUMA node, PCIe root and nearest NICs of a GPU."""
+
+
+def place_of(gpu: Gpu) -> Place:
+    """Return where *gpu* sits."""
+    return gpu.numa, gpu.pcie_root, gpu.nics
+
+
+def positions_of(mask: int) -> tuple[int, ...]:
+    """Return the positions in *mask*, lowest first."""
+    found = []
+    while mask:
+        lowest = mask & -mask
+        found.append(lowest.bit_length() - 1)
+        mask ^= lowest
+    return tuple(found)
+
+
+class Locality:
+    """Orders equally fast sets of one machine; less is better."""
+
+    def __init__(self, graph: LinkGraph, places: Sequence[Place]) -> None:
+        self._graph = graph
+        self._places = places
+        self._blocks = _aligned_blocks(graph)
+        self._near: dict[int, tuple[int, int]] = {}
+        self._last: dict[int, tuple[int, float, tuple[int, ...]]] = {}
+
+    def spread(self, mask: int) -> tuple[int, int]:
+        """Return the numbers of NUMA nodes and of PCIe roots that a set touches."""
+        known = self._near.get(mask)
+        if known is None:
+            places = [self._places[at] for at in positions_of(mask)]
+            known = self._near[mask] = (
+                len({numa for numa, _, _ in places}),
+                len({root for _, root, _ in places}),
+            )
+        return known
+
+    def alignment(self, free: int, mask: int) -> tuple[int, int]:
+        """Return the size of the least aligned block that holds the set, and what it takes of whole blocks.
+
+        Blocks of 2, 4, 8, ... neighbours count where a switch joins all GPUs, so that links tell nothing. A free
+        block that the set touches is whole no longer, and counts as many as it has GPUs.
+        """
+        if not self._blocks:
+            return 0, 0
+        cover = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
+        rest = free & ~mask
+        lost = sum(size for block, size in self._blocks if block & ~free == 0 and block & ~rest)
+        return cover if mask & (mask - 1) else 1, lost
+
+    def last(self, mask: int) -> tuple[int, float, tuple[int, ...]]:
+        """Return what decides at last: more nearest NICs, more link bandwidth, lower positions."""
+        known = self._last.get(mask)
+        if known is None:
+            members = positions_of(mask)
+            nics = {self._places[at][2][:1] for at in members if self._places[at][2]}
+            links = sum(self._graph.links[a][b].bandwidth for a, b in combinations(members, 2))
+            known = self._last[mask] = -len(nics), -round(links, 3), members
+        return known
+
+    def interchangeable(self, a: int, b: int) -> bool:
+        """Whether nothing but their numbers tells the places of *a* and *b* apart."""
+        return self._places[a] == self._places[b] and (not self._blocks or a // 2 == b // 2)
+
+
+def _aligned_blocks(graph: LinkGraph) -> list[tuple[int, int]]:
+    kinds = {graph.between(a, b).kind for a, b in combinations(range(graph.size), 2)}
+    if kinds != {LinkClass.NVSWITCH}:
+        return []
+    blocks, size = [], 2
+    while size <= graph.size:
+        whole = range(0, graph.size - size + 1, size)
+        blocks += [(((1 << size) - 1) << start, size) for start in whole]
+        size *= 2
+    return blocks

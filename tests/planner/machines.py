@@ -1,0 +1,51 @@
+"""Machines for the tests of the planner's inside-node half."""
+
+from collections.abc import Sequence
+
+from arena_topo.model.hardware import LinkGraph
+from arena_topo.model.snapshot import GpuNode
+from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.gpuset import machine_of
+from arena_topo.planner.machine import Machine
+from arena_topo.topology.wiring import usual_hardware
+
+V100 = "Tesla-V100-SXM2-16GB"
+
+Counts = tuple[tuple[int, ...], ...]
+
+
+def node_of(product: str, count: int, used: frozenset[int] | None = frozenset()) -> GpuNode:
+    """Return a node with *count* GPUs called *product*, wired as usual."""
+    hardware = usual_hardware(product, count)
+    return GpuNode(
+        name="gpu-1",
+        machine=hardware.machine,
+        gpus=hardware.gpus,
+        links=hardware.links,
+        allocatable={"nvidia.com/gpu": count},
+        used=used,
+    )
+
+
+def machine(product: str, count: int, model: BandwidthModel = DEFAULT_MODEL) -> Machine:
+    """Return the machine of *count* GPUs called *product*."""
+    found = machine_of(node_of(product, count), model)
+    assert found is not None
+    return found
+
+
+def v100_graph() -> LinkGraph:
+    """Return the links of the hybrid cube mesh of eight V100."""
+    links = node_of(V100, 8).links
+    assert links is not None
+    return links
+
+
+def counts_of(graph: LinkGraph, members: Sequence[int]) -> Counts:
+    """Return the numbers of direct links among *members*."""
+    return tuple(tuple(graph.links[a][b].count if a != b else 0 for b in members) for a in members)
+
+
+def mask_of(text: str) -> int:
+    """Return the mask of the GPUs that *text* names by their digits."""
+    return sum(1 << int(digit) for digit in text)
