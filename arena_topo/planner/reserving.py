@@ -67,12 +67,12 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
 def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
     """Return *snapshot* with what *promises* hold, and their workers do not use yet, taken off."""
     taken: dict[str, Counter[str]] = {}
-    gpus: dict[str, set[int]] = {}
+    gpus: dict[str, list[tuple[int, ...] | None]] = {}
     for promise in promises:
         for slot in promise.record.slots:
             if slot.worker not in promise.bound:
-                taken.setdefault(slot.node, Counter(pods=0)).update({"pods": 1, **promise.record.each})
-                gpus.setdefault(slot.node, set()).update(slot.gpus or ())
+                taken.setdefault(slot.node, Counter()).update({"pods": 1, **promise.record.each})
+                gpus.setdefault(slot.node, []).append(slot.gpus)
     if not taken:
         return snapshot
     return replace(
@@ -84,15 +84,13 @@ def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
     )
 
 
-def _without(node: GpuNode, taken: Mapping[str, int], gpus: set[int]) -> GpuNode:
+def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, ...] | None]) -> GpuNode:
+    """Return *node* less what was promised on it; a promise of a number of GPUs leaves open which are free."""
     requested = Counter(node.requested)
     requested.update(taken)
     used = node.used
     if used is not None:
-        used |= gpus
-        # GPUs that were promised by number alone: which ones they will be is not known.
-        if len(used) < min(requested[node.gpu_resource], node.gpu_total):
-            used = None
+        used = None if None in gpus else used.union(*(each for each in gpus if each))
     return replace(node, requested=dict(requested), used=used)
 
 
