@@ -31,6 +31,21 @@ ACK_SCHEDULE = "ack.node.gpu.schedule"
 ACK_SCHEDULE_TOPOLOGY = "topology"
 
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KAI_QUEUE = "kai.scheduler/queue"
+KOORDINATOR_GANG = "gang.scheduling.koordinator.sh"
+YUNIKORN = "yunikorn.apache.org"
+ACK_LEVEL = "alibabacloud.com/topology-aware-constraint"
+COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
+VOLCANO_GROUP = "scheduling.k8s.io/group-name"
+HAMI_USE_GPUS = "nvidia.com/use-gpuuuid"
+
+PIN_NODES = f"{OUR_DOMAIN}/pin-nodes"
+PIN_GPUS = f"{OUR_DOMAIN}/pin-gpus"
+PIN_CLAIMS = f"{OUR_DOMAIN}/pin-claims"
+POD_GROUP = f"{OUR_DOMAIN}/pod-group"
+POLICY_VERSION = f"{OUR_DOMAIN}/policy-version"
+GANG_GATE = f"{OUR_DOMAIN}/gang"
+
 HOSTNAME = "kubernetes.io/hostname"
 
 NVIDIA_GPU = "nvidia.com/gpu"
