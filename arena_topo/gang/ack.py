@@ -1,0 +1,38 @@
+"""ACK's scheduler: labels on the workers, from which it makes the PodGroup itself.
+
+Sources: kubeflow/arena 0.15.5 (charts/mpijob); ACK documentation, "Work with gang scheduling" and "Topology-aware
+scheduling".
+"""
+
+import json
+
+from arena_topo.gang.common import refuse_other_operator
+from arena_topo.model import labels as keys
+from arena_topo.model.gang import Decoration, Gang
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return Arena's labels, which never count the launcher, and ACK's annotation for a required level."""
+    refuse_other_operator(gang, "ack")
+    kept = bool(gang.level) and gang.required
+    wish = (
+        (f"ACK keeps required levels only: {gang.level} is a wish, and the pins carry it",)
+        if gang.level and not kept
+        else ()
+    )
+    return Decoration(
+        worker_labels={
+            keys.GANG_NAME: f"mpijob-{gang.job}",
+            keys.GANG_MIN_AVAILABLE: str(gang.workers),
+        },
+        worker_annotations={keys.ACK_LEVEL: _constraint(gang)} if kept else {},
+        scheduler_name=gang.scheduler,
+        min_available=gang.workers,
+        keeps_level=kept,
+        notes=(f"ACK's scheduler starts the {gang.workers} workers together", *wish),
+    )
+
+
+def _constraint(gang: Gang) -> str:
+    required = {"topologies": [{"key": gang.level}]}
+    return json.dumps({"name": gang.name, "required": required}, separators=(",", ":"))

@@ -1,0 +1,37 @@
+"""Coscheduling of kubernetes-sigs/scheduler-plugins: a PodGroup, and its name as a label of the pods.
+
+Sources: scheduler-plugins 0.34 (apis/scheduling/v1alpha1, pkg/coscheduling), mpi-operator 0.8.2
+(pkg/controller/podgroup.go).
+"""
+
+from arena_topo.gang.common import level_note, operator_policy, pod_group, refuse_other_operator
+from arena_topo.model import labels as keys
+from arena_topo.model.gang import Decoration, Gang
+
+SCHEDULER = "scheduler-plugins-scheduler"
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return what makes the gang one PodGroup: the operator's where it makes one, else our own."""
+    scheduler = gang.scheduler or gang.operator_gangs or SCHEDULER
+    refuse_other_operator(gang, "coscheduling", scheduler if scheduler != "volcano" else "")
+    together = f"coscheduling ({scheduler}) starts {gang.size} pods together"
+    if policy := operator_policy(gang):
+        return Decoration(
+            scheduler_name=scheduler,
+            scheduling_policy=policy,
+            min_available=gang.size,
+            notes=(
+                f"{together}, in the PodGroup that the MPI operator makes",
+                *level_note(gang, "coscheduling"),
+            ),
+        )
+    label = {keys.COSCHEDULING_GROUP: gang.name}
+    return Decoration(
+        worker_labels=label,
+        launcher_labels={} if gang.launcher_waits else label,
+        scheduler_name=scheduler,
+        min_available=gang.size,
+        companions=(pod_group(gang, "scheduling.x-k8s.io/v1alpha1", {"minMember": gang.size}),),
+        notes=(f"{together}, in PodGroup {gang.name}", *level_note(gang, "coscheduling")),
+    )

@@ -1,0 +1,49 @@
+"""KAI: its pod-grouper makes the PodGroup from the MPIJob; the job names a queue, and a level of a Topology.
+
+Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs/topology).
+"""
+
+from arena_topo.errors import UsageError
+from arena_topo.gang.common import refuse_other_operator, unversioned
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.labels import KAI_QUEUE
+
+SCHEDULER = "kai-scheduler"
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return queue, level and scheduler.
+
+    ``minAvailable`` stays unset: the pod-grouper counts launcher and workers itself, and takes a launcher that
+    waits off whatever number it finds.
+    """
+    if gang.version is ApiVersion.V1ALPHA1:
+        raise unversioned(gang, "kai", "its pod-grouper knows v2beta1 and v1")
+    refuse_other_operator(gang, "kai")
+    if not gang.queue:
+        raise UsageError(
+            "--gang-scheduler kai needs a queue",
+            hint="name one of the cluster's; kubectl get queues.scheduling.run.ai lists them",
+        )
+    return Decoration(
+        job_labels={KAI_QUEUE: gang.queue},
+        job_annotations=_level(gang),
+        pod_labels={KAI_QUEUE: gang.queue},
+        scheduler_name=gang.scheduler or SCHEDULER,
+        min_available=gang.size,
+        keeps_level=bool(gang.level),
+        notes=(f"KAI starts {gang.size} pods together, from queue {gang.queue}",),
+    )
+
+
+def _level(gang: Gang) -> dict[str, str]:
+    if not gang.level:
+        return {}
+    if not gang.topology:
+        raise UsageError(
+            f"KAI cannot keep the level {gang.level}: no Topology of kai.scheduler has it",
+            hint="ask the cluster's admin for a Topology with that level, or leave the level out",
+        )
+    kind = "required" if gang.required else "preferred"
+    return {"kai.scheduler/topology": gang.topology, f"kai.scheduler/topology-{kind}-placement": gang.level}

@@ -1,0 +1,37 @@
+"""Koordinator: a gang by labels of the pods, and ClusterNetworkTopology's layers by an annotation.
+
+Source: koordinator 1.8 (apis/extension/coscheduling.go, apis/extension/network_topology.go).
+"""
+
+import json
+
+from arena_topo.gang.common import refuse_other_operator
+from arena_topo.model import labels as keys
+from arena_topo.model.gang import Decoration, Gang
+
+SCHEDULER = "koord-scheduler"
+_STRATEGY = {True: "MustGather", False: "PreferGather"}
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return labels and annotations of the workers; Koordinator's scheduler makes the PodGroup from them."""
+    refuse_other_operator(gang, "koordinator", gang.scheduler or SCHEDULER)
+    annotations = {f"{keys.KOORDINATOR_GANG}/mode": "Strict"}
+    if gang.level:
+        annotations[f"{keys.KOORDINATOR_GANG}/network-topology-spec"] = _strategy(gang)
+    return Decoration(
+        worker_labels={
+            keys.GANG_NAME: f"mpijob-{gang.job}",
+            keys.GANG_MIN_AVAILABLE: str(gang.workers),
+        },
+        worker_annotations=annotations,
+        scheduler_name=gang.scheduler or SCHEDULER,
+        min_available=gang.workers,
+        keeps_level=bool(gang.level),
+        notes=(f"Koordinator starts the {gang.workers} workers together",),
+    )
+
+
+def _strategy(gang: Gang) -> str:
+    gather = [{"layer": gang.level, "strategy": _STRATEGY[gang.required]}]
+    return json.dumps({"gatherStrategy": gather}, separators=(",", ":"))

@@ -1,0 +1,51 @@
+"""Kueue: the job waits in a queue until all of it is admitted at once, by quota and by topology.
+
+Source: kueue 0.19 (pkg/controller/jobs/mpijob, apis/kueue/v1beta2/topology_types.go).
+"""
+
+from arena_topo.errors import UsageError
+from arena_topo.gang.common import operator_policy, unversioned
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.labels import KUEUE_QUEUE
+
+_LEVEL = {True: "kueue.x-k8s.io/podset-required-topology", False: "kueue.x-k8s.io/podset-preferred-topology"}
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return the queue's label for the job, and the level as an annotation of its workers.
+
+    Without a level no annotation is set: where no flavor has a topology, a job that has one is never admitted.
+    """
+    if gang.version is not ApiVersion.V2BETA1:
+        raise unversioned(gang, "kueue", "Kueue queues MPIJobs of v2beta1 only")
+    if not gang.queue:
+        raise UsageError(
+            "--gang-scheduler kueue needs a queue",
+            hint="name a LocalQueue of the namespace; kubectl get localqueues lists them",
+        )
+    return Decoration(
+        job_labels={KUEUE_QUEUE: gang.queue},
+        worker_annotations={_LEVEL[gang.required]: gang.level} if gang.level else {},
+        scheduler_name=gang.scheduler,
+        scheduling_policy=operator_policy(gang),
+        min_available=gang.workers + 1,
+        keeps_level=bool(gang.level),
+        notes=_notes(gang),
+    )
+
+
+def _notes(gang: Gang) -> tuple[str, ...]:
+    notes = [f"Kueue admits launcher and {gang.workers} workers at once, from queue {gang.queue}"]
+    if not gang.level:
+        notes.append(
+            "Kueue counts quota, not nodes, where no topology level is asked for: "
+            "what it admits may still wait for a node, pod by pod"
+        )
+    if not gang.launcher_requests:
+        notes.append("Kueue admits pods by their requests, and the launcher has none")
+    if gang.level and not gang.placement.get("tolerations"):
+        notes.append(
+            "Kueue looks at taints itself: workers for tainted GPU nodes need their tolerations spelt out"
+        )
+    return tuple(notes)

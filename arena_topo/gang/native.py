@@ -1,0 +1,52 @@
+"""kube-scheduler's own gangs: a PodGroup of scheduling.k8s.io, reached through the admission policy.
+
+The served MPIJobs drop ``spec.schedulingGroup`` from their templates; the policy sets it on each worker's pod from
+an annotation. Sources: k8s.io/api/scheduling (v1alpha2 of 1.36, v1beta1 of 1.37), KEP-4671, KEP-5732.
+"""
+
+from typing import Any
+
+from arena_topo.errors import UsageError
+from arena_topo.gang.common import pod_group, refuse_other_operator
+from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.labels import POD_GROUP
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return the PodGroup of the workers; the launcher is never in it."""
+    refuse_other_operator(gang, "native")
+    if not gang.api:
+        raise UsageError(
+            "--gang-scheduler native cannot be used: this cluster serves no PodGroup of scheduling.k8s.io",
+            hint="it takes Kubernetes 1.36 or later with the feature GangScheduling and its API switched on",
+        )
+    if not gang.admission:
+        raise UsageError(
+            "--gang-scheduler native cannot be used: MPIJob templates drop the pods' schedulingGroup, and the "
+            "admission policy that sets it is not installed, or an old one",
+            hint="ask the cluster's admin for: arena-topo cluster setup --apply",
+        )
+    return Decoration(
+        worker_annotations={POD_GROUP: gang.name},
+        scheduler_name=gang.scheduler,
+        min_available=gang.workers,
+        companions=(pod_group(gang, f"scheduling.k8s.io/{gang.api}", _spec(gang)),),
+        keeps_level=bool(gang.level) and gang.required,
+        notes=(
+            f"kube-scheduler starts the {gang.workers} workers together, in PodGroup {gang.name}",
+            *_level_note(gang),
+        ),
+    )
+
+
+def _spec(gang: Gang) -> dict[str, Any]:
+    policy = {"schedulingPolicy": {"gang": {"minCount": gang.workers}}}
+    if not (gang.level and gang.required):
+        return policy
+    return {**policy, "schedulingConstraints": {"topology": [{"key": gang.level}]}}
+
+
+def _level_note(gang: Gang) -> tuple[str, ...]:
+    if not gang.level or gang.required:
+        return ()
+    return (f"kube-scheduler keeps required levels only: {gang.level} is a wish, and the pins carry it",)

@@ -1,0 +1,68 @@
+"""Volcano: a PodGroup, its name as an annotation of the pods, and HyperNode tiers for the topology.
+
+Sources: volcano 1.15 (staging/src/volcano.sh/apis/pkg/apis/scheduling/v1beta1, pkg/scheduler/api/job_info.go),
+mpi-operator 0.8.2 (pkg/controller/podgroup.go).
+"""
+
+from typing import Any
+
+from arena_topo.gang.common import operator_policy, pod_group, refuse_other_operator, times
+from arena_topo.model import labels as keys
+from arena_topo.model.gang import Decoration, Gang
+
+SCHEDULER = "volcano"
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return what makes the gang one PodGroup: the operator's where it makes one, else our own.
+
+    The operator replaces the whole specification of its PodGroup, so that a level cannot be asked for there.
+    """
+    refuse_other_operator(gang, "volcano", SCHEDULER)
+    together = f"Volcano starts {gang.size} pods together"
+    if policy := operator_policy(gang):
+        lost = f"the MPI operator writes Volcano's PodGroup and drops the level: {gang.level} is kept by the pins alone"
+        return Decoration(
+            scheduler_name=SCHEDULER,
+            scheduling_policy={**policy, **_queue(gang), **_priority(gang, "priorityClass")},
+            min_available=gang.size,
+            notes=(
+                f"{together}, in the PodGroup that the MPI operator makes",
+                *((lost,) if gang.level else ()),
+            ),
+        )
+    return Decoration(
+        pod_annotations={keys.VOLCANO_GROUP: gang.name},
+        scheduler_name=gang.scheduler or SCHEDULER,
+        min_available=gang.size,
+        companions=(pod_group(gang, "scheduling.volcano.sh/v1beta1", _spec(gang)),),
+        keeps_level=bool(gang.level),
+        notes=(f"{together}, in PodGroup {gang.name}",),
+    )
+
+
+def _spec(gang: Gang) -> dict[str, Any]:
+    asked = times(gang.requests, gang.workers)
+    return {
+        "minMember": gang.size,
+        **_queue(gang),
+        **_priority(gang, "priorityClassName"),
+        **({"minResources": asked} if asked else {}),
+        **({"networkTopology": _topology(gang)} if gang.level else {}),
+    }
+
+
+def _topology(gang: Gang) -> dict[str, Any]:
+    """Return the tier that holds the gang: by number, the lower the closer, or by the name of its HyperNodes."""
+    mode = "hard" if gang.required else "soft"
+    if gang.level.isdecimal():
+        return {"mode": mode, "highestTierAllowed": int(gang.level)}
+    return {"mode": mode, "highestTierName": gang.level}
+
+
+def _queue(gang: Gang) -> dict[str, str]:
+    return {"queue": gang.queue} if gang.queue else {}
+
+
+def _priority(gang: Gang, key: str) -> dict[str, str]:
+    return {key: gang.priority} if gang.priority else {}

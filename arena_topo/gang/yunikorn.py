@@ -1,0 +1,67 @@
+"""YuniKorn: task groups as an annotation; placeholder pods hold the room until all of it is there.
+
+Source: yunikorn-k8shim 1.9 (pkg/common/constants, pkg/cache/amprotocol.go).
+"""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from arena_topo.gang.common import level_note, refuse_other_operator
+from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.labels import YUNIKORN
+
+SCHEDULER = "yunikorn"
+_PATIENCE = 60
+_LONGEST = 63
+_REPEATED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
+
+
+def decorate(gang: Gang) -> Decoration:
+    """Return the task groups and each role's own.
+
+    A launcher that waits for the workers is in none: its placeholder would run out of time before it comes.
+    """
+    refuse_other_operator(gang, "yunikorn")
+    groups = [_group("worker", gang.workers, gang.requests, gang.placement)]
+    if not gang.launcher_waits:
+        groups.append(_group("launcher", 1, gang.launcher_requests, {}))
+    name = f"{YUNIKORN}/task-group-name"
+    return Decoration(
+        pod_labels={
+            f"{YUNIKORN}/app-id": _application(gang),
+            **({f"{YUNIKORN}/queue": gang.queue} if gang.queue else {}),
+        },
+        pod_annotations={
+            f"{YUNIKORN}/task-groups": json.dumps(groups, separators=(",", ":")),
+            f"{YUNIKORN}/schedulingPolicyParameters": (
+                f"placeholderTimeoutInSeconds={_PATIENCE} gangSchedulingStyle=Hard"
+            ),
+        },
+        worker_annotations={name: "worker"},
+        launcher_annotations={} if gang.launcher_waits else {name: "launcher"},
+        scheduler_name=gang.scheduler or SCHEDULER,
+        min_available=gang.size,
+        notes=(
+            (
+                f"YuniKorn starts {gang.size} pods together, once its placeholders hold room for all; "
+                f"after {_PATIENCE} seconds without it gives up"
+            ),
+            *level_note(gang, "YuniKorn"),
+        ),
+    )
+
+
+def _application(gang: Gang) -> str:
+    """Return the application's id, one in the whole cluster; it is a label, and those end at 63 characters."""
+    name = f"mpijob-{gang.namespace}-{gang.job}"
+    if len(name) <= _LONGEST:
+        return name
+    digest = sha256(f"{gang.namespace}/{gang.job}".encode()).hexdigest()[:10]
+    return f"mpijob-{gang.job}"[: _LONGEST - 11] + f"-{digest}"
+
+
+def _group(name: str, count: int, requests: Any, placement: Any) -> dict[str, Any]:
+    """Return a task group; placeholders go only where their pods may, so what steers those is said again."""
+    repeated = {key: placement[key] for key in _REPEATED if placement.get(key)}
+    return {"name": name, "minMember": count, "minResource": dict(requests), **repeated}
