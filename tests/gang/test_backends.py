@@ -132,7 +132,12 @@ def test_an_operator_that_gangs_never_counts_a_launcher_that_waits(backend: str)
 @pytest.mark.parametrize("backend", ["ack", "coscheduling", "koordinator", "kai", "yunikorn", "native"])
 def test_an_operator_with_another_scheduler_is_told(backend: str) -> None:
     """It would put the pods under its own."""
-    known = {"queue": "q", "api": "v1alpha2", "admission": True, "operator_gangs": "volcano"}
+    known: dict[str, Any] = {
+        "queue": "q",
+        "api": "v1alpha2",
+        "admission": True,
+        "operator_gangs": "volcano",
+    }
     with pytest.raises(UsageError, match="MPI operator puts every job under volcano") as caught:
         decorate(backend, gang(**known))
     assert "--gang-scheduler volcano" in caught.value.hint

@@ -1,0 +1,169 @@
+"""The admission policy: what a worker template says for all workers becomes what each worker needs.
+
+One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its creation.
+A worker's index is the number at the end of its pod's name, in every version of MPIJob the same as its line in the
+hostfile: the label ``training.kubeflow.org/replica-index`` counts from one where the launcher is a worker too, and
+v1alpha1 has none. Nothing has to stay alive for it, and a worker that is made again gets its place again.
+
+Sources: k8s.io/api/admissionregistration/v1; the names of pods in mpi-operator 0.8.2 (``workerName``),
+training-operator 1.9 and Arena's operator.
+"""
+
+from typing import Any
+
+from arena_topo.model.labels import (
+    HAMI_USE_GPUS,
+    HOSTNAME,
+    MANAGED_BY,
+    OWN_NAME,
+    PIN_CLAIMS,
+    PIN_GPUS,
+    PIN_NODES,
+    POD_GROUP,
+    POLICY_VERSION,
+)
+
+Object = dict[str, Any]
+
+NAME = "arena-topo"
+GROUP = "admissionregistration.k8s.io"
+VERSION = 1
+"""Raised with every change of what the policy does, so that an old one is known for what it is."""
+
+APIS = ("v1", "v1beta1", "v1alpha1")
+"""Versions of the policy's API, best first: GA in Kubernetes 1.36, off by default before."""
+
+_ANNOTATIONS = "object.metadata.annotations"
+_KEYS = (PIN_NODES, PIN_GPUS, PIN_CLAIMS, POD_GROUP)
+_CLAIM = "gpus"
+
+
+def policy_objects(api: str, *, gangs: bool) -> tuple[Object, Object]:
+    """Return the policy and its binding for the *api* that is served.
+
+    *gangs*: whether pods have ``spec.schedulingGroup`` (Kubernetes 1.36 or later); a policy that names a field that
+    does not exist is refused.
+    """
+    policy = _object(api, "MutatingAdmissionPolicy", _spec(gangs=gangs))
+    binding = _object(api, "MutatingAdmissionPolicyBinding", {"policyName": NAME})
+    return policy, binding
+
+
+def installed_version(policy: Object) -> int:
+    """Return the version of a policy that a cluster has, 0 where it does not tell."""
+    text = str((policy["metadata"].get("labels") or {}).get(POLICY_VERSION, ""))
+    return int(text) if text.isdecimal() else 0
+
+
+def sets_gangs(policy: Object) -> bool:
+    """Whether a policy that a cluster has hands workers to PodGroups."""
+    applied = (each.get("applyConfiguration") or {} for each in policy["spec"].get("mutations") or ())
+    return any("schedulingGroup" in str(each.get("expression")) for each in applied)
+
+
+def _object(api: str, kind: str, spec: Object) -> Object:
+    labels = {MANAGED_BY: OWN_NAME, POLICY_VERSION: str(VERSION)}
+    return {
+        "apiVersion": f"{GROUP}/{api}",
+        "kind": kind,
+        "metadata": {"name": NAME, "labels": labels},
+        "spec": spec,
+    }
+
+
+def _spec(*, gangs: bool) -> Object:
+    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
+    return {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [rule]},
+        "matchConditions": [
+            {"name": "asks-for-a-place", "expression": _asks()},
+            {"name": "is-a-worker", "expression": _is_worker()},
+        ],
+        "variables": [
+            {"name": "index", "expression": _INDEX},
+            *_looked_up("node", PIN_NODES),
+            *_looked_up("gpus", PIN_GPUS),
+            *_looked_up("claim", PIN_CLAIMS),
+        ],
+        "mutations": [
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": _on_node()}},
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": _on_gpus()}},
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _with_claim()}},
+            *(
+                [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _in_gang()}}]
+                if gangs
+                else []
+            ),
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": _without_lists()}},
+        ],
+    }
+
+
+_INDEX = "int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
+
+
+def _asks() -> str:
+    keys = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in _KEYS)
+    return f"has({_ANNOTATIONS}) && ({keys})"
+
+
+def _is_worker() -> str:
+    return "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
+
+
+def _looked_up(name: str, key: str) -> list[dict[str, str]]:
+    """Return variables that hold the worker's own value of list *key*: that of the last run which begins by then."""
+    runs = (
+        f"'{key}' in {_ANNOTATIONS} ? {_ANNOTATIONS}['{key}'].split(',')"
+        ".filter(run, int(run.substring(0, run.indexOf(':'))) <= variables.index) : ['0:']"
+    )
+    last = f"variables.{name}Runs[size(variables.{name}Runs) - 1]"
+    return [
+        {"name": f"{name}Runs", "expression": runs},
+        {"name": name, "expression": f"{last}.substring({last}.indexOf(':') + 1)"},
+    ]
+
+
+def _on_node() -> str:
+    key = HOSTNAME.replace("/", "~1")
+    into = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector/{key}', value: variables.node}}"
+    fresh = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector', value: {{'{HOSTNAME}': variables.node}}}}"
+    return f"variables.node == '' ? [] : has(object.spec.nodeSelector) ? [{into}] : [{fresh}]"
+
+
+def _on_gpus() -> str:
+    path = f"/metadata/annotations/{HAMI_USE_GPUS.replace('/', '~1')}"
+    patch = f"JSONPatch{{op: 'add', path: '{path}', value: variables.gpus.replace('+', ',')}}"
+    return f"variables.gpus == '' ? [] : [{patch}]"
+
+
+def _with_claim() -> str:
+    """Return the patch that gives the pod its claim, and the first container what the claim holds.
+
+    As an apply configuration: a JSON patch with a list of objects makes kube-apiserver 1.36.3 panic.
+    """
+    claim = f"Object.spec.resourceClaims{{name: '{_CLAIM}', resourceClaimName: variables.claim}}"
+    used = f"Object.spec.containers.resources.claims{{name: '{_CLAIM}'}}"
+    container = (
+        "Object.spec.containers{name: object.spec.containers[0].name, "
+        f"resources: Object.spec.containers.resources{{claims: [{used}]}}}}"
+    )
+    whole = f"Object{{spec: Object.spec{{resourceClaims: [{claim}], containers: [{container}]}}}}"
+    return f"variables.claim == '' ? Object{{}} : {whole}"
+
+
+def _in_gang() -> str:
+    group = f"Object.spec.schedulingGroup{{podGroupName: {_ANNOTATIONS}['{POD_GROUP}']}}"
+    whole = f"Object{{spec: Object.spec{{schedulingGroup: {group}}}}}"
+    return f"'{POD_GROUP}' in {_ANNOTATIONS} ? {whole} : Object{{}}"
+
+
+def _without_lists() -> str:
+    """Return the patch that takes the lists off the pod: they have a line for every worker, and it is but one."""
+    return " + ".join(
+        f"('{key}' in {_ANNOTATIONS} ? [JSONPatch{{op: 'remove', "
+        f"path: '/metadata/annotations/{key.replace('/', '~1')}'}}] : [])"
+        for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS)
+    )
