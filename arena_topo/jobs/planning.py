@@ -1,16 +1,21 @@
-"""From a job to what the planner is asked, and to its answer."""
+"""From a job as the API server would get it to what the planner is asked, and to its answer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
-from arena_topo.model import labels as keys
+from arena_topo.jobs.reading import templates
+from arena_topo.model.constraints import Requirement, SelectorTerm, Toleration
 from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.jobspec import Compute, JobSpec
-from arena_topo.model.placement import Verdict
-from arena_topo.model.quantity import Resources, amount
+from arena_topo.model.placement import Infeasible, Placement, Verdict
+from arena_topo.model.quantity import Resources, times
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.plan import plan
+from arena_topo.topology.podfacts import pod_facts
+
+Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,25 +28,45 @@ class PlanOptions:
     coalesce: bool = False
     model: BandwidthModel = DEFAULT_MODEL
 
+    @property
+    def wishes(self) -> dict[str, str]:
+        """The part of it that is kept with the job's plan, for ``options_of_wishes``."""
+        told = {"required": self.required_level, "preferred": self.preferred_level}
+        return {"policy": self.policy.value, **{key: level for key, level in told.items() if level}}
 
-def plan_job(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
-    """Return where the workers of *job* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
+
+def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
+    """Return the options that were kept with a plan; the job has its shape by then."""
+    return PlanOptions(
+        policy=TopologyPolicy(wishes.get("policy", TopologyPolicy.BEST_EFFORT.value)),
+        required_level=wishes.get("required", ""),
+        preferred_level=wishes.get("preferred", ""),
+    )
+
+
+def plan_object(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict:
+    """Return where the workers of the MPIJob *job* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
     return plan(demand_of(job, snapshot, options), snapshot, options.model)
 
 
-def demand_of(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Demand:
-    """Return what the pods of *job* will ask of the cluster in *snapshot*."""
-    resource, gpus, others = _gpus(job, snapshot)
-    rdma = {keys.RDMA: 1} if job.pod.rdma else {}
+def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
+    """Return what the pods of the MPIJob *job*, of any version, ask of the cluster in *snapshot*."""
+    shapes = templates(job)
+    workers, worker = shapes[0]
+    spec = worker.get("spec") or {}
+    requests = _requests(worker)
+    resource, gpus = _gpus(requests, snapshot)
+    launcher = shapes[1][1] if len(shapes) > 1 else None
     return Demand(
-        workers=job.workers,
+        workers=workers,
         gpus=gpus,
-        requests={**_compute(job.compute), **others, **rdma},
-        launcher=_compute(job.launcher.compute),
-        launcher_selector=job.launcher.selector or job.pod.selector,
-        gpu_resource=resource if gpus else "",
-        node_selector=job.pod.selector,
-        tolerations=job.pod.tolerations,
+        requests={name: asked for name, asked in requests.items() if name != resource},
+        launcher=_requests(launcher) if launcher else {},
+        launcher_selector=(launcher.get("spec") or {}).get("nodeSelector") or {} if launcher else {},
+        gpu_resource=resource,
+        node_selector=spec.get("nodeSelector") or {},
+        affinity=_required(spec),
+        tolerations=tuple(_toleration(each) for each in spec.get("tolerations") or ()),
         policy=options.policy,
         required_level=options.required_level,
         preferred_level=options.preferred_level,
@@ -49,25 +74,70 @@ def demand_of(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Demand:
     )
 
 
-def gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:
-    """Return the resource by which *job* asks for its GPUs: the vendor's where a node is set up for it."""
-    vendor = any(node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes)
-    return keys.ACK_GPU if job.topology and vendor else keys.NVIDIA_GPU
+def reshaped(job: JobSpec, verdict: Placement) -> JobSpec:
+    """Return *job* in the shape that *verdict* has: fewer, larger pods that ask in proportion, as many slots in all."""
+    if verdict.workers == job.workers or not job.gpus:
+        return job
+    larger = verdict.gpus, job.gpus
+    return replace(
+        job,
+        workers=verdict.workers,
+        gpus=verdict.gpus,
+        slots=job.slots * larger[0] // larger[1],
+        compute=Compute(cpu=_larger(job.compute.cpu, larger), memory=_larger(job.compute.memory, larger)),
+        pod=replace(
+            job.pod, devices={name: _larger(asked, larger) for name, asked in job.pod.devices.items()}
+        ),
+    )
 
 
-def _gpus(job: JobSpec, snapshot: Snapshot) -> tuple[str, int, Mapping[str, int]]:
-    """Return the GPU resource, the GPUs of a worker, and its other devices.
-
-    GPUs of another vendor are asked for as a device (``--device amd.com/gpu=8``).
-    """
-    devices = {name: amount(name, quantity) for name, quantity in job.pod.devices.items()}
-    if job.gpus:
-        return gpu_resource(job, snapshot), job.gpus, devices
-    known = {node.gpu_resource for node in snapshot.nodes if node.gpu_total}
-    resource = next((name for name in devices if name in known), "")
-    return resource, devices.pop(resource, 0), devices
+def refusal(verdict: Infeasible) -> str:
+    """Return in one sentence why a job waits."""
+    return "; ".join((verdict.summary, *(reason.text for reason in verdict.reasons[:2])))
 
 
-def _compute(asked: Compute) -> Resources:
-    given = {"cpu": asked.cpu, "memory": asked.memory}
-    return {name: amount(name, quantity) for name, quantity in given.items() if quantity}
+def _larger(quantity: str, shares: tuple[int, int]) -> str:
+    return times(quantity, *shares) if quantity else ""
+
+
+def _requests(template: Object) -> Resources:
+    """Return what kube-scheduler will reserve for a pod of *template*."""
+    pod = {"metadata": {"name": "pod", "namespace": "default"}, "spec": template.get("spec") or {}}
+    return pod_facts(pod).requests
+
+
+def _gpus(requests: Resources, snapshot: Snapshot) -> tuple[str, int]:
+    """Return the GPU resource that a worker asks for, and how many."""
+    offered = {node.gpu_resource for node in snapshot.nodes}
+    named = [name for name in requests if name in offered or name.endswith("/gpu")]
+    resource = max(named, key=lambda name: requests[name], default="")
+    return resource, requests.get(resource, 0)
+
+
+def _toleration(raw: Object) -> Toleration:
+    return Toleration(
+        key=raw.get("key") or "",
+        operator=raw.get("operator") or "Equal",
+        value=raw.get("value") or "",
+        effect=raw.get("effect") or "",
+    )
+
+
+def _required(spec: Object) -> tuple[SelectorTerm, ...]:
+    affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    return tuple(
+        SelectorTerm(
+            expressions=_requirements(term.get("matchExpressions")),
+            fields=_requirements(term.get("matchFields")),
+        )
+        for term in affinity.get("nodeSelectorTerms") or ()
+    )
+
+
+def _requirements(raw: list[Object] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(str(each.get("key")), str(each.get("operator")), tuple(each.get("values") or ()))
+        for each in raw or ()
+    )

@@ -45,6 +45,9 @@ PIN_CLAIMS = f"{OUR_DOMAIN}/pin-claims"
 POD_GROUP = f"{OUR_DOMAIN}/pod-group"
 POLICY_VERSION = f"{OUR_DOMAIN}/policy-version"
 GANG_GATE = f"{OUR_DOMAIN}/gang"
+PLAN = f"{OUR_DOMAIN}/plan"
+PLANNED = f"{OUR_DOMAIN}/planned"
+PLANNED_JOB = f"{OUR_DOMAIN}/job"
 
 HOSTNAME = "kubernetes.io/hostname"
 

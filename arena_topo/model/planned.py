@@ -7,14 +7,9 @@ from enum import Enum
 from itertools import groupby
 from typing import Any
 
-from arena_topo.model.labels import OUR_DOMAIN
+from arena_topo.model.labels import PLAN
 from arena_topo.model.placement import Slot
 from arena_topo.model.quantity import Resources
-
-PLAN = f"{OUR_DOMAIN}/plan"
-"""The annotation of a job that holds its plan."""
-PLANNED = f"{OUR_DOMAIN}/planned"
-"""The label of jobs, and of their workers, that have a plan."""
 
 _VERSION = 1
 
@@ -37,7 +32,8 @@ class PlanRecord:
 
     ``each`` is what one worker asks, GPUs included. ``means`` is how the plan is made to hold. ``hostnames`` are the
     values of nodes' hostname labels where these differ from the nodes' names. ``level`` and ``domain`` are the
-    placement's; ``written`` is an RFC 3339 instant; ``remark`` tells users of a waiting job why it waits.
+    placement's; ``written`` is an RFC 3339 instant; ``remark`` tells users of a waiting job why it waits. ``wishes``
+    are what the user asked of the placement, so that it can be planned again.
     """
 
     stage: Stage
@@ -49,6 +45,7 @@ class PlanRecord:
     domain: str = ""
     written: str = ""
     remark: str = ""
+    wishes: Mapping[str, str] = field(default_factory=dict)
 
     def hostname(self, node: str) -> str:
         """Return the value of the hostname label of *node*."""
@@ -75,6 +72,7 @@ def encode(record: PlanRecord) -> str:
         "domain": record.domain,
         "written": record.written,
         "remark": record.remark,
+        "wishes": dict(record.wishes),
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -106,6 +104,7 @@ def _decoded(document: Mapping[str, Any]) -> PlanRecord:
         domain=str(document.get("domain", "")),
         written=str(document.get("written", "")),
         remark=str(document.get("remark", "")),
+        wishes={str(name): str(wish) for name, wish in document.get("wishes", {}).items()},
     )
 
 

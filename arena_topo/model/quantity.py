@@ -79,6 +79,13 @@ def total(parts: Iterable[Resources]) -> dict[str, int]:
     return summed
 
 
+def times(quantity: str, numerator: int, denominator: int = 1) -> str:
+    """Return *quantity* times a ratio, in its base unit (cores, bytes, devices), rounded up to a thousandth."""
+    value = parse_quantity(quantity) * numerator / denominator
+    rounded = value.quantize(Decimal("0.001"), rounding="ROUND_CEILING").normalize()
+    return f"{rounded:f}"
+
+
 def checked_quantity(flag: str, text: str) -> str:
     """Return *text* unchanged when it is a quantity that is not negative, else raise ``UsageError``."""
     try:

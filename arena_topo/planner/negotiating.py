@@ -45,10 +45,10 @@ Plan = Callable[[Snapshot], PlanRecord]
 _LOOKS = 10
 
 
-def negotiate(order: tuple[str, str], plan: Plan) -> Generator[Step, Any, PlanRecord]:
+def negotiate(order: Callable[[], tuple[str, str]], plan: Plan) -> Generator[Step, Any, PlanRecord]:
     """Plan, propose and confirm, step by step; return the plan that was confirmed, or why the job waits.
 
-    *plan* makes a proposal for a snapshot, or a record in stage ``WAITING``. Whoever drives this does what each
+    *order* tells the job's age once it exists. *plan* makes a proposal for a snapshot, or a record in stage ``WAITING``. Whoever drives this does what each
     step asks and sends the answer back.
     """
     while True:
@@ -59,7 +59,7 @@ def negotiate(order: tuple[str, str], plan: Plan) -> Generator[Step, Any, PlanRe
             return record
         for _ in range(_LOOKS):
             promises: Sequence[Promise] = yield Read()
-            decision = decide(record, order, promises, seen.snapshot)
+            decision = decide(record, order(), promises, seen.snapshot)
             if decision is Decision.CONFIRM:
                 confirmed = replace(record, stage=Stage.CONFIRMED)
                 yield Write(confirmed)

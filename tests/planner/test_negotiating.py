@@ -57,7 +57,7 @@ class Submitter:
     done: bool = False
 
     def __post_init__(self) -> None:
-        self.steps = negotiate(_order(self.job), self._plan)
+        self.steps = negotiate(lambda: _order(self.job), self._plan)
 
     def _plan(self, snapshot: Snapshot) -> PlanRecord:
         verdict = plan(self.demand, snapshot)

@@ -1,0 +1,105 @@
+"""How a plan is made to hold on this cluster: the means, and what it puts onto the job."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from arena_topo.errors import UsageError
+from arena_topo.manifest import pinning as manifest
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.labels import GANG_GATE
+from arena_topo.model.planned import PlanRecord, Stage, encode
+from arena_topo.pin import affinity, wire
+
+Object = dict[str, Any]
+
+
+class Pin(Enum):
+    """How exactly a plan shall hold."""
+
+    AUTO = "auto"
+    NONE = "none"
+    NODES = "nodes"
+    WORKERS = "workers"
+    GPUS = "gpus"
+
+
+class Means(Enum):
+    """By what a plan holds, with what it tells the user is enforced."""
+
+    ADMISSION = "admission"
+    GATES = "gates"
+    AFFINITY = "affinity"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """What of a cluster decides the means.
+
+    ``admission``: our policy is installed and current; ``keeps_gates``: the served MPIJob keeps scheduling gates;
+    ``may_release``: the user may patch pods.
+    """
+
+    version: ApiVersion
+    admission: bool = False
+    keeps_gates: bool = True
+    may_release: bool = True
+
+
+def choose_means(pin: Pin, ground: Ground, *, gates_are_the_gang: bool = False) -> Means:
+    """Return the means for *pin* on *ground*. Raises ``UsageError`` where none is exact enough."""
+    if pin is Pin.NONE and not gates_are_the_gang:
+        return Means.NONE
+    held = ground.version is not ApiVersion.V1ALPHA1
+    gates = held and ground.keeps_gates and ground.may_release
+    if gates_are_the_gang:
+        return Means.GATES
+    if ground.admission and held and pin is not Pin.NODES:
+        return Means.ADMISSION
+    if pin is Pin.GPUS:
+        raise _too_exact(pin, "exact GPUs take the admission policy, and DRA or HAMi for the GPUs")
+    if gates and pin is not Pin.NODES:
+        return Means.GATES
+    if pin is Pin.WORKERS:
+        raise _too_exact(pin, "neither the admission policy nor scheduling gates can be used")
+    return Means.AFFINITY
+
+
+def _too_exact(pin: Pin, why: str) -> UsageError:
+    return UsageError(
+        f"--pin={pin.value} cannot be kept on this cluster: {why}",
+        hint="use --pin=auto, or ask the cluster's admin for: arena-topo cluster setup --apply",
+    )
+
+
+def held(job: Object, record: PlanRecord, means: Means) -> Object:
+    """Return *job* with its plan, held back by *means* until ``let_go``."""
+    made = manifest.planned(job, encode(record))
+    return manifest.gated(made, GANG_GATE) if means is Means.GATES else manifest.suspended(made)
+
+
+def let_go(job: Object, record: PlanRecord) -> Object:
+    """Return the held *job* with the confirmed *record* and its pins; gated workers are then released one by one."""
+    made = manifest.with_plan(job, encode(record))
+    if record.stage is not Stage.CONFIRMED:
+        return made
+    hostnames = [record.hostname(slot.node) for slot in record.slots]
+    match Means(record.means):
+        case Means.ADMISSION:
+            made = manifest.with_annotations(made, wire.pins(nodes=hostnames))
+        case Means.AFFINITY:
+            name = str(job["metadata"]["name"])
+            made = manifest.with_affinity(made, affinity.term(hostnames), affinity.spread(name, hostnames))
+        case Means.GATES | Means.NONE:
+            pass
+    return manifest.resumed(made)
+
+
+ENFORCED = {
+    Means.ADMISSION: "each worker's node, by the cluster's admission policy, also when a worker is made again",
+    Means.GATES: "each worker's node, by scheduling gates; a worker that is made again waits for arena-topo resume",
+    Means.AFFINITY: "the set of nodes, by node affinity; which worker goes where is left to the scheduler",
+    Means.NONE: "nothing: the placement is a prediction",
+}
+"""What users are told of each means."""

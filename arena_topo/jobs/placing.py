@@ -1,0 +1,132 @@
+"""Submitting a job with its plan: planned, reserved, held back until that stands, and then let go to its places."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from arena_topo.cluster.session import Session
+from arena_topo.errors import WaitTimeout
+from arena_topo.jobs.lookup import Found
+from arena_topo.jobs.pinning import ENFORCED, Means, held
+from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
+from arena_topo.jobs.releasing import release_as_they_come
+from arena_topo.jobs.reserving import Desk
+from arena_topo.jobs.waiting import Patience
+from arena_topo.model.placement import Placement, Verdict
+from arena_topo.model.planned import PlanRecord, Stage
+from arena_topo.model.snapshot import Snapshot
+
+Object = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Planner:
+    """Makes the plan of one job for each snapshot that it is shown, and remembers the last answer."""
+
+    job: Object
+    options: PlanOptions
+    means: Means
+    verdict: Verdict | None = field(default=None, init=False)
+
+    def __call__(self, snapshot: Snapshot) -> PlanRecord:
+        """Return the proposal for *snapshot*, or why the job waits."""
+        self.verdict = plan_object(self.job, snapshot, self.options)
+        return record_of(self.verdict, self.job, snapshot, self.options, self.means)
+
+
+def record_of(
+    verdict: Verdict, job: Object, snapshot: Snapshot, options: PlanOptions, means: Means
+) -> PlanRecord:
+    """Return *verdict* as the job carries it."""
+    if not isinstance(verdict, Placement):
+        return PlanRecord(
+            stage=Stage.WAITING, means=means.value, remark=refusal(verdict), wishes=options.wishes
+        )
+    demand = demand_of(job, snapshot, options)
+    hostnames = {node.name: node.hostname or node.name for node in snapshot.nodes}
+    chosen = {slot.node for slot in verdict.slots}
+    return PlanRecord(
+        stage=Stage.PROPOSED,
+        slots=verdict.slots,
+        each={**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})},
+        means=means.value,
+        hostnames={name: hostnames[name] for name in sorted(chosen) if hostnames[name] != name},
+        level=verdict.level,
+        domain=verdict.domain,
+        wishes=options.wishes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A job with its plan: the job as the server has it, the record on it, and the planner's last answer."""
+
+    job: Object
+    record: PlanRecord
+    verdict: Verdict | None
+    released: int = 0
+
+    @property
+    def enforced(self) -> str:
+        """What is enforced, and by what."""
+        return ENFORCED[Means(self.record.means)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How a submitter waits: ``timeout`` seconds for a place, None for not at all, 0 for as long as it takes."""
+
+    patience: Patience
+    timeout: float | None = None
+    clock: Callable[[], float]
+
+
+def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
+    """Plan, reserve and let go the job of *desk*, which creates it where there is none yet.
+
+    Where it has no place it stays held back; with a timeout it is planned again until it has one, and
+    ``WaitTimeout`` is raised when the time is over.
+    """
+    started = waiting.clock()
+    record = desk.settle(planner)
+    while record.stage is Stage.WAITING and waiting.timeout is not None:
+        if waiting.timeout and waiting.clock() - started > waiting.timeout:
+            raise WaitTimeout(
+                f"no place after {waiting.timeout:g} seconds: {record.remark}",
+                hint="the job stays held back; arena-topo resume tries again, arena-topo delete gives up",
+            )
+        waiting.patience.pause(f"waiting for a place: {record.remark}")
+        record = desk.settle(planner)
+    assert desk.job is not None  # the first plan that was written created it
+    released = _activate(desk.session, Found(desk.version, desk.job), record, waiting)
+    return Settled(desk.job, record, planner.verdict, released)
+
+
+def resume(session: Session, found: Found, record: PlanRecord, waiting: Waiting) -> Settled:
+    """Go on with a job whose submitter did not finish, or whose workers were made again.
+
+    Without a confirmed plan the job is planned again.
+    """
+    if record.stage is Stage.CONFIRMED:
+        released = _activate(session, found, record, waiting)
+        return Settled(found.job, record, None, released)
+    planner = Planner(found.job, options_of_wishes(record.wishes), Means(record.means))
+    return settle(Desk(session, found.version, _never, found.job), planner, waiting)
+
+
+def _never(_: PlanRecord) -> Object:
+    raise AssertionError("the job exists already")
+
+
+def _activate(session: Session, found: Found, record: PlanRecord, waiting: Waiting) -> int:
+    """Release gated workers; the other means act by themselves once the plan is confirmed."""
+    if record.stage is not Stage.CONFIRMED or Means(record.means) is not Means.GATES:
+        return 0
+    return release_as_they_come(session, found, record, waiting.patience)
+
+
+def holding(job: Object, means: Means) -> Callable[[PlanRecord], Object]:
+    """Return a function that makes of *job* the object to create with a plan."""
+    return lambda record: held(job, record, means)
+
+

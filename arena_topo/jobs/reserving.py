@@ -1,0 +1,100 @@
+"""Carrying out the steps by which a job gets its reservation, on a real API server."""
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from arena_topo.cluster.resources import mpijobs
+from arena_topo.cluster.session import Session
+from arena_topo.errors import Conflict, Invalid
+from arena_topo.jobs.pinning import let_go
+from arena_topo.jobs.promises import Bound, bound_workers, order_of, promises
+from arena_topo.jobs.snapshot import take_snapshot
+from arena_topo.manifest.pinning import changes
+from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.planned import PlanRecord
+from arena_topo.model.snapshot import Snapshot
+from arena_topo.planner.negotiating import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
+
+Object = dict[str, Any]
+Create = Callable[[PlanRecord], Object]
+
+_PAUSE = 0.3
+
+
+@dataclass(slots=True)
+class Desk:
+    """Where one job's reservation is made.
+
+    ``job`` is the job as the server has it, None before the first plan is written, which creates it by ``create``.
+    """
+
+    session: Session
+    version: ApiVersion
+    create: Create
+    job: Object | None = None
+    levels: tuple[str, ...] = ()
+    sleep: Callable[[float], None] = time.sleep
+    snapshot: Snapshot | None = field(default=None, init=False)
+    _bound: Bound = field(default_factory=dict, init=False)
+
+    def settle(self, plan: Plan) -> PlanRecord:
+        """Plan, propose and confirm; return the plan that the job has then, confirmed or waiting.
+
+        Raises ``Conflict`` when somebody else changes the job's plan meanwhile.
+        """
+        return self._carried_out(negotiate(self._order, plan))
+
+    def _carried_out(self, steps: Generator[Step, Any, PlanRecord]) -> PlanRecord:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                record: PlanRecord = end.value
+                return record
+            answer = self._do(step)
+
+    def _do(self, step: Step) -> Any:
+        match step:
+            case Look():
+                # The other way round, a worker bound in between would be counted nowhere.
+                self._bound = bound_workers(self.session)
+                self.snapshot = take_snapshot(self.session, levels=self.levels)
+                return Seen(self.snapshot, self._promises())
+            case Read():
+                return self._promises()
+            case Write(record):
+                self._write(replace(record, written=_now()))
+            case Pause():
+                self.sleep(_PAUSE)
+        return None
+
+    def _order(self) -> tuple[str, str]:
+        return order_of(self.job) if self.job else ("", "")
+
+    def _promises(self) -> Any:
+        uid = str(self.job["metadata"]["uid"]) if self.job else ""
+        return promises(self.session, self.version, self._bound, but=uid)
+
+    def _write(self, record: PlanRecord) -> None:
+        if self.job is None:
+            self.job = self.create(record)
+            return
+        meta = self.job["metadata"]
+        operations = changes(self.job, let_go(self.job, record))
+        path = mpijobs(self.version).path(meta["namespace"], meta["name"])
+        try:
+            self.job = self.session.patch(path, operations, "json")
+        except Invalid as error:
+            raise Conflict(
+                f"somebody else is placing the job {meta['name']} at this moment",
+                hint=f"see arena-topo get {meta['name']}, or try again",
+                status=409,
+            ) from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,33 @@
+"""Releasing a gated worker to its place: one patch that names its node and takes our gate away.
+
+Source: KEP-3838; while a pod is gated its node selector may be added to, and its annotations changed.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from arena_topo.model.labels import GANG_GATE, HAMI_USE_GPUS, HOSTNAME
+
+Object = dict[str, Any]
+
+
+def is_gated(pod: Object) -> bool:
+    """Whether *pod* waits at our gate."""
+    return GANG_GATE in _gates(pod)
+
+
+def release(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
+    """Return the merge patch that releases *pod* to the node with the label *hostname*.
+
+    It holds for the state that was read alone: a change in between makes the server refuse it. *uuids* are the GPUs
+    that HAMi shall give it.
+    """
+    gates = [{"name": gate} for gate in _gates(pod) if gate != GANG_GATE]
+    metadata: Object = {"resourceVersion": pod["metadata"]["resourceVersion"]}
+    if uuids:
+        metadata["annotations"] = {HAMI_USE_GPUS: ",".join(uuids)}
+    return {"metadata": metadata, "spec": {"nodeSelector": {HOSTNAME: hostname}, "schedulingGates": gates}}
+
+
+def _gates(pod: Object) -> list[str]:
+    return [str(each["name"]) for each in (pod.get("spec") or {}).get("schedulingGates") or ()]
