@@ -27,7 +27,24 @@ PODS = Resource("", "v1", "pods")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 JOBS = Resource("batch", "v1", "jobs")
+DEPLOYMENTS = Resource("apps", "v1", "deployments")
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+
+
+def admission_policies(api: str) -> Resource:
+    """Return the resource of MutatingAdmissionPolicies in version *api*."""
+    return Resource("admissionregistration.k8s.io", api, "mutatingadmissionpolicies", namespaced=False)
+
+
+def admission_bindings(api: str) -> Resource:
+    """Return the resource of MutatingAdmissionPolicyBindings in version *api*."""
+    return Resource("admissionregistration.k8s.io", api, "mutatingadmissionpolicybindings", namespaced=False)
+
+
+def resource_slices(api: str) -> Resource:
+    """Return the resource of DRA's ResourceSlices in version *api*."""
+    return Resource("resource.k8s.io", api, "resourceslices", namespaced=False)
 
 
 def mpijobs(version: ApiVersion) -> Resource:

@@ -21,12 +21,18 @@ def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:
 
 
 def operator_policy(gang: Gang) -> dict[str, Any]:
-    """Return ``runPolicy.schedulingPolicy`` for an operator that makes the PodGroup itself.
+    """Return ``runPolicy.schedulingPolicy`` for an operator that makes, or may make, the PodGroup itself.
 
-    Its own default counts the launcher also where that waits for the workers, and then nothing starts.
+    Its own default counts the launcher also where that waits for the workers, and then nothing starts. One that
+    makes none ignores it.
     """
-    makes_one = gang.operator_gangs and gang.version is not ApiVersion.V1ALPHA1
-    return {"minAvailable": gang.size} if makes_one else {}
+    may_make_one = gang.operator_gangs != "" and gang.version is not ApiVersion.V1ALPHA1
+    return {"minAvailable": gang.size} if may_make_one else {}
+
+
+def operator_makes_group(gang: Gang) -> bool:
+    """Whether the operator is known to make the PodGroup itself."""
+    return bool(gang.operator_gangs) and gang.version is not ApiVersion.V1ALPHA1
 
 
 def times(quantities: Mapping[str, str], count: int) -> dict[str, str]:

@@ -4,7 +4,13 @@ Sources: scheduler-plugins 0.34 (apis/scheduling/v1alpha1, pkg/coscheduling), mp
 (pkg/controller/podgroup.go).
 """
 
-from arena_topo.gang.common import level_note, operator_policy, pod_group, refuse_other_operator
+from arena_topo.gang.common import (
+    level_note,
+    operator_makes_group,
+    operator_policy,
+    pod_group,
+    refuse_other_operator,
+)
 from arena_topo.model import labels as keys
 from arena_topo.model.gang import Decoration, Gang
 
@@ -16,10 +22,10 @@ def decorate(gang: Gang) -> Decoration:
     scheduler = gang.scheduler or gang.operator_gangs or SCHEDULER
     refuse_other_operator(gang, "coscheduling", scheduler if scheduler != "volcano" else "")
     together = f"coscheduling ({scheduler}) starts {gang.size} pods together"
-    if policy := operator_policy(gang):
+    if operator_makes_group(gang):
         return Decoration(
             scheduler_name=scheduler,
-            scheduling_policy=policy,
+            scheduling_policy=operator_policy(gang),
             min_available=gang.size,
             notes=(
                 f"{together}, in the PodGroup that the MPI operator makes",
@@ -31,6 +37,7 @@ def decorate(gang: Gang) -> Decoration:
         worker_labels=label,
         launcher_labels={} if gang.launcher_waits else label,
         scheduler_name=scheduler,
+        scheduling_policy=operator_policy(gang),
         min_available=gang.size,
         companions=(pod_group(gang, "scheduling.x-k8s.io/v1alpha1", {"minMember": gang.size}),),
         notes=(f"{together}, in PodGroup {gang.name}", *level_note(gang, "coscheduling")),

@@ -6,7 +6,13 @@ mpi-operator 0.8.2 (pkg/controller/podgroup.go).
 
 from typing import Any
 
-from arena_topo.gang.common import operator_policy, pod_group, refuse_other_operator, times
+from arena_topo.gang.common import (
+    operator_makes_group,
+    operator_policy,
+    pod_group,
+    refuse_other_operator,
+    times,
+)
 from arena_topo.model import labels as keys
 from arena_topo.model.gang import Decoration, Gang
 
@@ -20,11 +26,11 @@ def decorate(gang: Gang) -> Decoration:
     """
     refuse_other_operator(gang, "volcano", SCHEDULER)
     together = f"Volcano starts {gang.size} pods together"
-    if policy := operator_policy(gang):
+    if operator_makes_group(gang):
         lost = f"the MPI operator writes Volcano's PodGroup and drops the level: {gang.level} is kept by the pins alone"
         return Decoration(
             scheduler_name=SCHEDULER,
-            scheduling_policy={**policy, **_queue(gang), **_priority(gang, "priorityClass")},
+            scheduling_policy={**operator_policy(gang), **_queue(gang), **_priority(gang, "priorityClass")},
             min_available=gang.size,
             notes=(
                 f"{together}, in the PodGroup that the MPI operator makes",
@@ -34,6 +40,7 @@ def decorate(gang: Gang) -> Decoration:
     return Decoration(
         pod_annotations={keys.VOLCANO_GROUP: gang.name},
         scheduler_name=gang.scheduler or SCHEDULER,
+        scheduling_policy=operator_policy(gang),
         min_available=gang.size,
         companions=(pod_group(gang, "scheduling.volcano.sh/v1beta1", _spec(gang)),),
         keeps_level=bool(gang.level),

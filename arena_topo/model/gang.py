@@ -22,7 +22,7 @@ class Gang:
     if ``required``, else it is a wish. ``topology`` names KAI's Topology object.
 
     What is known of the cluster: ``operator_gangs`` is the MPI operator's ``--gang-scheduling`` (or
-    ``--gang-scheduler-name``), ``scheduler`` the name that the back-end's scheduler goes by if it is not the usual
+    ``--gang-scheduler-name``), empty if it makes no gangs and None if that is not known, ``scheduler`` the name that the back-end's scheduler goes by if it is not the usual
     one, ``api`` the served version of scheduling.k8s.io's PodGroup, ``admission`` whether our admission policy hands
     workers to it, ``keeps_gates`` whether the served MPIJob keeps scheduling gates.
     """
@@ -42,7 +42,7 @@ class Gang:
     topology: str = ""
     queue: str = ""
     priority: str = ""
-    operator_gangs: str = ""
+    operator_gangs: str | None = None
     scheduler: str = ""
     api: str = ""
     admission: bool = False

@@ -121,6 +121,25 @@ def test_an_operator_that_makes_the_group_is_told_its_size_alone(
     assert ((), {}, {}) == (added.companions, added.worker_labels, added.pod_annotations)
 
 
+@pytest.mark.parametrize(
+    ("backend", "operator", "policy"),
+    [
+        ("coscheduling", None, {"minAvailable": 4}),
+        ("volcano", None, {"minAvailable": 4}),
+        ("volcano", "", {}),
+        ("gates", "", {}),
+        ("kai", None, {}),
+    ],
+)
+def test_an_operator_that_may_gang_is_told_the_size_too(
+    backend: str, operator: str | None, policy: dict[str, int]
+) -> None:
+    """Where its flags cannot be seen: one that makes no gangs ignores it, and KAI would count from it."""
+    added = decorate(backend, gang(queue="q", operator_gangs=operator))
+
+    assert policy == added.scheduling_policy
+
+
 @pytest.mark.parametrize("backend", ["kueue", "gates"])
 def test_an_operator_that_gangs_never_counts_a_launcher_that_waits(backend: str) -> None:
     """Whoever else holds the job back: its own default would."""
