@@ -39,6 +39,7 @@ test: lint  ## everything, on a real control plane too
 
 docs: $(STAMP)  ## write the generated part of the documentation
 	$(BIN)/python docs/reference/generate.py
+	$(BIN)/python -m benchmarks.predictions --write
 
 demo: $(STAMP)  ## the main job on the embedded cluster, in a minute
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/tutorial/demo.sh

@@ -19,6 +19,7 @@ COMMANDS = {
         "Show the GPUs of a cluster, their links, and the fabric between the nodes.",
         _CLUSTER,
     ),
+    "predict": Entry("arena_topo.cli.predict:predict", "Tell how fast a benchmark would train.", _JOBS),
     "top": Entry("arena_topo.cli.top:top", "Show how GPUs are used.", _CLUSTER),
     "node": Entry("arena_topo.cli.node:node", "Change nodes.", _CLUSTER),
     "agent": Entry(

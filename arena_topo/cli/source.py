@@ -34,16 +34,16 @@ def snapshot_of(choice: Choice, *, file: str = "", product: str = "", levels: st
     return snapshot
 
 
-def text_of(file: str) -> str:
-    """Return the text of *file*; ``-`` is stdin. Raises ``UsageError``."""
+def text_of(file: str, flag: str = "--from") -> str:
+    """Return the text of *file*, which *flag* names; ``-`` is stdin. Raises ``UsageError``."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise UsageError(f"--from: {file} cannot be read: {error.strerror}") from error
+        raise UsageError(f"{flag}: {file} cannot be read: {error.strerror}") from error
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"--from: {file} is not a text") from error
+        raise UsageError(f"{flag}: {file} is not a text") from error
 
 
 def _tell(snapshot: Snapshot) -> None:

@@ -8,7 +8,7 @@ class Transport(Enum):
     """How two neighbouring ranks exchange data, best first.
 
     ``ISOLATED`` are ranks in different pods of one node that cannot see each other's GPUs: NCCL then uses
-    sockets, however good the links are.
+    sockets, however good the links are. ``NONE`` is where no two ranks are.
     """
 
     NVLINK = "nvlink"
@@ -17,6 +17,7 @@ class Transport(Enum):
     ISOLATED = "pod-isolated socket"
     TCP = "tcp"
     UNKNOWN = "unknown"
+    NONE = "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import TypeVar
 from arena_topo.errors import DocumentError
 from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph, Nic, ShareMode
 from arena_topo.model.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.strict import Part, checked
 from arena_topo.topology.savefile import API_VERSION, KIND
-from arena_topo.topology.strict import Part, checked
 
 Value = TypeVar("Value")
 

@@ -1,8 +1,9 @@
-"""Predicted throughput against the figures that the seeds publish for four V100."""
+"""What simulated benchmarks print is the planner's prediction, near the figures that the seeds publish for four V100."""
 
 import pytest
 
-from arena_topo.sandbox.sim.throughput import Benchmark, RankGroup, images_per_second
+from arena_topo.planner.calibration import shipped_calibration
+from arena_topo.sandbox.sim.throughput import Benchmark, RankGroup, exchange, images_per_second
 
 _V100 = "Tesla-V100-SXM2-16GB"
 _SEEN = [RankGroup("a", 1, _V100, visible=True)] * 4
@@ -26,10 +27,38 @@ _TWO_NODES = [RankGroup(node, 1, _V100) for node in "aabb"]
 def test_predictions_are_near_the_published_figures(
     framework: str, model: str, groups: list[RankGroup], published: float
 ) -> None:
-    """Every published figure is met within 3 %."""
+    """Within 1 % where the calibration is fitted on them, within 12 % where it is not."""
     predicted = images_per_second(Benchmark(framework, model, 64), groups)
+    is_fitted = model == "vgg16" or groups is _SEEN
 
-    assert predicted == pytest.approx(published, rel=0.03)
+    assert pytest.approx(published, rel=0.01 if is_fitted else 0.12) == predicted
+
+
+@pytest.mark.parametrize(
+    ("groups", "transport"),
+    [
+        pytest.param(_SEEN, "nvlink", id="pods that see each other"),
+        pytest.param(_ISOLATED, "pod-isolated socket", id="pods that do not"),
+        pytest.param(_TWO_NODES, "tcp", id="two nodes"),
+        pytest.param([RankGroup(node, 8, _V100, rdma=True) for node in "ab"], "rdma", id="two nodes, RDMA"),
+        pytest.param(
+            [RankGroup(node, 2, _V100, rdma=True) for node in "aabb"], "pod-isolated socket", id="both"
+        ),
+        pytest.param([RankGroup("a", 8, "NVIDIA-L40S")], "pcie", id="cards"),
+    ],
+)
+def test_ranks_exchange_over_the_slowest_transport_between_them(
+    groups: list[RankGroup], transport: str
+) -> None:
+    """As the planner tells it of a real cluster."""
+    assert transport == exchange(groups, shipped_calibration())[0].value
+
+
+def test_gpus_that_nobody_published_figures_of_compute_as_a_v100() -> None:
+    """The simulation invents no speeds."""
+    alone = [RankGroup("a", 1, "NVIDIA-H200")]
+
+    assert 209.0 == images_per_second(Benchmark("pytorch", "vgg16", 64), alone)
 
 
 def test_one_pod_of_four_is_as_fast_as_four_that_see_each_other() -> None:

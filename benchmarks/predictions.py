@@ -1,0 +1,211 @@
+"""Predictions against the vendor's published figures: ``python -m benchmarks.predictions [--write]``.
+
+Fits what the shipped calibration takes from the published figures, predicts all of them, and prints the tables of
+``docs/explanation/prediction.md``; ``--write`` puts them there.
+"""
+
+import re
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from arena_topo.model.placement import Range, Transport
+from arena_topo.planner.calibration import Bandwidths, Calibration, Framework, shipped_calibration
+from arena_topo.planner.predict import Forecast, Workload, predict
+from tests.seeds import SEEDS, Seed
+
+PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"
+BEGIN, END = "<!-- python -m benchmarks.predictions --write -->\n", "<!-- end -->\n"
+RANKS = 4
+BEST_FOUR = 93.15
+"""GB/s of the best four GPUs of a V100 cube mesh: three chains at 22.5 GB/s a link, less 8 %."""
+REGULAR = {"pytorch": Transport.ISOLATED, "tensorflow": Transport.TCP}
+"""What the runs without topology went over: four pods on one node, and two nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """One figure of the vendor's guides: images/s of one of four V100."""
+
+    framework: str
+    model: str
+    topology: bool
+    rate: float
+
+    @property
+    def transport(self) -> Transport:
+        """What its ranks talked over, as far as the figures tell."""
+        return Transport.NVLINK if self.topology else REGULAR[self.framework]
+
+    @property
+    def is_fitted(self) -> bool:
+        """Whether the calibration was made from it."""
+        return self.topology or self.model == "vgg16"
+
+
+def published() -> list[Published]:
+    """Return the guides' figures, read from the logs that they show."""
+    return [_published(seed) for seed in SEEDS]
+
+
+def _published(seed: Seed) -> Published:
+    each = re.search(r"^Img/sec per GPU: ([\d.]+)", seed.log, re.MULTILINE)
+    total = re.search(r"^total images/sec: ([\d.]+)", seed.log, re.MULTILINE)
+    rate = float(each[1]) if each else float(total[1]) / RANKS if total else 0.0
+    return Published(seed.framework, seed.name.rpartition("-")[2], seed.has_topology, rate)
+
+
+def solve(
+    rate: Callable[[float], float], wanted: float, low: float, high: float, *, steps: int = 40
+) -> float:
+    """Return where the rising function *rate* is *wanted*, between *low* and *high*."""
+    for _ in range(steps):
+        middle = (low + high) / 2
+        low, high = (middle, high) if rate(middle) < wanted else (low, middle)
+    return (low + high) / 2
+
+
+def exactly(value: float) -> Range:
+    """Return *value* as a range of no width."""
+    return Range(value, value, value)
+
+
+def with_overlap(base: Calibration, overlap: float) -> Calibration:
+    """Return *base* with one overlap for every framework."""
+    frameworks = {name: Framework(each.exchange, exactly(overlap)) for name, each in base.frameworks.items()}
+    return replace(base, frameworks=frameworks)
+
+
+def fit(framework: str, overlap: float) -> tuple[dict[str, float], float]:
+    """Return the speeds of one GPU by model, and the bandwidth of the run without topology, at *overlap*.
+
+    The speeds are fitted on the runs with topology, the bandwidth on VGG16's run without.
+    """
+    base = with_overlap(shipped_calibration(), overlap)
+    figures = {(each.model, each.topology): each.rate for each in published() if each.framework == framework}
+
+    def rate(model: str, speed: float, busbw: float, transport: Transport) -> float:
+        workload = Workload(model, framework, speed=speed)
+        return predict(workload, RANKS, exactly(busbw), transport, base).each.likely
+
+    speeds = {
+        model: solve(
+            lambda speed: rate(model, speed, BEST_FOUR, Transport.NVLINK),  # noqa: B023  # called at once
+            figures[model, True],
+            1.0,
+            1000.0,
+        )
+        for model in ("vgg16", "resnet50")
+    }
+    busbw = solve(
+        lambda value: rate("vgg16", speeds["vgg16"], value, REGULAR[framework]),
+        figures["vgg16", False],
+        0.1,
+        50.0,
+    )
+    return speeds, busbw
+
+
+def bandwidth(bandwidths: Bandwidths, transport: Transport) -> Range:
+    """Return the calibrated bandwidth of a transport of the published runs."""
+    match transport:
+        case Transport.NVLINK:
+            share = bandwidths.nvlink_share
+            return Range(share.low * BEST_FOUR, share.likely * BEST_FOUR, share.high * BEST_FOUR)
+        case Transport.ISOLATED:
+            return bandwidths.isolated
+        case _:
+            return bandwidths.tcp
+
+
+def forecast(figure: Published) -> Forecast:
+    """Return what the shipped calibration predicts for a published figure."""
+    shipped = shipped_calibration()
+    busbw = bandwidth(shipped.bandwidths, figure.transport)
+    return predict(Workload(figure.model, figure.framework), RANKS, busbw, figure.transport, shipped)
+
+
+def main_table() -> str:
+    """Return all published figures beside what is predicted."""
+    head = [
+        "framework",
+        "model",
+        "ranks talk over",
+        "published",
+        "predicted",
+        "range",
+        "error",
+        "this figure is",
+    ]
+    rows = [
+        [
+            each.framework,
+            each.model,
+            each.transport.value,
+            f"{each.rate:.1f}",
+            f"{found.likely:.1f}",
+            f"{found.low:.0f} - {found.high:.0f}",
+            f"{found.likely / each.rate - 1:+.1%}",
+            "fitted on" if each.is_fitted else "**predicted**",
+        ]
+        for each in published()
+        for found in [forecast(each).each]
+    ]
+    return _markdown(head, rows)
+
+
+def held_out(framework: str, overlap: float) -> tuple[float, float]:
+    """Return the bandwidth fitted at *overlap*, and what it predicts for the figure that nothing is fitted on."""
+    speeds, busbw = fit(framework, overlap)
+    workload = Workload("resnet50", framework, speed=speeds["resnet50"])
+    calibration = with_overlap(shipped_calibration(), overlap)
+    found = predict(workload, RANKS, exactly(busbw), REGULAR[framework], calibration)
+    return busbw, found.each.likely
+
+
+def overlap_table() -> str:
+    """Return what other overlaps would give, the one among them that would give what is published."""
+    rows = []
+    wanted = {each.framework: each.rate for each in published() if not each.is_fitted}
+    for framework, rate in wanted.items():
+        exact = round(_exact(framework, rate), 3)
+        for overlap in sorted({0.0, 0.25, 0.5, 0.75, 1.0, exact}):
+            busbw, found = held_out(framework, overlap)
+            error = f"{found / rate - 1:+.1%}"
+            rows.append([framework, f"{overlap:g}", f"{busbw:.2f}", f"{found:.1f}", f"{rate:.1f}", error])
+    return _markdown(["framework", "overlap", "GB/s fitted on VGG16", "ResNet50", "published", "error"], rows)
+
+
+def _exact(framework: str, rate: float) -> float:
+    return solve(lambda overlap: held_out(framework, overlap)[1], rate, 0.0, 1.0, steps=12)
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def page(text: str) -> str:
+    """Return the page *text* with both tables as they are now."""
+    kept = re.split(f"(?<={re.escape(BEGIN)})[^<]*(?={re.escape(END)})", text)
+    if len(kept) != len((main_table, overlap_table)) + 1:
+        raise ValueError(f"{PAGE.name} has not two places for tables")
+    return kept[0] + main_table() + kept[1] + overlap_table() + kept[2]
+
+
+def main() -> None:
+    """Print the fit and the tables, or write the page."""
+    if "--write" in sys.argv[1:]:
+        PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+        return
+    for framework in REGULAR:
+        for overlap in (0.0, 0.5, 1.0):
+            speeds, busbw = fit(framework, overlap)
+            told = ", ".join(f"{model} {speed:.1f} images/s" for model, speed in speeds.items())
+            print(f"{framework} at overlap {overlap:g}: {told}, {busbw:.3f} GB/s")
+    print(f"\n{main_table()}\n{overlap_table()}", end="")
+
+
+if __name__ == "__main__":
+    main()
