@@ -1,24 +1,34 @@
 """From a node of a snapshot to its machine, and to the GPUs of it that are free."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from arena_topo.model.hardware import Gpu, LinkClass, LinkGraph
 from arena_topo.model.snapshot import GpuNode
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.locality import place_of
+from arena_topo.planner.locality import Place, place_of
 from arena_topo.planner.machine import Choice, Machine
 
 __all__ = ["Choice", "Machine", "best_within", "free_mask", "indices_of", "machine_of"]
 
 _MOST_REMEMBERED = 200_000
 
-_Identity = tuple[int, int, str, BandwidthModel]
+class _Known:
+    """The machines made so far.
 
-_by_identity: dict[_Identity, Machine | None] = {}
-_by_content: dict[object, Machine | None] = {}
-_alive: list[tuple[LinkGraph, tuple[Gpu, ...]]] = []
-"""Links and GPUs of the nodes seen: while they live, no other object has their identity."""
+    A node is looked up by the identity of its links and GPUs, which are kept alive so that no other object gets
+    their identity; else by what they say.
+    """
+
+    def __init__(self) -> None:
+        self.by_identity: dict[tuple[int, int, str, BandwidthModel], Machine | None] = {}
+        self.by_content: dict[object, Machine | None] = {}
+        self.graphs: dict[int, LinkGraph] = {}
+        self.equal: dict[LinkGraph, LinkGraph] = {}
+        self.alive: list[tuple[LinkGraph, tuple[Gpu, ...]]] = []
+
+
+_known = _Known()
 
 
 def machine_of(node: GpuNode, model: BandwidthModel = DEFAULT_MODEL) -> Machine | None:
@@ -29,26 +39,33 @@ def machine_of(node: GpuNode, model: BandwidthModel = DEFAULT_MODEL) -> Machine 
     links = node.links
     if links is None:
         return None
-    identity = (id(links), id(node.gpus), node.machine, model)
     try:
-        return _by_identity[identity]
+        return _known.by_identity[id(links), id(node.gpus), node.machine, model]
     except KeyError:
-        if len(_alive) >= _MOST_REMEMBERED:
-            _by_identity.clear()
-            _alive.clear()
-        _alive.append((links, node.gpus))
-        machine = _by_identity[identity] = _machine(node, links, model)
-        return machine
+        return _look_up(node, links, model)
 
 
-def _machine(node: GpuNode, links: LinkGraph, model: BandwidthModel) -> Machine | None:
+def _look_up(node: GpuNode, links: LinkGraph, model: BandwidthModel) -> Machine | None:
+    global _known  # noqa: PLW0603  # a long-lived process forgets all at once
+    if len(_known.alive) >= _MOST_REMEMBERED:
+        _known = _Known()
+    known = _known
+    known.alive.append((links, node.gpus))
+    graph = known.graphs.get(id(links))
+    if graph is None:
+        graph = known.graphs[id(links)] = known.equal.setdefault(links, links)
     places = tuple(map(place_of, node.gpus))
-    content = (links, places, node.machine, model)
-    if content not in _by_content:
-        kinds = {links.between(a, b).kind for a, b in combinations(range(links.size), 2)}
-        told = links.size == len(places) > 0 and kinds != {LinkClass.UNKNOWN}
-        _by_content[content] = Machine(links, places, node.machine, model) if told else None
-    return _by_content[content]
+    content = (id(graph), places, node.machine, model)
+    if content not in known.by_content:
+        known.by_content[content] = _make(graph, places, node.machine, model)
+    machine = known.by_identity[id(links), id(node.gpus), node.machine, model] = known.by_content[content]
+    return machine
+
+
+def _make(graph: LinkGraph, places: Sequence[Place], name: str, model: BandwidthModel) -> Machine | None:
+    kinds = {graph.between(a, b).kind for a, b in combinations(range(graph.size), 2)}
+    told = graph.size == len(places) > 0 and kinds != {LinkClass.UNKNOWN}
+    return Machine(graph, places, name, model) if told else None
 
 
 def free_mask(node: GpuNode) -> int | None:

@@ -8,6 +8,9 @@ from arena_topo.model.hardware import Gpu, LinkClass, LinkGraph
 Place = tuple[int | None, str, tuple[str, ...]]
 """NUMA node, PCIe root and nearest NICs of a GPU."""
 
+Near = tuple[int, int, int]
+Last = tuple[int, float, tuple[int, ...]]
+
 
 def place_of(gpu: Gpu) -> Place:
     """Return where *gpu* sits."""
@@ -25,40 +28,38 @@ def positions_of(mask: int) -> tuple[int, ...]:
 
 
 class Locality:
-    """Orders equally fast sets of one machine; less is better."""
+    """Orders equally fast sets of one machine; less is better.
+
+    Where a switch joins all GPUs, and links tell nothing, *blocks* of 2, 4, 8, ... neighbours count: a set should
+    lie in a small one, and leave whole ones whole.
+    """
 
     def __init__(self, graph: LinkGraph, places: Sequence[Place]) -> None:
         self._graph = graph
         self._places = places
         self._blocks = _aligned_blocks(graph)
-        self._near: dict[int, tuple[int, int]] = {}
-        self._last: dict[int, tuple[int, float, tuple[int, ...]]] = {}
+        self._near: dict[int, Near] = {}
+        self._last: dict[int, Last] = {}
+        self._whole: dict[int, int] = {0: 0}
 
-    def spread(self, mask: int) -> tuple[int, int]:
-        """Return the numbers of NUMA nodes and of PCIe roots that a set touches."""
+    def near(self, mask: int) -> Near:
+        """Return the numbers of NUMA nodes and PCIe roots that a set touches, and of GPUs of its block."""
         known = self._near.get(mask)
         if known is None:
             places = [self._places[at] for at in positions_of(mask)]
-            known = self._near[mask] = (
-                len({numa for numa, _, _ in places}),
-                len({root for _, root, _ in places}),
-            )
+            block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
+            known = len({place[0] for place in places}), len({place[1] for place in places}), block
+            self._near[mask] = known
         return known
 
-    def alignment(self, free: int, mask: int) -> tuple[int, int]:
-        """Return the size of the least aligned block that holds the set, and what it takes of whole blocks.
+    def whole(self, free: int) -> int:
+        """Return how many GPUs the whole blocks within *free* have, each counted once in every block size."""
+        known = self._whole.get(free)
+        if known is None:
+            known = self._whole[free] = sum(size for block, size in self._blocks if block & ~free == 0)
+        return known
 
-        Blocks of 2, 4, 8, ... neighbours count where a switch joins all GPUs, so that links tell nothing. A free
-        block that the set touches is whole no longer, and counts as many as it has GPUs.
-        """
-        if not self._blocks:
-            return 0, 0
-        cover = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
-        rest = free & ~mask
-        lost = sum(size for block, size in self._blocks if block & ~free == 0 and block & ~rest)
-        return cover if mask & (mask - 1) else 1, lost
-
-    def last(self, mask: int) -> tuple[int, float, tuple[int, ...]]:
+    def last(self, mask: int) -> Last:
         """Return what decides at last: more nearest NICs, more link bandwidth, lower positions."""
         known = self._last.get(mask)
         if known is None:
@@ -77,7 +78,7 @@ def _aligned_blocks(graph: LinkGraph) -> list[tuple[int, int]]:
     kinds = {graph.between(a, b).kind for a, b in combinations(range(graph.size), 2)}
     if kinds != {LinkClass.NVSWITCH}:
         return []
-    blocks, size = [], 2
+    blocks, size = [(1 << at, 1) for at in range(graph.size)], 2
     while size <= graph.size:
         whole = range(0, graph.size - size + 1, size)
         blocks += [(((1 << size) - 1) << start, size) for start in whole]

@@ -17,7 +17,7 @@ from arena_topo.planner.growing import grow
 from arena_topo.planner.locality import Locality, Place, positions_of
 from arena_topo.planner.quality import MOST_STATES, Quality
 from arena_topo.planner.ranking import Ranking
-from arena_topo.planner.ringorder import ring_order
+from arena_topo.planner.ringorder import RingOrder
 from arena_topo.planner.setrates import SetRates
 
 
@@ -62,7 +62,7 @@ class Machine:
         self._ranking = Ranking(self._quality, locality, candidates, graph.size)
         self._valued = self._quality.states <= MOST_STATES
         self._choices: dict[tuple[int, int, bool], Choice] = {}
-        self._orders: dict[int, tuple[int, ...]] = {}
+        self._orders = RingOrder(graph)
 
     def busbw(self, mask: int) -> float:
         """Return the predicted all-reduce bus bandwidth of the set *mask* in GB/s."""
@@ -89,7 +89,7 @@ class Machine:
         winner, second = self._ranking.two_best(free, k, preserving=preserving)
         return Choice(
             mask=winner,
-            order=self._order(winner),
+            order=self._orders.of(winner),
             busbw=self.busbw(winner),
             best=self._quality.best(k),
             loss=self._loss(free, winner),
@@ -105,16 +105,10 @@ class Machine:
             else self.busbw(grow(self._graph, positions_of(full), k, self.busbw))
         )
         loss = self._loss(free, mask) if self._valued else 0.0
-        return Choice(mask, self._order(mask), self.busbw(mask), best, loss, exact=False)
+        return Choice(mask, self._orders.of(mask), self.busbw(mask), best, loss, exact=False)
 
     def _loss(self, free: int, mask: int) -> float:
         return round(self._quality.worth(free) - self._quality.worth(free ^ mask), 3)
-
-    def _order(self, mask: int) -> tuple[int, ...]:
-        known = self._orders.get(mask)
-        if known is None:
-            known = self._orders[mask] = ring_order(self._graph, positions_of(mask))
-        return known
 
 
 def _numbered(graph: LinkGraph) -> tuple[Matrix, list[tuple[str, int, float]]]:

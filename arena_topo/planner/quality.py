@@ -34,6 +34,8 @@ class Quality:
 
     def state(self, mask: int) -> int:
         """Return the state of the set *mask*."""
+        if len(self._bytes) == 1:
+            return self._bytes[0][mask]
         total = 0
         for table in self._bytes:
             total += table[mask & 255]

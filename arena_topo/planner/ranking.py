@@ -60,10 +60,11 @@ class Ranking:
 
     def _rest(self, free: int, mask: int) -> tuple[object, ...]:
         """Return what sets are compared by that are equal in the first respect."""
+        left = free ^ mask
         return (
-            -self._quality.worth(free ^ mask),
+            -self._quality.worth(left),
             -self._quality.busbw(mask),
-            self._locality.spread(mask),
-            self._locality.alignment(free, mask),
+            self._locality.near(mask),
+            -self._locality.whole(left),
             self._locality.last(mask),
         )
