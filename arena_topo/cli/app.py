@@ -10,7 +10,8 @@ _OTHER = "Other commands"
 
 COMMANDS = {
     "submit": Entry("arena_topo.cli.submit:submit", "Submit a training job.", _JOBS),
-    "plan": Entry("arena_topo.cli.plan:plan", "Show where a job would run, and why.", _JOBS),
+    "plan": Entry("arena_topo.cli.plan:plan", "Show where a job would run, and why, before anything is created.", _JOBS),
+    "resume": Entry("arena_topo.cli.resume:resume", "Go on with a job that waits for its place.", _JOBS),
     "get": Entry("arena_topo.cli.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
     "delete": Entry("arena_topo.cli.delete:delete", "Delete jobs.", _JOBS, ("del",)),

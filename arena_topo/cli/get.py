@@ -41,3 +41,5 @@ def get(name: str, output: str | None, choice: Choice) -> None:
     click.echo(job_table(job, wide=output == "wide"), nl=False)
     if job.message:
         say(f"\n{job.status.value.lower()}: {job.message}")
+    if job.plan:
+        say(f"plan: {job.plan.message}", style="warning" if job.plan.moved else "")

@@ -106,7 +106,7 @@ class JobCommand(GoFlags):
     ARGV = "arena_topo.argv"
 
     def __init__(self, *args: Any, **rest: Any) -> None:
-        super().__init__(*args, go_flags=GO_FLAGS, bare={"--dry-run": "bare"}, **rest)
+        super().__init__(*args, go_flags=GO_FLAGS, bare={"--dry-run": "bare", "--wait": "true"}, **rest)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows ``--`` apart before flags are looked for."""

@@ -9,11 +9,13 @@ from arena_topo.cli.jobflags import JobCommand, job_options
 from arena_topo.cli.jobspec import job_spec
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.planflags import options_of, plan_options
+from arena_topo.cli.planflags import levels_of, options_of, plan_options
 from arena_topo.cli.source import snapshot_of
 from arena_topo.cli.terminal import wants_colour
 from arena_topo.cluster.choice import Choice
-from arena_topo.errors import ExitCode
+from arena_topo.errors import ExitCode, NotFound
+from arena_topo.model.jobspec import JobSpec
+from arena_topo.model.snapshot import Snapshot
 
 FORMS = ("text", "json", "yaml", "svg", "html")
 
@@ -37,12 +39,9 @@ plan = LazyGroup(
     "-f", "--from", "file", default="", metavar="FILE", help="A snapshot, or a machine's matrix; - for stdin."
 )
 @click.option("--product", default="", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
-@click.option("--topology-levels", "levels", default="", metavar="KEYS", help="Node labels, coarse to fine.")
 @click.option("-o", "--output", type=click.Choice(FORMS), default="text", help="Form; text by default.")
 @kube_options
-def mpi(
-    words: tuple[str, ...], file: str, product: str, levels: str, output: str, choice: Choice, **values: Any
-) -> None:
+def mpi(words: tuple[str, ...], file: str, product: str, output: str, choice: Choice, **values: Any) -> None:
     """Show where an MPI job would run, and why.
 
     It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
@@ -53,25 +52,46 @@ def mpi(
       arena-topo plan mpi --workers=16 --gpus=8 --require-topology=rack -o html > plan.html
       arena-topo topology save cluster.json; arena-topo plan mpi -f cluster.json --workers=4 --gpus=1
     """
-    from arena_topo.jobs.planning import plan_job
+    from arena_topo.jobs.planning import plan_spec
     from arena_topo.model.placement import Infeasible
     from arena_topo.output.plan import render_plan
 
-    options = options_of(values)
-    argv = click.get_current_context().meta.get(JobCommand.ARGV) or (() if words else ("true",))
-    defaults = {"name": "job", "image": "none"}
-    job = job_spec(
-        {**values, **{key: values[key] or default for key, default in defaults.items()}},
-        words=words,
-        argv=argv or None,
-        namespace=choice.namespace or "default",
-    )
-    snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
-    verdict = plan_job(job, snapshot, options)
-    click.echo(
-        render_plan(job.name, verdict, snapshot, output, colour=wants_colour(sys.stdout)),
-        nl=False,
-        color=True,
-    )
+    levels, options = levels_of(values), options_of(values)
+    job = _job(values, words, choice.namespace or "default")
+    if file:
+        snapshot = snapshot_of(choice, file=file, product=product, levels=",".join(levels))
+    else:
+        snapshot = _cluster(choice, job, levels)
+    verdict = plan_spec(job, snapshot, options)
+    text = render_plan(job.name, verdict, snapshot, output, colour=wants_colour(sys.stdout))
+    click.echo(text, nl=False, color=True)
     if isinstance(verdict, Infeasible):
         click.get_current_context().exit(ExitCode.DOES_NOT_FIT)
+
+
+def _job(values: dict[str, Any], words: tuple[str, ...], namespace: str) -> JobSpec:
+    """Return the job; what a plan does not depend on may be left out."""
+    argv = click.get_current_context().meta.get(JobCommand.ARGV)
+    if argv is None and not words:
+        argv = ("true",)
+    given = {**values, "name": values["name"] or "job", "image": values["image"] or "none"}
+    return job_spec(given, words=words, argv=argv, namespace=namespace)
+
+
+def _cluster(choice: Choice, job: JobSpec, levels: tuple[str, ...]) -> Snapshot:
+    """Return the cluster less what other jobs were promised."""
+    from arena_topo.cli.source import tell_warnings
+    from arena_topo.cluster.session import connect
+    from arena_topo.jobs.lookup import look_up
+    from arena_topo.jobs.promises import promised_snapshot
+    from arena_topo.jobs.snapshot import take_snapshot
+
+    session = connect(choice)
+    try:
+        version, _ = look_up(session, job.name)
+    except NotFound:
+        snapshot = take_snapshot(session, levels=levels)
+    else:
+        snapshot = promised_snapshot(session, version, levels=levels)
+    tell_warnings(snapshot)
+    return snapshot

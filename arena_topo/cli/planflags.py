@@ -1,19 +1,24 @@
-"""The flags that say how a gang is to be placed."""
+"""The flags that say how a gang is to be placed and kept together."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from arena_topo.cli.values import GoBool
 from arena_topo.errors import UsageError
 
+if TYPE_CHECKING:
+    from arena_topo.jobs.planning import PlanOptions
+    from arena_topo.jobs.submitting import PlaceOptions
+
 Command = TypeVar("Command", bound=Callable[..., Any])
+Option = Callable[[Command], Command]
 
 _POLICIES = ("best-effort", "restricted", "none")
-_NAMES = ("topology_policy", "require_topology", "prefer_topology", "coalesce", "nccl_version")
+_PINS = ("auto", "none", "nodes", "workers", "gpus")
 
-OPTIONS = (
+PLAN_OPTIONS: tuple[Any, ...] = (
     click.option(
         "--topology-policy",
         type=click.Choice(_POLICIES),
@@ -30,35 +35,110 @@ OPTIONS = (
         metavar="[true|false]",
         help="Pack the ranks of a node into one pod.",
     ),
-    click.option("--nccl-version", default="", metavar="X.Y", help="NCCL to predict for, if older than 2.8."),
+    click.option(
+        "--nccl-version", default="", metavar="X.Y", help="NCCL of the image, if it is older than 2.8."
+    ),
+    click.option(
+        "--topology-levels", "levels", default="", metavar="KEYS", help="Node labels, coarse to fine."
+    ),
+)
+PLACE_OPTIONS: tuple[Any, ...] = (
+    click.option(
+        "--pin",
+        type=click.Choice(_PINS),
+        default="auto",
+        show_default=True,
+        help="How exactly the plan must hold.",
+    ),
+    click.option(
+        "--gang-scheduler",
+        default="auto",
+        show_default=True,
+        metavar="NAME",
+        help="Who keeps --gang: ack, coscheduling, volcano, kueue, koordinator, kai, yunikorn, native or gates.",
+    ),
+    click.option("--queue", default="", metavar="NAME", help="Queue of the gang scheduler."),
+    click.option(
+        "--wait",
+        default="",
+        metavar="[TIMEOUT]",
+        help="Wait until the job has a place, for ever or for example 30m.",
+    ),
 )
 
 
 def plan_options(command: Command) -> Command:
-    """Give *command* the flags of a placement; ``options_of`` takes them out of its values again."""
+    """Give *command* the flags of a plan; ``levels_of`` and ``options_of`` take them out of its values again."""
+    return _given(command, PLAN_OPTIONS)
+
+
+def place_options(command: Command) -> Command:
+    """Give *command* the flags of a plan and of how it is kept; ``place_of`` takes them out of its values again."""
+    return _given(command, (*PLAN_OPTIONS, *PLACE_OPTIONS))
+
+
+def _given(command: Command, options: tuple[Any, ...]) -> Command:
     decorated = command
-    for option in reversed(OPTIONS):
+    for option in reversed(options):
         decorated = option(decorated)
     return decorated
 
 
-def options_of(values: dict[str, Any]) -> Any:
-    """Take the flags of a placement out of *values* and return the ``PlanOptions`` they make.
+def levels_of(values: dict[str, Any]) -> tuple[str, ...]:
+    """Take the fabric's label keys out of *values*."""
+    return tuple(key.strip() for key in values.pop("levels").split(",") if key.strip())
 
-    Raises ``UsageError``.
-    """
+
+def options_of(values: dict[str, Any]) -> "PlanOptions":
+    """Take the flags of a plan out of *values*. Raises ``UsageError``."""
     from arena_topo.jobs.planning import PlanOptions
     from arena_topo.model.demand import TopologyPolicy
     from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
 
-    policy, required, preferred, coalesce, nccl = (values.pop(name) for name in _NAMES)
+    nccl = values.pop("nccl_version")
     return PlanOptions(
-        policy=TopologyPolicy(policy),
-        required_level=required,
-        preferred_level=preferred,
-        coalesce=coalesce,
+        policy=TopologyPolicy(values.pop("topology_policy")),
+        required_level=values.pop("require_topology"),
+        preferred_level=values.pop("prefer_topology"),
+        coalesce=values.pop("coalesce"),
         model=BandwidthModel(nccl=_version(nccl)) if nccl else DEFAULT_MODEL,
     )
+
+
+def place_of(values: dict[str, Any]) -> "PlaceOptions":
+    """Take the flags of a placement out of *values*. Raises ``UsageError``."""
+    from arena_topo.jobs.gangs import GangWishes
+    from arena_topo.jobs.pinning import Pin
+    from arena_topo.jobs.planning import PlanOptions
+    from arena_topo.jobs.submitting import PlaceOptions
+
+    levels, plan = levels_of(values), options_of(values)
+    pin, scheduler, queue = (values.pop(name) for name in ("pin", "gang_scheduler", "queue"))
+    level = plan.required_level or plan.preferred_level
+    return PlaceOptions(
+        plan=plan,
+        gang=GangWishes(scheduler=scheduler, queue=queue, level=level, required=bool(plan.required_level)),
+        pin=Pin(pin),
+        levels=levels,
+        given=plan != PlanOptions() or bool(levels) or pin not in ("auto", "none"),
+        timeout=timeout_of(values.pop("wait")),
+    )
+
+
+def timeout_of(text: str) -> float | None:
+    """Return the seconds of ``--wait``: None where it was not given, 0 for as long as it takes."""
+    from arena_topo.model.durations import parse_duration
+
+    if text in ("", "false"):
+        return None
+    if text == "true":
+        return 0.0
+    try:
+        return parse_duration(text)
+    except ValueError as error:
+        raise UsageError(
+            f"--wait: {text!r} is not a duration", hint="write for example --wait=30m, or --wait alone"
+        ) from error
 
 
 def _version(text: str) -> tuple[int, int]:

@@ -30,7 +30,7 @@ def snapshot_of(choice: Choice, *, file: str = "", product: str = "", levels: st
 
         keys = [key.strip() for key in levels.split(",") if key.strip()]
         snapshot = take_snapshot(connect(choice), levels=keys)
-    _tell(snapshot)
+    tell_warnings(snapshot)
     return snapshot
 
 
@@ -46,7 +46,8 @@ def text_of(file: str, flag: str = "--from") -> str:
         raise UsageError(f"{flag}: {file} is not a text") from error
 
 
-def _tell(snapshot: Snapshot) -> None:
+def tell_warnings(snapshot: Snapshot) -> None:
+    """Say on stderr what of *snapshot* is doubtful."""
     for warning in snapshot.warnings[:_MOST_WARNINGS]:
         say(f"warning: {warning}", style="warning")
     if (more := len(snapshot.warnings) - _MOST_WARNINGS) > 0:

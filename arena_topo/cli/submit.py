@@ -1,6 +1,7 @@
 """``arena-topo submit``."""
 
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -9,6 +10,7 @@ from arena_topo.cli.jobflags import JobCommand, job_options
 from arena_topo.cli.jobspec import job_spec
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.lazy import Entry, LazyGroup
+from arena_topo.cli.planflags import place_of, place_options
 from arena_topo.cli.terminal import say, warn
 from arena_topo.cluster.choice import Choice
 from arena_topo.cluster.kubeconfig import resolve
@@ -31,6 +33,7 @@ submit = LazyGroup(
 @click.command("mpi", cls=JobCommand)
 @click.argument("words", nargs=-1, metavar="COMMAND | -- COMMAND ARGS...")
 @job_options
+@place_options
 @click.option("--api-version", default="", metavar="TEXT", help="Version of MPIJob: v2beta1, v1 or v1alpha1.")
 @click.option(
     "--template", default="", metavar="PATH", help="Template, or folder of templates, to use instead."
@@ -62,24 +65,27 @@ def mpi(
 
     mode = _mode(dry_run)
     options = SubmitOptions(version=_version(api_version), template=template, dry_run=mode == "server")
+    place = place_of(values)
     argv = click.get_current_context().meta.get(JobCommand.ARGV)
     job = job_spec(values, words=words, argv=argv, namespace=_namespace(choice, mode))
     if mode == "client":
-        _show_offline(job, options, choice, output)
+        _show_offline(job, options, place, choice, output)
     else:
-        _submit(job, options, choice, output)
+        _submit(job, options, place, choice, output)
 
 
-def _submit(job: JobSpec, options: Any, choice: Choice, output: str | None) -> None:
+def _submit(job: JobSpec, options: Any, place: Any, choice: Choice, output: str | None) -> None:
     from arena_topo.cluster.session import connect
-    from arena_topo.jobs.submit import create, prepare
+    from arena_topo.jobs.submitting import prepare_placed, submit_placed
+    from arena_topo.jobs.waiting import Patience
 
     session = connect(choice)
-    plan = prepare(session, job, options)
-    for note in plan.notes:
-        warn(note)
-    made = create(session, plan, dry_run=options.dry_run)
-    _print(made, output, " (server dry run)" if options.dry_run else "")
+    ready = prepare_placed(session, job, options, place)
+    _tell(ready.warnings, ready.notes)
+    made = submit_placed(session, ready, place, Patience(say), dry_run=options.dry_run)
+    _print(made.objects, output, " (server dry run)" if options.dry_run else "")
+    if made.settled:
+        tell_settled(job.name, made.settled)
     if not options.dry_run:
         say(f"The Job {job.name} has been submitted successfully")
         say(
@@ -87,20 +93,30 @@ def _submit(job: JobSpec, options: Any, choice: Choice, output: str | None) -> N
         )
 
 
-def _show_offline(job: JobSpec, options: Any, choice: Choice, output: str | None) -> None:
+def tell_settled(name: str, settled: Any) -> None:
+    """Say on stderr where a job was placed and what keeps it there, or what it waits for."""
+    from arena_topo.output.plan import settled_lines
+
+    for line in settled_lines(name, settled.verdict, settled.record, held=settled.held, enforced=settled.enforced):
+        say(line)
+
+
+def _show_offline(job: JobSpec, options: Any, place: Any, choice: Choice, output: str | None) -> None:
     """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
     from arena_topo.cluster.session import connect
-    from arena_topo.jobs.submit import offline, prepare
+    from arena_topo.jobs.submit import offline
+    from arena_topo.jobs.submitting import prepare_placed
 
     try:
-        plan = prepare(connect(choice), job, options)
+        ready = prepare_placed(connect(choice), job, options, place)
+        plan = ready.manifest
+        _tell(ready.warnings, ready.notes)
     except (ConnectionFailed, DocumentError) as error:
         if choice.kubeconfig or choice.context:
             raise
         say(f"no cluster was asked: {error.message}")
         plan = offline(job, options)
-    for note in plan.notes:
-        warn(note)
+        _tell(plan.notes, ())
     _print(plan.objects, output, " (dry run)")
 
 
@@ -113,6 +129,13 @@ def _print(objects: Any, output: str | None, remark: str) -> None:
         return
     for item in objects:
         click.echo(f"{object_name(item)} created{remark}")
+
+
+def _tell(warnings: Iterable[str], notes: Iterable[str]) -> None:
+    for warning in warnings:
+        warn(warning)
+    for note in notes:
+        say(note)
 
 
 def _mode(text: str) -> str:

@@ -1,6 +1,6 @@
 """How a plan is made to hold on this cluster: the means, and what it puts onto the job."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -77,6 +77,12 @@ def held(job: Object, record: PlanRecord, means: Means) -> Object:
     """Return *job* with its plan, held back by *means* until ``let_go``."""
     made = manifest.planned(job, encode(record))
     return manifest.gated(made, GANG_GATE) if means is Means.GATES else manifest.suspended(made)
+
+
+def at_once(job: Object, record: PlanRecord) -> Object:
+    """Return *job* with its plan and pins, not held back: for v1alpha1, whose operator cannot be made to wait."""
+    confirmed = replace(record, stage=Stage.CONFIRMED)
+    return let_go(manifest.planned(job, encode(confirmed)), confirmed)
 
 
 def let_go(job: Object, record: PlanRecord) -> Object:

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arena_topo.cluster.session import Session
-from arena_topo.errors import WaitTimeout
-from arena_topo.jobs.lookup import Found
-from arena_topo.jobs.pinning import ENFORCED, Means, held
+from arena_topo.errors import DocumentError, UsageError, WaitTimeout
+from arena_topo.jobs.lookup import Found, find
+from arena_topo.jobs.pinning import ENFORCED, Means
 from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
 from arena_topo.jobs.releasing import release_as_they_come
 from arena_topo.jobs.reserving import Desk
 from arena_topo.jobs.waiting import Patience
+from arena_topo.model.labels import PLAN
 from arena_topo.model.placement import Placement, Verdict
-from arena_topo.model.planned import PlanRecord, Stage
+from arena_topo.model.planned import PlanRecord, Stage, UnreadablePlan, decode
 from arena_topo.model.snapshot import Snapshot
 
 Object = dict[str, Any]
@@ -59,12 +60,16 @@ def record_of(
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A job with its plan: the job as the server has it, the record on it, and the planner's last answer."""
+    """A job with its plan: the job as the server has it, the record on it, and the planner's last answer.
+
+    ``released`` counts the workers that were let go one by one; ``held``: without a place the job is held back.
+    """
 
     job: Object
     record: PlanRecord
     verdict: Verdict | None
     released: int = 0
+    held: bool = True
 
     @property
     def enforced(self) -> str:
@@ -97,21 +102,41 @@ def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
             )
         waiting.patience.pause(f"waiting for a place: {record.remark}")
         record = desk.settle(planner)
-    assert desk.job is not None  # the first plan that was written created it
-    released = _activate(desk.session, Found(desk.version, desk.job), record, waiting)
-    return Settled(desk.job, record, planner.verdict, released)
+    found = Found(desk.version, desk.made)
+    return Settled(found.job, record, planner.verdict, _activate(desk.session, found, record, waiting))
 
 
-def resume(session: Session, found: Found, record: PlanRecord, waiting: Waiting) -> Settled:
-    """Go on with a job whose submitter did not finish, or whose workers were made again.
+def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
+    """Go on with the job *name*, whose submitter did not finish or whose workers were made again.
 
-    Without a confirmed plan the job is planned again.
+    Without a confirmed plan the job is planned again. Raises ``NotFound`` for a job that is not there, ``UsageError``
+    for one that has no plan.
     """
+    found = find(session, name)
+    record = plan_of(found.job)
+    if record is None:
+        raise UsageError(
+            f"the job {name} has no plan, so there is nothing to resume",
+            hint="jobs get one with --gputopology, or with --gang on a stock scheduler",
+        )
     if record.stage is Stage.CONFIRMED:
         released = _activate(session, found, record, waiting)
         return Settled(found.job, record, None, released)
     planner = Planner(found.job, options_of_wishes(record.wishes), Means(record.means))
     return settle(Desk(session, found.version, _never, found.job), planner, waiting)
+
+
+def plan_of(job: Object) -> PlanRecord | None:
+    """Return the plan that *job* carries, None where it has none. Raises ``DocumentError`` for one that is unreadable."""
+    text = (job["metadata"].get("annotations") or {}).get(PLAN)
+    if text is None:
+        return None
+    try:
+        return decode(text)
+    except UnreadablePlan as error:
+        raise DocumentError(
+            f"job {job['metadata']['name']}: {error}", hint="was it written by a newer arena-topo?"
+        ) from error
 
 
 def _never(_: PlanRecord) -> Object:
@@ -123,10 +148,3 @@ def _activate(session: Session, found: Found, record: PlanRecord, waiting: Waiti
     if record.stage is not Stage.CONFIRMED or Means(record.means) is not Means.GATES:
         return 0
     return release_as_they_come(session, found, record, waiting.patience)
-
-
-def holding(job: Object, means: Means) -> Callable[[PlanRecord], Object]:
-    """Return a function that makes of *job* the object to create with a plan."""
-    return lambda record: held(job, record, means)
-
-

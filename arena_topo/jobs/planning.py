@@ -1,18 +1,23 @@
 """From a job as the API server would get it to what the planner is asked, and to its answer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_topo.jobs.reading import templates
+from arena_topo.manifest.render import Habitat, manifest
+from arena_topo.model import labels as keys
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.constraints import Requirement, SelectorTerm, Toleration
 from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.jobspec import Compute, JobSpec
-from arena_topo.model.placement import Infeasible, Placement, Verdict
+from arena_topo.model.placement import Infeasible, Placement, Prediction, Transport, Verdict
 from arena_topo.model.quantity import Resources, times
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.calibration import shipped_calibration
 from arena_topo.planner.plan import plan
+from arena_topo.planner.transports import gang_prediction
 from arena_topo.topology.podfacts import pod_facts
 
 Object = dict[str, Any]
@@ -46,7 +51,41 @@ def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
 
 def plan_object(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return where the workers of the MPIJob *job* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
-    return plan(demand_of(job, snapshot, options), snapshot, options.model)
+    verdict = plan(demand_of(job, snapshot, options), snapshot, options.model)
+    if not isinstance(verdict, Placement) or not verdict.gpus:
+        return verdict
+    requests = _requests(templates(job)[0][1])
+    prediction = gang_prediction(
+        verdict.shares,
+        {node.name: node for node in snapshot.nodes},
+        gpus_per_pod=verdict.gpus,
+        pods_see_each_other=keys.ACK_GPU in requests,
+        host_network_rdma=any(name.startswith("rdma/") for name in requests),
+        calibration=shipped_calibration(),
+    )
+    return replace(verdict, prediction=prediction, notes=(*verdict.notes, *_advice(verdict, prediction)))
+
+
+def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
+    """Return the plan of *job* as it would be submitted today. Raises ``UsageError``."""
+    habitat = Habitat(ApiVersion.V2BETA1, gpu_resource(job, snapshot))
+    return plan_object(manifest(job, habitat).job, snapshot, options)
+
+
+def gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:
+    """Return the resource by which *job* asks for its GPUs: the vendor's where a node is set up for it."""
+    vendor = any(node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes)
+    return keys.ACK_GPU if job.topology and vendor else keys.NVIDIA_GPU
+
+
+def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
+    """Yield what ``--coalesce`` would change where the links between pods of a node lie idle."""
+    best = max((share.busbw for share in verdict.shares if share.busbw), default=0.0)
+    if prediction.inside is Transport.ISOLATED and best > prediction.busbw.high:
+        yield (
+            f"the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
+            f"which gives up to {best:.3g} GB/s inside a node instead of {prediction.busbw.likely:.3g}"
+        )
 
 
 def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:

@@ -1,17 +1,19 @@
 """The plans that other jobs carry, as promises to the planner."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from arena_topo.cluster.resources import PODS, mpijobs
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Forbidden
+from arena_topo.jobs.snapshot import take_snapshot
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.durations import parse_instant
 from arena_topo.model.labels import PLAN, PLANNED
 from arena_topo.model.planned import Stage, UnreadablePlan, decode
-from arena_topo.planner.reserving import Promise
+from arena_topo.model.snapshot import Snapshot
+from arena_topo.planner.reserving import Promise, reserved
 
 Object = dict[str, Any]
 Bound = Mapping[tuple[str, str], frozenset[int]]
@@ -38,6 +40,13 @@ def promises(session: Session, version: ApiVersion, bound: Bound, *, but: str = 
     now = datetime.now(UTC)
     read = (_promise(job, bound, now) for job in jobs if job["metadata"]["uid"] != but and not ended(job))
     return [each for each in read if each is not None]
+
+
+def promised_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
+    """Return the cluster as it is now, less what was promised to jobs whose workers do not run yet."""
+    bound = bound_workers(session)
+    snapshot = take_snapshot(session, levels=levels)
+    return reserved(snapshot, promises(session, version, bound))
 
 
 def ended(job: Object) -> bool:

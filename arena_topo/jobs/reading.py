@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from arena_topo.jobs.drift import plan_view
 from arena_topo.jobs.podstatus import pod_word, why_waiting
 from arena_topo.model import labels as keys
 from arena_topo.model.apiversion import ApiVersion
@@ -65,6 +66,7 @@ def job_view(
         requested_gpus=_requested(job),
         allocated_gpus=sum(_gpus(pod) for pod in pods if _holds(pod)) if active else 0,
         message=_message(job, pods, status),
+        plan=plan_view(job, pods),
     )
 
 
@@ -75,6 +77,8 @@ def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobSta
     if told == "Failed" or _condition(job, "Failed"):
         return JobStatus.FAILED
     if (job["spec"].get("runPolicy") or {}).get("suspend"):
+        if keys.PLANNED in (job["metadata"].get("labels") or {}):
+            return JobStatus.PENDING
         queued = keys.KUEUE_QUEUE in (job["metadata"].get("labels") or {})
         return JobStatus.QUEUING if queued else JobStatus.SUSPENDED
     if chief is None or any((pod.get("status") or {}).get("phase", "Pending") == "Pending" for pod in pods):

@@ -40,6 +40,13 @@ class Desk:
     snapshot: Snapshot | None = field(default=None, init=False)
     _bound: Bound = field(default_factory=dict, init=False)
 
+    @property
+    def made(self) -> Object:
+        """The job as the server has it, once a plan was written. Raises ``LookupError`` before."""
+        if self.job is None:
+            raise LookupError("no plan was written yet")
+        return self.job
+
     def settle(self, plan: Plan) -> PlanRecord:
         """Plan, propose and confirm; return the plan that the job has then, confirmed or waiting.
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from arena_topo.cluster.resources import CONFIG_MAPS, NODES, PRIORITY_CLASSES, mpijobs
+from arena_topo.cluster.resources import CONFIG_MAPS, NODES, PRIORITY_CLASSES, Resource, mpijobs
 from arena_topo.cluster.session import Session
 from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up
@@ -137,11 +137,13 @@ def _collection(item: Object) -> str:
 
 
 def _path(item: Object) -> str:
-    """Return the path of one of our objects: an MPIJob or a ConfigMap."""
+    """Return the path of one of our objects: an MPIJob, a ConfigMap or a PodGroup."""
     namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
     if item["kind"] == "ConfigMap":
         return CONFIG_MAPS.path(namespace, name)
     group, _, version = str(item["apiVersion"]).partition("/")
+    if item["kind"] == "PodGroup":
+        return Resource(group, version, "podgroups").path(namespace, name)
     if group != "kubeflow.org" or version not in {each.value for each in ApiVersion}:
         raise ArenaTopoError(
             f"the template renders a {item['kind']} of {item['apiVersion']}, not an MPIJob",

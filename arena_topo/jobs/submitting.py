@@ -1,31 +1,37 @@
 """What ``submit`` does from a job to its places: gang, plan, pins, reservation."""
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_topo.cluster.session import Session
-from arena_topo.errors import Forbidden
 from arena_topo.gang.backends import decorate
-from arena_topo.jobs.backends import Backend, choose_backend
 from arena_topo.jobs.detection import detect
-from arena_topo.jobs.pinning import Ground, Means, Pin, choose_means, held
+from arena_topo.jobs.gangs import GangChoice, GangWishes, choose_gang
+from arena_topo.jobs.pinning import Ground, Means, Pin, at_once, choose_means, held
 from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
 from arena_topo.jobs.planning import PlanOptions, plan_object, reshaped
+from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
-from arena_topo.jobs.snapshot import take_snapshot
 from arena_topo.jobs.submit import SubmitOptions, create, prepare
 from arena_topo.jobs.waiting import Patience
 from arena_topo.manifest.decorating import decorated
 from arena_topo.manifest.render import Manifest
+from arena_topo.manifest.roles import version_of
+from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.clusterfacts import ClusterFacts
 from arena_topo.model.jobspec import JobSpec
 from arena_topo.model.labels import ACK_GPU
 from arena_topo.model.placement import Placement
-from arena_topo.model.planned import PlanRecord
+from arena_topo.model.planned import PlanRecord, Stage
 
 Object = dict[str, Any]
+
+
+NO_GANG = (
+    "nothing on this cluster keeps --gang: the workers only get Arena's labels and may start one by one; "
+    "arena-topo doctor tells what is missing"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,12 +43,26 @@ class PlaceOptions:
     """
 
     plan: PlanOptions = field(default_factory=PlanOptions)
+    gang: GangWishes = field(default_factory=GangWishes)
     pin: Pin = Pin.AUTO
-    gang_scheduler: str = "auto"
-    queue: str = ""
     levels: tuple[str, ...] = ()
     given: bool = False
     timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A job ready to be created: its objects, by what it will be pinned, and what to tell the user.
+
+    ``means`` is None for a job that is not planned. ``gang_waits``: the gang's own scheduler starts the job once it fits,
+    so that without a place it need not be held back. ``warnings`` are what may surprise, ``notes`` what is kept by what.
+    """
+
+    manifest: Manifest
+    means: Means | None = None
+    gang_waits: bool = False
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,54 +71,95 @@ class Submitted:
 
     objects: tuple[Object, ...]
     settled: Settled | None = None
-    notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prepared:
-    """A job ready to be created: its objects, how it is kept together and pinned, and what to tell the user."""
-
-    job: JobSpec
-    manifest: Manifest
-    facts: ClusterFacts | None = None
-    means: Means | None = None
-    notes: tuple[str, ...] = ()
-
-
-def prepare_placed(
-    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions
-) -> Prepared:
+def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> Prepared:
     """Return the job as it would be created on this cluster, gang and means chosen.
 
     Raises what ``prepare`` raises, and ``UsageError`` for a gang scheduler or a pin that the cluster cannot keep.
     """
     rendered = prepare(session, job, options)
     if not (job.gang or job.topology or place.given):
-        return Prepared(job=job, manifest=rendered, notes=rendered.notes)
+        return Prepared(manifest=rendered, warnings=rendered.notes)
     facts = detect(session)
     if place.plan.coalesce:
-        job, rendered = _coalesced(session, job, options, place, rendered)
-    backend = choose_backend(job, rendered.job, facts, place.gang_scheduler, place.queue) if job.gang else None
-    vendor = job.topology and _asks_for(rendered.job, ACK_GPU)
-    wanted = place.given or (job.topology and not vendor) or (backend is not None and backend.name == "gates")
-    means = _means(backend, place, rendered.job, facts) if wanted else None
-    if backend is None:
-        return Prepared(job=job, manifest=rendered, facts=facts, means=means, notes=rendered.notes)
-    decoration = decorate(backend.name, backend.gang)
+        rendered = _coalesced(session, job, options, place, rendered)
+    gang = choose_gang(rendered.job, facts, place.gang) if job.gang else None
+    vendor = job.topology and ACK_GPU in str(rendered.job["spec"])
+    backend = gang.backend if gang else ""
+    wanted = backend == "gates" or (backend != "kueue" and (place.given or (job.topology and not vendor)))
+    means = _means(gang, place, rendered.job, facts) if wanted else None
+    if gang is None:
+        alone = (NO_GANG,) if job.gang else ()
+        return Prepared(manifest=rendered, means=means, warnings=(*rendered.notes, *alone))
+    decoration = decorate(gang.backend, gang.gang)
     manifest = replace(
         rendered,
         job=decorated(rendered.job, replace(decoration, scheduling_gates=())),
         companions=(*rendered.companions, *decoration.companions),
     )
-    notes = (*rendered.notes, *backend.notes, *decoration.notes)
-    return Prepared(job=job, manifest=manifest, facts=facts, means=means, notes=notes)
+    return Prepared(
+        manifest=manifest,
+        means=means,
+        gang_waits=gang.backend != "gates" and place.pin is Pin.AUTO,
+        warnings=rendered.notes,
+        notes=decoration.notes,
+    )
 
 
 def submit_placed(
-    session: Session, ready: Prepared, options: SubmitOptions, place: PlaceOptions, tell: Callable[[str], None]
+    session: Session, ready: Prepared, place: PlaceOptions, patience: Patience, *, dry_run: bool = False
 ) -> Submitted:
-    """Create the job that was prepared, planned and pinned where it shall be; *tell* hears what is waited for."""
-    if options.dry_run or ready.means is None:
-        made = create(session, _shown(ready), dry_run=options.dry_run)
-        return Submitted(objects=made, notes=ready.notes)
-    return _with_plan(session, ready, ready.means, place, tell)
+    """Create the job that was prepared, planned and pinned where it shall be.
+
+    Raises ``WaitTimeout`` when it has no place within the time that it may wait.
+    """
+    if dry_run or ready.means is None:
+        return Submitted(objects=create(session, ready.manifest, dry_run=dry_run))
+    planner = Planner(ready.manifest.job, replace(place.plan, coalesce=False), ready.means)
+    if ready.gang_waits or version_of(ready.manifest.job) is ApiVersion.V1ALPHA1:
+        snapshot = promised_snapshot(session, version_of(ready.manifest.job), levels=place.levels)
+        record = planner(snapshot)
+        if record.stage is Stage.WAITING:
+            (job, *rest) = create(session, ready.manifest)
+            return Submitted(objects=(job, *rest), settled=Settled(job, record, planner.verdict, held=False))
+        if version_of(ready.manifest.job) is ApiVersion.V1ALPHA1:
+            (job, *rest) = create(session, replace(ready.manifest, job=at_once(ready.manifest.job, record)))
+            return Submitted(objects=(job, *rest), settled=Settled(job, record, planner.verdict))
+    return _reserved(session, ready, planner, place, patience)
+
+
+def _reserved(
+    session: Session, ready: Prepared, planner: Planner, place: PlaceOptions, patience: Patience
+) -> Submitted:
+    """Create the job held back, and let it go once its plan stands."""
+    made: list[Object] = []
+
+    def create_held(record: PlanRecord) -> Object:
+        job = held(ready.manifest.job, record, planner.means)
+        made.extend(create(session, replace(ready.manifest, job=job)))
+        return made[0]
+
+    desk = Desk(session, version_of(ready.manifest.job), create_held, levels=place.levels)
+    waiting = Waiting(patience=patience, timeout=place.timeout, clock=time.monotonic)
+    settled = settle(desk, planner, waiting)
+    return Submitted(objects=(settled.job, *made[1:]), settled=settled)
+
+
+def _coalesced(
+    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, rendered: Manifest
+) -> Manifest:
+    """Return the manifest of *job* in the shape that fits the cluster best at this moment."""
+    snapshot = promised_snapshot(session, version_of(rendered.job), levels=place.levels)
+    verdict = plan_object(rendered.job, snapshot, place.plan)
+    shaped = reshaped(job, verdict) if isinstance(verdict, Placement) else job
+    return rendered if shaped is job else prepare(session, shaped, options)
+
+
+def _means(gang: GangChoice | None, place: PlaceOptions, job: Object, facts: ClusterFacts) -> Means:
+    ground = Ground(
+        version=version_of(job),
+        admission=facts.policy.current,
+        keeps_gates=facts.worker_fields is None or facts.keeps("schedulingGates"),
+    )
+    return choose_means(place.pin, ground, gates_are_the_gang=gang is not None and gang.backend == "gates")

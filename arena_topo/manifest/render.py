@@ -133,14 +133,4 @@ def _notes(job: JobSpec, habitat: Habitat) -> tuple[str, ...]:
             "with --hostNetwork every worker's ssh server takes port 22 of its node: "
             "workers that share a node cannot all start"
         )
-    if job.gang and habitat.gpu_resource != keys.ACK_GPU:
-        notes.append(
-            "--gang is kept by schedulers that read Arena's labels (ACK's and Koordinator's): "
-            "others start the workers one by one"
-        )
-    if job.topology and habitat.gpu_resource != keys.ACK_GPU:
-        notes.append(
-            "no node of this cluster has the vendor's topology scheduling: "
-            f"GPUs are asked for as {habitat.gpu_resource}, and --gputopology only labels the pods"
-        )
     return tuple(notes)

@@ -1,6 +1,7 @@
 """A submitted job as the cluster shows it, for all versions of the API alike."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
 
@@ -41,11 +42,26 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
+class PlanView:
+    """A job's plan against what became of it.
+
+    ``nodes`` are the planned nodes by the workers' names; ``moved`` the workers that are on another; ``message`` says
+    it in one line.
+    """
+
+    stage: str
+    means: str
+    message: str
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    moved: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """One job and its pods, launcher first, then workers by index.
 
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
-    is what the operator or the scheduler says about a job that does not run.
+    is what the operator or the scheduler says about a job that does not run; ``plan`` is None for jobs without one.
     """
 
     name: str
@@ -61,6 +77,7 @@ class JobView:
     requested_gpus: int
     allocated_gpus: int
     message: str = ""
+    plan: PlanView | None = None
 
     @property
     def chief(self) -> Instance | None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from arena_topo.errors import UsageError
 from arena_topo.model.placement import Infeasible, NodeShare, Placement, Prediction, Step, Verdict
+from arena_topo.model.planned import PlanRecord
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.model.words import plural
 from arena_topo.output.colour import Line, Span, rendered
@@ -61,6 +62,25 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
         Span(name, "bold"),
         Span(f"  {shape}{merged}{nodes} in {where}" if nodes else f"  {shape}{merged} on {where}", ""),
     ]
+
+
+def settled_lines(
+    name: str, verdict: Verdict | None, record: PlanRecord, *, held: bool, enforced: str
+) -> Iterator[str]:
+    """Yield what a submitter is told: where the job goes and what keeps it there, or what it waits for."""
+    if isinstance(verdict, Placement):
+        yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
+        if verdict.prediction:
+            yield from rendered(_prediction(verdict.prediction), colour=False).splitlines()[1:3]
+        yield from (f"note: {note}" for note in verdict.notes)
+    elif record.remark:
+        yield f"{name} waits for a place: {record.remark}"
+        if held:
+            yield f"it is held back; arena-topo resume {name} tries again, arena-topo delete {name} gives up"
+        else:
+            yield "it is not pinned: the cluster's scheduler starts it, anywhere, once it fits"
+        return
+    yield f"enforced: {enforced}"
 
 
 def _shares(verdict: Placement) -> list[Sequence[str]]:

@@ -73,7 +73,9 @@ class _Search:
         for position in {self.twins[at]: at for at in reversed(cell)}.values():
             if tried & self._orbit(position, path):
                 continue
-            back = self.go([2 * each - (at == position) for at, each in enumerate(refined)], (*path, position))
+            back = self.go(
+                [2 * each - (at == position) for at, each in enumerate(refined)], (*path, position)
+            )
             if back < len(path) or self.leaves >= _MOST_LEAVES:
                 return back
             tried.add(position)
@@ -95,7 +97,9 @@ class _Search:
         orbit, edge = {position}, [position]
         while edge:
             at = edge.pop()
-            new = {to for each in keeping for to in (each[at], *(a for a, b in each.items() if b == at))} - orbit
+            new = {
+                to for each in keeping for to in (each[at], *(a for a, b in each.items() if b == at))
+            } - orbit
             orbit |= new
             edge += new
         return orbit

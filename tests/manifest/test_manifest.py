@@ -204,14 +204,6 @@ def test_two_ssh_servers_on_one_host_are_warned_of() -> None:
     assert () == manifest(job, Habitat(V1)).notes
 
 
-def test_promises_that_the_cluster_may_not_keep_are_told() -> None:
-    """On the vendor's cluster there is nothing to tell."""
-    told = manifest(TOPOLOGY, Habitat(V2)).notes
-
-    assert ["--gang is kept by", "no node of this"] == [" ".join(note.split()[:4]) for note in told]
-    assert () == manifest(TOPOLOGY, Habitat(V2, ACK_GPU)).notes
-
-
 def test_shared_memory_is_given_unless_the_hosts_is_used() -> None:
     """A volume over the host's /dev/shm would part pods that want to share it."""
     assert "dshm" == pod_of(made(TOPOLOGY))["spec"]["volumes"][0]["name"]
