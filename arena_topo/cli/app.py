@@ -25,6 +25,7 @@ COMMANDS = {
         "Publish the topology of nodes whose cluster says nothing of it.",
         _CLUSTER,
     ),
+    "doctor": Entry("arena_topo.cli.doctor:doctor", "Tell what a cluster has for gangs and pins.", _CLUSTER),
     "sandbox": Entry("arena_topo.cli.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER),
     "version": Entry(
         "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER
