@@ -26,6 +26,7 @@ COMMANDS = {
         _CLUSTER,
     ),
     "doctor": Entry("arena_topo.cli.doctor:doctor", "Tell what a cluster has for gangs and pins.", _CLUSTER),
+    "cluster": Entry("arena_topo.cli.cluster:cluster", "Set a cluster up for plans that hold.", _CLUSTER),
     "sandbox": Entry("arena_topo.cli.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER),
     "version": Entry(
         "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER
