@@ -10,7 +10,9 @@ _OTHER = "Other commands"
 
 COMMANDS = {
     "submit": Entry("arena_topo.cli.submit:submit", "Submit a training job.", _JOBS),
-    "plan": Entry("arena_topo.cli.plan:plan", "Show where a job would run, and why, before anything is created.", _JOBS),
+    "plan": Entry(
+        "arena_topo.cli.plan:plan", "Show where a job would run, and why, before anything is created.", _JOBS
+    ),
     "resume": Entry("arena_topo.cli.resume:resume", "Go on with a job that waits for its place.", _JOBS),
     "get": Entry("arena_topo.cli.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
@@ -28,6 +30,8 @@ COMMANDS = {
         "Publish the topology of nodes whose cluster says nothing of it.",
         _CLUSTER,
     ),
+    "doctor": Entry("arena_topo.cli.doctor:doctor", "Tell what a cluster has for gangs and pins.", _CLUSTER),
+    "cluster": Entry("arena_topo.cli.cluster:cluster", "Set a cluster up for plans that hold.", _CLUSTER),
     "sandbox": Entry("arena_topo.cli.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER),
     "version": Entry(
         "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER

@@ -97,7 +97,9 @@ def tell_settled(name: str, settled: Any) -> None:
     """Say on stderr where a job was placed and what keeps it there, or what it waits for."""
     from arena_topo.output.plan import settled_lines
 
-    for line in settled_lines(name, settled.verdict, settled.record, held=settled.held, enforced=settled.enforced):
+    for line in settled_lines(
+        name, settled.verdict, settled.record, held=settled.held, enforced=settled.enforced
+    ):
         say(line)
 
 

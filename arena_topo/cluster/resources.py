@@ -1,6 +1,8 @@
 """Where resources live: the paths of the API."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from arena_topo.model.apiversion import ApiVersion
@@ -30,6 +32,36 @@ JOBS = Resource("batch", "v1", "jobs")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+
+
+_PLURALS = {
+    "ServiceAccount": ("serviceaccounts", True),
+    "ConfigMap": ("configmaps", True),
+    "DaemonSet": ("daemonsets", True),
+    "Role": ("roles", True),
+    "RoleBinding": ("rolebindings", True),
+    "ClusterRole": ("clusterroles", False),
+    "ClusterRoleBinding": ("clusterrolebindings", False),
+    "MutatingAdmissionPolicy": ("mutatingadmissionpolicies", False),
+    "MutatingAdmissionPolicyBinding": ("mutatingadmissionpolicybindings", False),
+    "MPIJob": ("mpijobs", True),
+    "PodGroup": ("podgroups", True),
+    "ResourceClaim": ("resourceclaims", True),
+}
+
+
+def resource_of(api_version: str, kind: str) -> Resource:
+    """Return the resource of a *kind* that this program writes. Raises ``KeyError`` for any other."""
+    group, _, version = api_version.rpartition("/")
+    plural, namespaced = _PLURALS[kind]
+    return Resource(group, version, plural, namespaced)
+
+
+def path_of(item: Mapping[str, Any]) -> str:
+    """Return the path of an object that this program writes."""
+    metadata = item["metadata"]
+    resource = resource_of(item["apiVersion"], item["kind"])
+    return resource.path(metadata.get("namespace", ""), metadata["name"])
 
 
 def admission_policies(api: str) -> Resource:

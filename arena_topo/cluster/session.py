@@ -78,6 +78,11 @@ class Session:
         content = f"application/{kind}-patch+json"
         return self._object("PATCH", path, {"fieldManager": "arena-topo", **query}, body, content)
 
+    def apply(self, path: str, body: Object) -> Object:
+        """Make the object at *path* have what *body* says, and take over what others set of it."""
+        query: Query = {"fieldManager": "arena-topo", "fieldValidation": "Strict", "force": True}
+        return self._object("PATCH", path, query, body, "application/apply-patch+yaml")
+
     def delete(self, path: str, *, propagation: str = "Background", uid: str = "") -> Object:
         """Delete the object at *path*, only if it still has *uid* where one is given."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}

@@ -39,7 +39,7 @@ def detect(session: Session, *, namespace: str = "", rights: bool = False) -> Cl
     """Return the facts of the cluster of *session*; with *rights* also what the caller may do in *namespace*."""
     groups = served_groups(session)
     versions = tuple(each for each in ApiVersion if f"kubeflow.org/{each.value}" in groups)
-    pod_groups = _pod_groups(session, groups)
+    pod_groups = pod_group_api(session, groups)
     return ClusterFacts(
         kubernetes=str(session.get("/version").get("gitVersion") or ""),
         groups=groups,
@@ -71,7 +71,7 @@ def served_groups(session: Session) -> frozenset[str]:
     return frozenset(str(each["groupVersion"]) for group in groups for each in group.get("versions") or [])
 
 
-def _pod_groups(session: Session, groups: frozenset[str]) -> str:
+def pod_group_api(session: Session, groups: frozenset[str]) -> str:
     """Return the newest version in which kube-scheduler's own PodGroup is served; the group has older kinds too."""
     return _newest(session, groups, "scheduling.k8s.io", _POD_GROUPS, "podgroups")
 

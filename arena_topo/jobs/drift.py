@@ -47,4 +47,6 @@ def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Seq
     placed = {each["metadata"]["name"] for each in pods if (each.get("spec") or {}).get("nodeName")}
     there = sum(f"{name}-worker-{slot.worker}" in placed for slot in record.slots) - len(moved)
     told = f"{there} of {plural(len(record.slots), 'worker')} where planned ({record.means})"
-    return told + (f"; elsewhere: {', '.join(moved[:5])}" + (" ..." if len(moved) > 5 else "") if moved else "")
+    return told + (
+        f"; elsewhere: {', '.join(moved[:5])}" + (" ..." if len(moved) > 5 else "") if moved else ""
+    )
