@@ -8,6 +8,7 @@ isomorphism", 1981); nor is a GPU whose exchange with one that was tried changes
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 Matrix = Sequence[Sequence[int]]
@@ -73,7 +74,9 @@ class _Search:
         for position in {self.twins[at]: at for at in reversed(cell)}.values():
             if tried & self._orbit(position, path):
                 continue
-            back = self.go([2 * each - (at == position) for at, each in enumerate(refined)], (*path, position))
+            back = self.go(
+                [2 * each - (at == position) for at, each in enumerate(refined)], (*path, position)
+            )
             if back < len(path) or self.leaves >= _MOST_LEAVES:
                 return back
             tried.add(position)
@@ -95,7 +98,9 @@ class _Search:
         orbit, edge = {position}, [position]
         while edge:
             at = edge.pop()
-            new = {to for each in keeping for to in (each[at], *(a for a, b in each.items() if b == at))} - orbit
+            new = {
+                to for each in keeping for to in (each[at], *(a for a, b in each.items() if b == at))
+            } - orbit
             orbit |= new
             edge += new
         return orbit
@@ -104,7 +109,7 @@ class _Search:
 def _first_cell(colours: Sequence[int]) -> list[int]:
     """Return the positions of the first colour that several have."""
     ordered = sorted(colours)
-    first = next((a for a, b in zip(ordered, ordered[1:], strict=False) if a == b), None)
+    first = next((a for a, b in pairwise(ordered) if a == b), None)
     return [at for at, colour in enumerate(colours) if colour == first]
 
 

@@ -13,6 +13,7 @@ __all__ = ["Choice", "Machine", "best_within", "free_mask", "indices_of", "machi
 
 _MOST_REMEMBERED = 200_000
 
+
 class _Known:
     """The machines made so far.
 
