@@ -122,6 +122,7 @@ def test_without_known_links_there_is_no_machine(node: GpuNode) -> None:
     assert machine_of(node) is None
 
 
+TWO_USED = replace(node_of(V100, 8, used=frozenset({0, 3})), requested={"nvidia.com/gpu": 2})
 ONE_SICK = (*node_of(V100, 8).gpus[:7], replace(node_of(V100, 8).gpus[7], healthy=False))
 
 
@@ -129,8 +130,11 @@ ONE_SICK = (*node_of(V100, 8).gpus[:7], replace(node_of(V100, 8).gpus[7], health
     ("node", "expected"),
     [
         (node_of(V100, 8), 0b11111111),
-        (node_of(V100, 8, used=frozenset({0, 3})), 0b11110110),
-        (replace(node_of(V100, 8), gpus=ONE_SICK), 0b01111111),
+        (TWO_USED, 0b11110110),
+        (replace(node_of(V100, 8), gpus=ONE_SICK, allocatable={"nvidia.com/gpu": 7}), 0b01111111),
+        (replace(node_of(V100, 8), allocatable={"nvidia.com/gpu": 7}), None),
+        (replace(TWO_USED, requested={"nvidia.com/gpu": 3}), None),
+        (replace(TWO_USED, allocatable={}, requested={}), 0b11110110),
         (node_of(V100, 8, used=None), 0b11111111),
         (replace(node_of(V100, 8, used=None), requested={"nvidia.com/gpu": 8}), 0),
         (replace(node_of(V100, 8, used=None), requested={"nvidia.com/gpu": 3}), None),
@@ -140,6 +144,9 @@ ONE_SICK = (*node_of(V100, 8).gpus[:7], replace(node_of(V100, 8).gpus[7], health
         "all",
         "two used",
         "one unhealthy",
+        "one unhealthy, not told which",
+        "one in use, not told which",
+        "not counted",
         "none asked for",
         "all asked for",
         "some asked for",
@@ -147,7 +154,7 @@ ONE_SICK = (*node_of(V100, 8).gpus[:7], replace(node_of(V100, 8).gpus[7], health
     ],
 )
 def test_free_gpus_of_a_node(node: GpuNode, expected: int | None) -> None:
-    """They are not known where only their number is."""
+    """They are not known where only their number is, or where that number says something else."""
     assert expected == free_mask(node)
 
 
