@@ -8,6 +8,7 @@ isomorphism", 1981); nor is a GPU whose exchange with one that was tried changes
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 Matrix = Sequence[Sequence[int]]
@@ -108,7 +109,7 @@ class _Search:
 def _first_cell(colours: Sequence[int]) -> list[int]:
     """Return the positions of the first colour that several have."""
     ordered = sorted(colours)
-    first = next((a for a, b in zip(ordered, ordered[1:], strict=False) if a == b), None)
+    first = next((a for a, b in pairwise(ordered) if a == b), None)
     return [at for at, colour in enumerate(colours) if colour == first]
 
 

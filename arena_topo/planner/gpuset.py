@@ -72,18 +72,19 @@ def _make(graph: LinkGraph, places: Sequence[Place], name: str, model: Bandwidth
 def free_mask(node: GpuNode) -> int | None:
     """Return the positions of the healthy GPUs of *node* that no pod uses, as bits; None where they are not known.
 
-    They are not known where the node does not tell its GPUs, or tells how many are in use and not which.
+    They are not known where the node does not tell its GPUs, or how many are in use and not which, or where more
+    of them seem to be free than the node can give.
     """
     if not node.gpus:
         return None
-    used = node.used
-    if used is None:
-        if node.gpu_free == 0:
-            return 0
-        if node.requested.get(node.gpu_resource, 0):
-            return None
-        used = frozenset()
-    return sum(1 << at for at, gpu in enumerate(node.gpus) if gpu.healthy and gpu.index not in used)
+    counted = node.gpu_resource in node.allocatable
+    if counted and node.gpu_free == 0:
+        return 0
+    if node.used is None and node.requested.get(node.gpu_resource, 0):
+        return None
+    used = node.used or frozenset()
+    mask = sum(1 << at for at, gpu in enumerate(node.gpus) if gpu.healthy and gpu.index not in used)
+    return None if counted and mask.bit_count() > node.gpu_free else mask
 
 
 def indices_of(node: GpuNode, positions: Iterable[int]) -> tuple[int, ...]:

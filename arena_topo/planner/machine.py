@@ -54,9 +54,10 @@ class Machine:
         matrix, legend = _numbered(graph)
         rates = SetRates(graph, name, model)
         self.size = graph.size
-        self.key = _key(matrix, legend)
+        self.key = f"{graph.size}-{_digest(canonical(matrix).rows, legend)}"
         self._graph = graph
-        self._quality = Quality(matrix, lambda mask: rates.busbw(positions_of(mask)))
+        labelled = _digest(matrix, legend, name, model)
+        self._quality = Quality(matrix, lambda mask: rates.busbw(positions_of(mask)), labelled)
         locality = Locality(graph, places)
         candidates = Candidates(_kinds(matrix, locality))
         self._ranking = Ranking(self._quality, locality, candidates, graph.size)
@@ -124,9 +125,8 @@ def _name(link: Link) -> tuple[str, int, float]:
     return link.kind.value, link.count, link.bandwidth
 
 
-def _key(matrix: Matrix, legend: Sequence[tuple[str, int, float]]) -> str:
-    text = repr((canonical(matrix).rows, legend))
-    return f"{len(matrix)}-{sha256(text.encode()).hexdigest()[:16]}"
+def _digest(*parts: object) -> str:
+    return sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _kinds(matrix: Matrix, locality: Locality) -> list[list[int]]:

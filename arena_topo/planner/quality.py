@@ -4,21 +4,27 @@ GPUs that may be exchanged without changing a link (twins) are counted and not t
 the number of members of each class, and 65,536 sets of a 16-GPU box with two GPUs under each switch are 6,561.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from operator import mul
+from typing import Any
 
+from arena_topo.planner import tablecache
 from arena_topo.planner.canonical import Matrix, twins
 
 MOST_STATES = 70_000
 """Machines with more states than this are not valued exactly."""
+_QUICK = 1_000
 
 
 class Quality:
     """Values the sets of GPUs of one machine by their masks; each state's busbw is asked for once."""
 
-    def __init__(self, matrix: Matrix, busbw: Callable[[int], float]) -> None:
-        """Take the link *matrix*, equal numbers for equal links, and the *busbw* of a mask."""
+    def __init__(self, matrix: Matrix, busbw: Callable[[int], float], name: str) -> None:
+        """Take the link *matrix*, equal numbers for equal links, and the *busbw* of a mask.
+
+        *name* stands for both: large tables are kept under it.
+        """
         classes = twins(matrix)
         names = sorted(set(classes))
         self._members = [[at for at, each in enumerate(classes) if each == name] for name in names]
@@ -28,8 +34,9 @@ class Quality:
         stride_of = dict(zip(names, self._strides, strict=True))
         self._bytes = _byte_tables([stride_of[each] for each in classes])
         self._busbw = busbw
+        self._name = f"worth-{name}"
         self._values: dict[int, float] = {}
-        self._worth: list[float] | None = None
+        self._worths: list[float] = []
         self._best: list[float] = []
 
     def state(self, mask: int) -> int:
@@ -48,14 +55,14 @@ class Quality:
 
     def worth(self, mask: int) -> float:
         """Return the sum over k of the best busbw of k GPUs among *mask*."""
-        if self._worth is None:
-            self._worth = self._all_worth()
-        return self._worth[self.state(mask)]
+        if not self._worths:
+            self._weigh()
+        return self._worths[self.state(mask)]
 
     def best(self, size: int) -> float:
         """Return the best busbw that *size* GPUs can have on the empty machine."""
-        if self._worth is None:
-            self._worth = self._all_worth()
+        if not self._worths:
+            self._weigh()
         return self._best[size]
 
     def _value(self, state: int, mask: int) -> float:
@@ -64,12 +71,29 @@ class Quality:
             value = self._values[state] = self._busbw(mask)
         return value
 
-    def _all_worth(self) -> list[float]:
-        """Return the worth of every state, from the best busbw by size of the states with one GPU less."""
+    def _weigh(self) -> None:
+        if self.states <= _QUICK:
+            self._weigh_all()
+        elif tablecache.load(self._name, self._take) is None:
+            self._weigh_all()
+            values = [self._values[state] for state in range(self.states)]
+            tablecache.store(self._name, {"values": values, "worths": self._worths, "best": self._best})
+
+    def _take(self, table: Mapping[str, Any]) -> bool:
+        """Take a kept table; raises ``ValueError`` when it is not whole."""
+        size = sum(map(len, self._members))
+        values = _floats(table.get("values"), self.states)
+        worths, best = _floats(table.get("worths"), self.states), _floats(table.get("best"), size + 1)
+        self._values, self._worths, self._best = dict(enumerate(values)), worths, best
+        return True
+
+    def _weigh_all(self) -> None:
+        """Find the worth of every state, from the best busbw by size of the states with one GPU less."""
         size = sum(map(len, self._members))
         none = [0.0] * (size + 1)
         best: list[list[float]] = [none]
-        worth = [0.0]
+        worths = [0.0]
+        self._values[0] = 0.0
         digits = [0] * len(self._radices)
         for state in range(1, self.states):
             _count_up(digits, self._radices)
@@ -79,9 +103,8 @@ class Quality:
             row = list(map(max, *below)) if len(below) > 1 else below[0].copy()
             row[sum(digits)] = self._value(state, self._lowest(digits))
             best.append(row)
-            worth.append(round(sum(row), 3))
-        self._best = best[-1]
-        return worth
+            worths.append(round(sum(row), 3))
+        self._worths, self._best = worths, best[-1]
 
     def _lowest(self, digits: Sequence[int]) -> int:
         """Return the lowest set with so many members of each class."""
@@ -90,6 +113,12 @@ class Quality:
             for members, digit in zip(self._members, digits, strict=True)
             for member in members[:digit]
         )
+
+
+def _floats(column: object, length: int) -> list[float]:
+    if not isinstance(column, list) or len(column) != length or {*map(type, column)} != {float}:
+        raise ValueError("the table is not whole")
+    return column
 
 
 def _count_up(digits: list[int], radices: Sequence[int]) -> None:

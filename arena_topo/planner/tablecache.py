@@ -8,13 +8,13 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, TypeVar
 
 Table = TypeVar("Table")
 
 _VERSION = 1
+_SHIPPED = Path(__file__).parent / "tables"
 
 
 def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
@@ -39,7 +39,7 @@ def store(name: str, table: dict[str, Any]) -> None:
         try:
             with os.fdopen(handle, "w") as file:
                 json.dump(table, file, separators=(",", ":"))
-            Path(temporary).replace(folder / _file_name(name))
+            Path(temporary).replace(folder / file_name(name))
         except OSError:
             Path(temporary).unlink(missing_ok=True)
 
@@ -50,17 +50,18 @@ def cache_folder() -> Path:
     return Path(base) / "arena-topo" / "gpusets"
 
 
+def file_name(name: str) -> str:
+    """Return the name of the file of a table; a new version of the format has other names."""
+    return f"{name}.v{_VERSION}.json"
+
+
 def _shipped(name: str) -> str:
     with suppress(OSError):
-        return (files("arena_topo.planner") / "tables" / _file_name(name)).read_text()
+        return (_SHIPPED / file_name(name)).read_text()
     return ""
 
 
 def _kept(name: str) -> str:
     with suppress(OSError, UnicodeDecodeError):
-        return (cache_folder() / _file_name(name)).read_text()
+        return (cache_folder() / file_name(name)).read_text()
     return ""
-
-
-def _file_name(name: str) -> str:
-    return f"{name}.v{_VERSION}.json"

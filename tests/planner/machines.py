@@ -1,6 +1,7 @@
 """Machines for the tests of the planner's inside-node half."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from arena_topo.model.hardware import LinkGraph
 from arena_topo.model.snapshot import GpuNode
@@ -49,3 +50,14 @@ def counts_of(graph: LinkGraph, members: Sequence[int]) -> Counts:
 def mask_of(text: str) -> int:
     """Return the mask of the GPUs that *text* names by their digits."""
     return sum(1 << int(digit) for digit in text)
+
+
+def other_numbering() -> GpuNode:
+    """Return a V100 box as another maker numbers it: 4 and 6, 5 and 7 change places.
+
+    So published in Koordinator's proposal of 2023-03-14 as a measured bandwidth matrix.
+    """
+    node, order = node_of(V100, 8), [0, 1, 2, 3, 6, 7, 4, 5]
+    graph = v100_graph()
+    moved = LinkGraph(tuple(tuple(graph.links[a][b] for b in order) for a in order))
+    return replace(node, links=moved)

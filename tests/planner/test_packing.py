@@ -1,9 +1,13 @@
 """How many rings and chains fit into a set of GPUs."""
 
 from collections import Counter
-from itertools import combinations
+from functools import cache
+from itertools import chain, combinations, pairwise, permutations, product
+from operator import sub
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from arena_topo.planner.packing import NOTHING, Packing, pack
 from tests.planner.machines import Counts, counts_of, v100_graph
@@ -71,3 +75,41 @@ def test_a_ring_through_a_star_is_relayed_by_its_hub() -> None:
     """No chain passes through, as a chain has two ends only."""
     star = ((0, 1, 1, 1), (1, 0, 0, 0), (1, 0, 0, 0), (1, 0, 0, 0))
     assert Packing(0, 1, 0) == pack(star)
+
+
+def naive(channels: list[list[tuple[int, int]]], capacities: dict[tuple[int, int], int]) -> int:
+    """Return how many of *channels* fit, by trying every multiset of them."""
+    arcs = sorted(capacities)
+    taken = [tuple(channel.count(arc) for arc in arcs) for channel in channels]
+
+    @cache
+    def most(left: tuple[int, ...]) -> int:
+        after = (tuple(map(sub, left, each)) for each in taken)
+        return max((1 + most(each) for each in after if min(each) >= 0), default=0)
+
+    return most(tuple(capacities[arc] for arc in arcs))
+
+
+@given(st.integers(2, 4), st.lists(st.integers(0, 2), min_size=6, max_size=6))
+@settings(max_examples=200, deadline=None)
+def test_packings_are_those_of_plain_enumeration(size: int, links: list[int]) -> None:
+    """Rings, relayed rings and chains, written down from their definitions."""
+    counts = [[0] * size for _ in range(size)]
+    for (a, b), count in zip(combinations(range(size), 2), links, strict=False):
+        counts[a][b] = counts[b][a] = count
+    both_ways = {(a, b): counts[a][b] for a, b in permutations(range(size), 2)}
+    one_way = {(a, b): counts[a][b] for a, b in combinations(range(size), 2)}
+
+    def hops(a: int, b: int) -> list[list[tuple[int, int]]]:
+        over = [r for r in range(size) if counts[a][r] and counts[r][b]]
+        return [[(a, b)]] if counts[a][b] else [[(a, r), (r, b)] for r in over]
+
+    rings = [(0, *rest, 0) for rest in permutations(range(1, size))]
+    closed = [list(pairwise(ring)) for ring in rings]
+    ways = (way for ring in rings for way in product(*(hops(a, b) for a, b in pairwise(ring))))
+    relayed = [list(chain.from_iterable(way)) for way in ways]
+    chains = [[(min(hop), max(hop)) for hop in pairwise(path)] for path in permutations(range(size))]
+
+    expected = (naive(closed, both_ways), naive(relayed, both_ways), naive(chains, one_way))
+    found = pack(counts)
+    assert (*expected, True) == (found.closed, found.relayed, found.chains, found.exact)

@@ -1,0 +1,1 @@
+"""Tables of packings for common machines, shipped, and the program that writes them."""

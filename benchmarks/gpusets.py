@@ -1,0 +1,139 @@
+"""How well sets of GPUs are chosen on a V100 box, beside the peers' rules: ``python -m benchmarks.gpusets [JOBS]``.
+
+Prints the states, of 769, in which a rule takes a set that is not the best, under both metrics; what JOBS (20,000)
+jobs get that come and go on one box; and what our own answers cost.
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from itertools import combinations
+
+from arena_topo.model.hardware import LinkGraph
+from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.locality import positions_of
+from arena_topo.planner.machine import Machine
+from arena_topo.topology.wiring import usual_hardware
+from benchmarks import gpupeers
+from benchmarks.gpucosts import costs
+from benchmarks.gpujobs import Lot, play
+from benchmarks.gpupeers import Rule
+
+OLD_MODEL = BandwidthModel(nccl=(2, 7))
+METRICS = {"closed rings, NCCL < 2.8": OLD_MODEL, "NCCL >= 2.8": DEFAULT_MODEL}
+SWITCHED = ((0, 1), (2, 3), (4, 5), (6, 7))
+STATIC = "go-gpuallocator static"
+SEEDS = (1, 2, 3)
+
+
+def main() -> None:
+    """Measure and print."""
+    jobs = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
+    every = rules()
+    for metric, model in METRICS.items():
+        rates = box(model)
+        print(f"\nStates, of 769, with a set that is not the best ({metric})\n")
+        print(states_table(every, rates))
+        print(f"\n{jobs:,} jobs on one box, lowest and highest of seeds {SEEDS} ({metric})\n")
+        print(jobs_table(every, rates, jobs))
+    print("\n| what our answers cost | ms |\n|---|---|")
+    for name, seconds in costs(v100()):
+        print(f"| {name} | {seconds * 1000:.3f} |")
+
+
+def v100() -> LinkGraph:
+    """Return the links of a V100 box."""
+    links = usual_hardware("Tesla-V100-SXM2-16GB", 8).links
+    if links is None:
+        raise LookupError("the product table does not know the V100 box")
+    return links
+
+
+def box(model: BandwidthModel) -> Machine:
+    """Return a V100 box that has answered nothing yet."""
+    return Machine(v100(), [(None, "", ())] * 8, "", model)
+
+
+def rules() -> Mapping[str, Rule]:
+    """Return every rule by its name."""
+    links = v100().links
+    counts = [[link.count for link in row] for row in links]
+    bandwidth = [[link.bandwidth for link in row] for row in links]
+    scores = gpupeers.pair_scores(counts, SWITCHED)
+    found: dict[str, Rule] = {
+        "go-gpuallocator simple": gpupeers.simple,
+        "go-gpuallocator best effort": lambda free, k: gpupeers.best_effort(scores, free, k),
+        STATIC: lambda free, k: gpupeers.static(gpupeers.STATIC_DGX1V, free, k),
+        "HAMi": lambda free, k: gpupeers.hami(scores, free, k),
+        "slowest pair (ACK)": lambda free, k: gpupeers.min_pair(bandwidth, free, k),
+        "arena-topo for NCCL < 2.8": ours(box(OLD_MODEL)),
+        "arena-topo": ours(box(DEFAULT_MODEL)),
+    }
+    return {name: remembering(rule) for name, rule in found.items()}
+
+
+def ours(machine: Machine) -> Rule:
+    """Return arena-topo's choice as a rule."""
+
+    def rule(free: Sequence[int], k: int) -> tuple[int, ...]:
+        choice = machine.best(mask_of(free), k)
+        return choice.order if choice else ()
+
+    return rule
+
+
+def remembering(rule: Rule) -> Rule:
+    """Return *rule*, asked only once for each answer."""
+    remembered = cache(rule)
+    return lambda free, k: remembered(tuple(free), k)
+
+
+def mask_of(gpus: Sequence[int]) -> int:
+    """Return *gpus* as bits."""
+    return sum(1 << gpu for gpu in gpus)
+
+
+def shares(rule: Rule, rates: Machine) -> list[float]:
+    """Return, for every state, the busbw of the set that *rule* takes as a share of the best there is."""
+    found = []
+    for free in range(256):
+        gpus = positions_of(free)
+        for k in range(2, len(gpus) + 1):
+            best = max(rates.busbw(mask_of(chosen)) for chosen in combinations(gpus, k))
+            found.append(rates.busbw(mask_of(rule(gpus, k))) / best)
+    return found
+
+
+def states_table(every: Mapping[str, Rule], rates: Machine) -> str:
+    """Return the rows of the rules that have an answer for each state."""
+    rows = []
+    for name, rule in every.items():
+        if name != STATIC:  # has none for 3, 5, 6 and 7 GPUs
+            each = shares(rule, rates)
+            below = sum(share < 1 for share in each)
+            mean = sum(each) / len(each)
+            rows.append(f"| {name} | {below} | {below / len(each):.1%} | {mean:.3f} | {min(each):.2f} |")
+    head = "| rule | suboptimal | share | mean of the best | worst |\n|---|---|---|---|---|"
+    return "\n".join([head, *rows])
+
+
+def jobs_table(every: Mapping[str, Rule], rates: Machine, jobs: int) -> str:
+    """Return what jobs get that come and go."""
+    rows = []
+    for name, rule in every.items():
+        lots = [play(rule, rates.busbw, jobs, seed) for seed in SEEDS]
+        rows.append(
+            f"| {name} | {span(lots, 'placed', '.1%')} | {span(lots, 'busbw', '.1f')} | {span(lots, 'over_pcie', '.2%')} |"
+        )
+    head = "| rule | jobs placed | mean busbw, GB/s | jobs over PCIe |\n|---|---|---|---|"
+    return "\n".join([head, *rows])
+
+
+def span(lots: Sequence[Lot], field: str, form: str) -> str:
+    """Return the lowest and the highest value of a field."""
+    values = [getattr(lot, field) for lot in lots]
+    return f"{min(values):{form}} .. {max(values):{form}}"
+
+
+if __name__ == "__main__":
+    main()
