@@ -2,6 +2,10 @@
 
 import click
 
+from arena_topo.cli.kubeflags import kube_options
+from arena_topo.cluster.choice import Choice
+from arena_topo.errors import UsageError
+
 LAYOUTS = "two-dgx1, racks, mixed, ack, hami, stock, or a YAML file"
 
 
@@ -70,6 +74,44 @@ def reset(layout: str, speed: float) -> None:
     from arena_topo.sandbox.home import Home
 
     click.echo("\n".join(lifecycle.reset(Home.of_user(), layout, speed=speed).lines()))
+
+
+@sandbox.command("import")
+@click.option(
+    "-o", "--output", "target", default="", metavar="FILE", help="Where to write; stdout by default."
+)
+@click.option("--from", "file", default="", metavar="FILE", help="A saved snapshot; - for stdin.")
+@kube_options
+def import_(target: str, file: str, choice: Choice) -> None:
+    """Write a layout that shows a real cluster.
+
+    It has what `topology save` has: names, labels and amounts of nodes, and the names of pods that hold GPUs. A
+    file that ends in .json is written as JSON, which large layouts are read from faster.
+
+    \b
+      arena-topo sandbox import -o mine.yaml
+      arena-topo sandbox start --layout mine.yaml
+    """
+    from pathlib import Path
+
+    from arena_topo.cli.source import snapshot_of
+    from arena_topo.cli.terminal import say
+    from arena_topo.output.document import compact, document
+    from arena_topo.sandbox.imported.cluster import layout_document
+
+    snapshot = snapshot_of(choice, file=file)
+    layout = layout_document(snapshot)
+    text = compact(layout) if Path(target).suffix == ".json" else document(layout, "yaml")
+    if not target:
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(target).write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    say(
+        f"{len(snapshot.nodes)} nodes in {target}; show them with: arena-topo sandbox start --layout {target}"
+    )
 
 
 @sandbox.command(context_settings={"ignore_unknown_options": True})

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from arena_topo.errors import DocumentError
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.api import definitions
 from arena_topo.sandbox.api.access import User
@@ -47,15 +48,23 @@ class Cluster:
         self.store.listen(self._noticed)
 
     def create(self, layout: layouts.Layout) -> None:
-        """Fill an empty cluster with the objects of a layout."""
+        """Fill an empty cluster with the objects of a layout; raises ``DocumentError`` for one that is not valid."""
         self.layout = layout.name
         for name in NAMESPACES:
             self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for crd in initial_crds():
             self._make(crd)
         for obj in layout.objects:
-            self._make(obj)
+            if obj["kind"] != "Namespace" or obj["metadata"]["name"] not in NAMESPACES:
+                self._make_of(layout, obj)
         self.store.compact()
+
+    def _make_of(self, layout: layouts.Layout, obj: Object) -> None:
+        try:
+            self._make(obj)
+        except Refusal as refusal:
+            what = f"{obj['kind']} {obj['metadata']['name']}"
+            raise DocumentError(f"the layout {layout.name}: {what}: {refusal.message}") from refusal
 
     def _make(self, obj: Object) -> None:
         kind = self.api.kind(obj["apiVersion"], obj["kind"])

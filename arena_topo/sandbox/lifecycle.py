@@ -67,6 +67,7 @@ def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) ->
     the one whose state is kept, ``ArenaTopoError`` when the server does not come up.
     """
     _require_extra()
+    layout = layouts.resolved(layout)
     if speed <= 0:
         raise UsageError(f"--speed is invalid: {speed:g}", hint="give a number above 0, for example 10")
     home.prepare()
@@ -219,7 +220,7 @@ def _has_ended(pid: int) -> bool:
 
 def reset(home: Home, layout: str = "", *, speed: float = 1.0) -> Status:
     """Forget all objects and start again, with another layout if one is named."""
-    layout = layout or status(home).layout or DEFAULT_LAYOUT
+    layout = layouts.resolved(layout) or status(home).layout or DEFAULT_LAYOUT
     layouts.load(layout, "1970-01-01T00:00:00Z")
     stop(home)
     home.state.unlink(missing_ok=True)

@@ -6,10 +6,11 @@ HAMi 2.8 docs/develop/protocol.md and pkg/device/nvidia/calculate_score.go.
 
 import json
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from arena_topo.model.hardware import Link, LinkClass
+from arena_topo.model.hardware import Link, LinkClass, ShareMode
 from arena_topo.topology.hardware import Hardware
 
 Object = dict[str, Any]
@@ -42,8 +43,11 @@ class Machine:
         return len(self.hardware.gpus)
 
     def uuids(self) -> list[str]:
-        """Return its GPUs' UUIDs, always the same for the same name."""
-        return [f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{self.name}/{index}')}" for index in range(self.size)]
+        """Return its GPUs' UUIDs: their own, else such as are always the same for the same name."""
+        return [
+            gpu.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{self.name}/{index}')}"
+            for index, gpu in enumerate(self.hardware.gpus)
+        ]
 
     def link(self, a: int, b: int) -> Link:
         """Return the link of two GPUs."""
@@ -66,16 +70,18 @@ class Machine:
         return labels
 
 
-def topology_config_map(machine: Machine) -> Object:
-    """Return ACK's ConfigMap of a machine's links."""
+def topology_config_map(machine: Machine, measured: Sequence[Sequence[float]] = ()) -> Object:
+    """Return ACK's ConfigMap of a machine's links; *measured* are the figures of a p2p test, GB/s both ways."""
     size = range(machine.size)
     words = [["X" if a == b else machine.link(a, b).label for b in size] for a in size]
     rates = [[0.0 if a == b else _rate(machine.link(a, b)) for b in size] for a in size]
     labels = {"ack.node.gpu.schedule": "topology", "nodename": machine.name}
     data = {
-        "devices": json.dumps({str(index): "Healthy" for index in size}),
+        "devices": json.dumps(
+            {str(gpu.index): "Healthy" if gpu.healthy else "Unhealthy" for gpu in machine.hardware.gpus}
+        ),
         "linkType": json.dumps(words),
-        "bandwidth": json.dumps(rates),
+        "bandwidth": json.dumps([list(row) for row in measured] or rates),
     }
     meta = {"name": f"{machine.name}-gpu-topology", "namespace": "kube-system", "labels": labels}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
@@ -88,22 +94,22 @@ def _rate(link: Link) -> float:
     return 2 * (_SYS_RATE if link.kind is LinkClass.SYS else _PCIE_RATE)
 
 
-def hami_annotations(machine: Machine, at: str) -> dict[str, str]:
-    """Return HAMi's register and link scores of a machine."""
+def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, str]:
+    """Return HAMi's register and link scores of a machine whose GPUs are handed out in *shares* parts."""
     uuids, size = machine.uuids(), range(machine.size)
     register = [
         {
             "id": uuids[index],
             "index": index,
-            "count": 10,
-            "devmem": machine.memory,
+            "count": shares,
+            "devmem": gpu.memory or machine.memory,
             "devcore": 100,
             "type": f"NVIDIA-{machine.product.removeprefix('NVIDIA-')}",
-            "numa": machine.hardware.gpus[index].numa or 0,
-            "mode": "hami-core",
-            "health": True,
+            "numa": gpu.numa or 0,
+            "mode": "mig" if gpu.mode is ShareMode.MIG else "hami-core",
+            "health": gpu.healthy,
         }
-        for index in size
+        for index, gpu in enumerate(machine.hardware.gpus)
     ]
     scores = [
         {"uuid": uuids[a], "score": {uuids[b]: _score(machine.link(a, b)) for b in size if a != b}}

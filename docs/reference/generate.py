@@ -6,7 +6,6 @@ from pathlib import Path
 import click
 
 from arena_topo.cli.app import cli
-from arena_topo.cli.lazy import LazyGroup
 
 TARGET = Path(__file__).parent / "commands.md"
 _HEAD = """# Commands
@@ -26,7 +25,7 @@ def reference() -> str:
 def _contexts(context: click.Context) -> list[click.Context]:
     """Return the contexts of a command and of all below it."""
     found = [context]
-    if isinstance(group := context.command, LazyGroup):
+    if isinstance(group := context.command, click.Group):
         for name in group.list_commands(context):
             if inner := group.get_command(context, name):
                 found += _contexts(

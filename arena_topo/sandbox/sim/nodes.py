@@ -10,6 +10,8 @@ from arena_topo.sandbox.api.service import Api, timestamp
 Object = dict[str, Any]
 LOST = "sandbox.arena-topo.dev/lost"
 """Annotation of a node that is to be lost: its kubelet falls silent and its pods are evicted."""
+SILENT = "silent"
+"""Value of that annotation with which the pods stay, as they do in the first minutes."""
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _CONDITIONS = (
@@ -28,7 +30,7 @@ def keep_ready(api: Api) -> None:
         conditions = node.get("status", {}).get("conditions", [])
         if not any(each["type"] == "Ready" and each["status"] == wanted for each in conditions):
             api.store.put(kind.key, _reported(node, lost=lost))
-        if lost:
+        if lost and node["metadata"]["annotations"][LOST] != SILENT:
             _evict(api, node["metadata"]["name"])
     _drop_homeless(api)
 

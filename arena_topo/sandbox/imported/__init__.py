@@ -1,0 +1,1 @@
+"""A snapshot of a real cluster as the objects of a sandbox that shows the same."""

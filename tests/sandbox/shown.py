@@ -1,0 +1,72 @@
+"""What the tool shows of a sandbox, less what the clock decides."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.session import connect
+from arena_topo.jobs.snapshot import take_snapshot
+from arena_topo.model.snapshot import Snapshot
+from arena_topo.output.document import document
+from arena_topo.output.topnode import node_details, top_nodes
+from arena_topo.output.topology import render_topology
+from arena_topo.sandbox import lifecycle
+from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.imported.cluster import layout_document
+from tests.contract.cluster import eventually
+
+
+def ageless(snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* without its instant and the ages of its facts."""
+    nodes = [
+        replace(node, facts=tuple(replace(fact, age=fact.age and 0.0) for fact in node.facts))
+        for node in snapshot.nodes
+    ]
+    return replace(snapshot, taken="", nodes=tuple(nodes))
+
+
+def settled(kubeconfig: Path) -> Snapshot:
+    """Return the cluster once its nodes have reported and its pods run."""
+
+    def found() -> Snapshot | None:
+        seen = take_snapshot(session)
+        reported = all(node.address for node in seen.nodes)
+        runs = all(each.phase == "Running" for node in seen.nodes for each in node.holders)
+        return seen if reported and runs else None
+
+    with closing(connect(Choice(kubeconfig=str(kubeconfig)))) as session:
+        seen = eventually(found, "the sandbox to settle")
+        assert seen is not None
+        return ageless(seen)
+
+
+@contextmanager
+def started(folder: Path, layout: str) -> Iterator[Home]:
+    """Run a sandbox of *layout* in *folder*."""
+    home = Home(folder)
+    lifecycle.start(home, layout, speed=20)
+    try:
+        yield home
+    finally:
+        lifecycle.remove(home)
+
+
+def reimported(folder: Path, snapshot: Snapshot) -> Snapshot:
+    """Return what a sandbox shows that was started with the layout of *snapshot*."""
+    file = folder / "imported.yaml"
+    file.write_text(document(layout_document(snapshot), "yaml"), "utf-8")
+    with started(folder / "imported", str(file)) as home:
+        return settled(home.kubeconfig)
+
+
+def views(snapshot: Snapshot) -> dict[str, str]:
+    """Return what `topology` and `top node` print of *snapshot*, in their forms."""
+    names = [node.name for node in snapshot.nodes]
+    return {
+        "topology": render_topology(snapshot),
+        "topology of every node": render_topology(snapshot, names),
+        "top node": top_nodes(snapshot.nodes),
+        "top node -d": node_details(snapshot.nodes),
+    }
