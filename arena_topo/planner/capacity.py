@@ -7,7 +7,7 @@ Arc = tuple[int, int]
 Channel = tuple[Arc, ...]
 """The arcs that a channel takes, one unit of each; an arc may come twice."""
 
-_MOST_STEPS = 50_000
+_MOST_STEPS = 10_000
 _MOST_COMPARED = 2_000
 
 

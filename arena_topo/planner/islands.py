@@ -13,7 +13,7 @@ A bridge is an island of two. Boxes with PCIe alone have none.
 from collections.abc import Callable, Sequence
 from itertools import combinations
 
-from arena_topo.model.hardware import LinkClass, LinkGraph
+from arena_topo.model.hardware import Link, LinkClass, LinkGraph
 from arena_topo.planner.bandwidth import TREE_EFFICIENCY, BandwidthModel, direct_count, usable_of_one
 from arena_topo.planner.packing import NOTHING, Packing
 from arena_topo.planner.packtable import MOST_PACKED, packings
@@ -40,15 +40,28 @@ def islands(graph: LinkGraph) -> list[list[int]]:
 
 def rule_of(graph: LinkGraph, island: Members, machine: str, model: BandwidthModel) -> Rule:
     """Return the rule by which sets of *island* are rated."""
-    links = [graph.between(a, b) for a, b in combinations(island, 2)]
-    alike = len(set(links)) == 1
-    if alike and links[0].kind is LinkClass.NVSWITCH:
-        return lambda members: switched_busbw(links[0], len(members), machine, model)
-    if alike and links[0].kind is LinkClass.XGMI:
-        each = direct_count(links[0]) * usable_of_one(links[0])
+    link = _common_link(graph, island)
+    if link and link.kind is LinkClass.NVSWITCH:
+        return lambda members: switched_busbw(link, len(members), machine, model)
+    if link and link.kind is LinkClass.XGMI:
+        each = direct_count(link) * usable_of_one(link)
         return lambda members: (len(members) - 1) * each
     packing = _packed(graph, island) if len(island) <= MOST_PACKED else _bounded(graph)
     return lambda members: _packed_busbw(packing(members), len(members), _slowest(graph, members), model)
+
+
+def is_proven(graph: LinkGraph, island: Members) -> bool:
+    """Whether the rates of *island* are what its rule says, and not bounds or packings that may not be the best."""
+    if _common_link(graph, island):
+        return True
+    return len(island) <= MOST_PACKED and all(each.exact for each in packings(_counts(graph, island)))
+
+
+def _common_link(graph: LinkGraph, island: Members) -> Link | None:
+    """Return the link that joins any two GPUs of an island by a switch or in a mesh of XGMI, else None."""
+    links = {graph.between(a, b) for a, b in combinations(island, 2)}
+    link = links.pop()
+    return link if not links and link.kind in {LinkClass.NVSWITCH, LinkClass.XGMI} else None
 
 
 def _packed(graph: LinkGraph, island: Members) -> Callable[[Members], Packing]:

@@ -28,9 +28,9 @@ class Choice:
     ``mask`` has bit i for position i in ``GpuNode.gpus``; ``order`` are the same positions in ring order, in which
     they should be visible. ``busbw`` is the predicted all-reduce bus bandwidth in GB/s: 0.0 for one GPU, which has
     nobody to talk to, and where links are not known. ``best`` is the best that so many GPUs can have on the empty
-    machine. ``loss`` is the worth that the GPUs staying free lose (GB/s, summed over set sizes).
-    ``runner_up`` is the second best set and its busbw, None where there is no other. ``exact`` tells that all sets
-    were compared; False on machines that are too large and too irregular for that.
+    machine. ``loss`` is the worth that the GPUs staying free lose (GB/s, summed over set sizes), 0.0 where it is not
+    known. ``runner_up`` is the second best set and its busbw, None where there is no other. ``exact`` tells that all
+    sets were compared, and by proven packings; it is False on machines too large and too irregular for that.
     """
 
     mask: int
@@ -52,10 +52,11 @@ class Machine:
     def __init__(self, graph: LinkGraph, places: Sequence[Place], name: str, model: BandwidthModel) -> None:
         """Take the links, the places of the GPUs by position, the machine type and the bandwidth model."""
         matrix, legend = _numbered(graph)
-        rates = SetRates(graph, name, model)
+        self._rates = rates = SetRates(graph, name, model)
         self.size = graph.size
         self.key = f"{graph.size}-{_digest(canonical(matrix).rows, legend)}"
         self._graph = graph
+        self._all = (1 << graph.size) - 1
         labelled = _digest(matrix, legend, name, model)
         self._quality = Quality(matrix, lambda mask: rates.busbw(positions_of(mask)), labelled)
         locality = Locality(graph, places)
@@ -79,6 +80,7 @@ class Machine:
 
     def _choice(self, free: int, k: int, *, preserving: bool) -> Choice | None:
         asked = (free, k, preserving)
+        free &= self._all
         known = self._choices.get(asked)
         if known is None and 0 < k <= free.bit_count():
             known = self._choices[asked] = self._choose(free, k, preserving=preserving)
@@ -95,18 +97,16 @@ class Machine:
             best=self._quality.best(k),
             loss=self._loss(free, winner),
             runner_up=None if second is None else (second, self.busbw(second)),
+            exact=self._rates.proven,
         )
 
     def _grown(self, free: int, k: int) -> Choice:
         mask = grow(self._graph, positions_of(free), k, self.busbw)
-        full = (1 << self.size) - 1
-        best = (
-            self._quality.best(k)
-            if self._valued
-            else self.busbw(grow(self._graph, positions_of(full), k, self.busbw))
-        )
-        loss = self._loss(free, mask) if self._valued else 0.0
-        return Choice(mask, self._orders.of(mask), self.busbw(mask), best, loss, exact=False)
+        order, busbw = self._orders.of(mask), self.busbw(mask)
+        if self._valued:
+            return Choice(mask, order, busbw, self._quality.best(k), self._loss(free, mask), exact=False)
+        best = self.busbw(grow(self._graph, positions_of(self._all), k, self.busbw))
+        return Choice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
     def _loss(self, free: int, mask: int) -> float:
         return round(self._quality.worth(free) - self._quality.worth(free ^ mask), 3)

@@ -1,13 +1,14 @@
 """The predicted bus bandwidth of any set of GPUs of one machine."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import combinations
 from math import inf
 
 from arena_topo.model.hardware import Link, LinkGraph
 from arena_topo.planner.bandwidth import BandwidthModel, Measured, usable_of_hop
 from arena_topo.planner.canonical import canonical
-from arena_topo.planner.islands import Members, Rule, islands, rule_of
+from arena_topo.planner.islands import Members, Rule, is_proven, islands, rule_of
 
 _PLACES = 3
 """Rates are rounded to MB/s, so that equal rates compare equal however they were computed."""
@@ -20,7 +21,8 @@ class SetRates:
         self._graph = graph
         self._measured = model.measured(machine)
         self._rule: dict[int, tuple[int, Rule]] = {}
-        for number, island in enumerate(islands(graph)):
+        self._islands = islands(graph)
+        for number, island in enumerate(self._islands):
             rule = rule_of(graph, island, machine, model)
             self._rule.update((member, (number, rule)) for member in island)
         pairs = combinations(range(graph.size), 2)
@@ -28,6 +30,11 @@ class SetRates:
             usable_of_hop(link) for link in (graph.between(*pair) for pair in pairs) if _is_known_hop(link)
         ]
         self._slowest_hop = min(hops, default=0.0)
+
+    @cached_property
+    def proven(self) -> bool:
+        """Whether no rate rests on a bound, or on a search for packings that ended early."""
+        return all(is_proven(self._graph, island) for island in self._islands)
 
     def busbw(self, members: Members) -> float:
         """Return the busbw of the GPUs at the positions *members* in GB/s; 0 for fewer than two."""

@@ -59,9 +59,10 @@ def test_no_choice_on_a_v100_box_is_suboptimal(model: BandwidthModel) -> None:
     chosen = {state: box.best(*state) for state in states}
 
     assert 769 == len(states)
-    assert [] == [
-        state for state, each in chosen.items() if each is None or each.busbw < best_busbw(box, *state)
-    ]
+    assert all(each and each.exact for each in chosen.values())
+    assert {} == {
+        state: each for state, each in chosen.items() if each and each.busbw < best_busbw(box, *state)
+    }
 
 
 def test_the_gpus_left_over_break_ties() -> None:
