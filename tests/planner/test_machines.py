@@ -130,3 +130,27 @@ def test_an_unknown_hop_counts_as_the_slowest_known() -> None:
 
     assert box is not None
     assert box.busbw(0b101) == box.busbw(0b011) > 0
+
+
+def test_of_equally_slow_sets_the_better_linked_is_taken() -> None:
+    """Any three of these GPUs cross the sockets; 2 and 3 share a PCIe switch."""
+    far, near, own = Link(LinkClass.SYS, 0, 8.3), Link(LinkClass.PIX, 0, 12.0), Link(LinkClass.SELF)
+    rows = tuple(
+        tuple(own if a == b else near if {a, b} == {2, 3} else far for b in range(4)) for a in range(4)
+    )
+    box = machine_of(GpuNode(name="a", gpus=tuple(map(Gpu, range(4))), links=LinkGraph(rows)))
+    choice = box.best(0b1111, 3) if box else None
+
+    assert choice is not None
+    assert mask_of("023") == choice.mask
+
+
+def test_of_equal_sets_that_with_more_nics_is_taken() -> None:
+    """Each GPU then has a rail of its own."""
+    gpus = tuple(Gpu(index=at, nics=(f"mlx5_{max(at, 1)}",)) for at in range(4))
+    links = node_of("NVIDIA-A100-SXM4-40GB", 4).links
+    box = machine_of(GpuNode(name="a", gpus=gpus, links=links))
+    choice = box.best(0b1111, 2) if box else None
+
+    assert choice is not None
+    assert mask_of("02") == choice.mask
