@@ -12,10 +12,15 @@ from tests.planner.machines import V100, machine, mask_of
 GOOD = """
 machines:
   - machine: 8xV100-cubemesh
-    sizes: {8: 131.0}
+    sizes: [{gpus: 8, busbw: 131.0}]
     sets:
       - {links: [X NV2 NV2, NV2 X SYS, NV2 SYS X], busbw: 30}
 """
+
+
+def one(entry: str) -> str:
+    """Return a file with one machine that has *entry*."""
+    return f"machines: [{{machine: a, {entry}}}]"
 
 
 def test_a_file_holds_sizes_and_sets() -> None:
@@ -65,27 +70,26 @@ def test_other_machines_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "m.yaml must be a mapping with machines"),
-        ("machine: []", "m.yaml 'machine' is not known here, only machines"),
-        ("machines: {}", "m.yaml.machines must be a list"),
-        ("machines: [{sizes: {2: 1}}]", "m.yaml.machines[0].machine must be the name of a machine type"),
-        ("machines: [{machine: a}]", "m.yaml.machines[0] has neither sizes nor sets"),
-        ("machines: [{machine: a, sizes: {1: 3}}]", "m.yaml.machines[0].sizes 1 is no number of GPUs"),
-        ("machines: [{machine: a, sizes: {2: -3}}]", "m.yaml.machines[0].sizes.2 -3 is no bandwidth"),
-        ("machines: [{machine: a, sizes: {2: true}}]", "m.yaml.machines[0].sizes.2 True is no bandwidth"),
-        ("machines: [{machine: a, sets: [{links: [X], busbw: 1}]}]", "links must have a row for each"),
+        ("[]", "m.yaml is no mapping"),
+        ("machine: []", "m.yaml.machine is not known here"),
+        ("machines: {}", "m.yaml.machines is no list"),
+        ("machines: [{sizes: []}]", "m.yaml.machines[0].machine is missing"),
+        (one("sizes: [{gpus: 1, busbw: 3}]"), "m.yaml.machines[0].sizes[0].gpus is 1, expected two or more"),
+        (one("sizes: [{gpus: 2, busbw: -3}]"), "sizes[0].busbw is -3.0, expected a positive number of GB/s"),
+        (one("sizes: [{gpus: 2, busbw: 1e999}]"), "sizes[0].busbw is inf, expected a positive number"),
+        (one("sizes: [{gpus: 2, busbw: true}]"), "sizes[0].busbw is True, expected a number"),
+        (one("sizes: [{gpus: 2, busbw: 3}, {gpus: 2, busbw: 4}]"), "sizes has a number of GPUs twice"),
+        (one("sets: [{links: [X], busbw: 1}]"), "sets[0].links has 1 rows"),
+        (one("sets: [{links: [X NV2, X], busbw: 1}]"), "links[1] has 1 words, expected 2"),
         (
-            "machines: [{machine: a, sets: [{links: [X NV2, X], busbw: 1}]}]",
-            "links[1] has 1 words, expected 2",
+            one("sets: [{links: [X NV2, NV1 X], busbw: 1}]"),
+            "links[0]: NV2 in column 1, but NV1 the other way",
         ),
-        ("machines: [{machine: a, sets: [{links: [X NV2, NV1 X], busbw: 1}]}]", "the other way NV1"),
-        (
-            "machines: [{machine: a, sets: [{links: [NV1 X, X NV1], busbw: 1}]}]",
-            "X stands on the diagonal only",
-        ),
-        ("machines: [{machine: a, sets: [{links: [X FOO, FOO X], busbw: 1}]}]", "'FOO' is no link"),
-        ("machines: [{machine: a, sets: [{links: [X SYS, SYS X]}]}]", "busbw None is no bandwidth"),
-        ("machines: [{machine: a, sizes: {2: 1}}, {machine: a, sizes: {2: 1}}]", "a comes twice"),
+        (one("sets: [{links: [NV1 X, X NV1], busbw: 1}]"), "X is on the diagonal only"),
+        (one("sets: [{links: [X FOO, FOO X], busbw: 1}]"), "'FOO' is no link"),
+        (one("sets: [{links: [X SYS, SYS X]}]"), "sets[0].busbw is missing"),
+        (one("sets: [{links: [X SYS, SYS X], busbw: 1, at: 2}]"), "sets[0].at is not known here"),
+        ("machines: [{machine: a}, {machine: a}]", "machines[1].machine a comes twice"),
         ("machines: [", "m.yaml is not valid YAML"),
     ],
 )
