@@ -167,4 +167,4 @@ def test_large_irregular_machines_get_an_answer(size: int, seed: int, data: st.D
 
     assert choice is not None
     assert k == choice.mask.bit_count() == len(set(choice.order))
-    assert not choice.exact
+    assert size <= 16 or not choice.exact

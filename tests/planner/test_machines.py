@@ -154,3 +154,16 @@ def test_of_equal_sets_that_with_more_nics_is_taken() -> None:
 
     assert choice is not None
     assert mask_of("02") == choice.mask
+
+
+def test_a_bound_is_not_called_exact() -> None:
+    """Nine GPUs in a ring of single links are more than are packed."""
+    link, far, own = Link(LinkClass.NVLINK, 1, 25.0), Link(LinkClass.SYS, 0, 8.3), Link(LinkClass.SELF)
+    rows = tuple(
+        tuple(own if a == b else link if (a - b) % 9 in {1, 8} else far for b in range(9)) for a in range(9)
+    )
+    box = machine_of(GpuNode(name="a", gpus=tuple(map(Gpu, range(9))), links=LinkGraph(rows)))
+    choice = box.best(0b111111111, 9) if box else None
+
+    assert choice is not None
+    assert (45.0, False) == (choice.busbw, choice.exact)
