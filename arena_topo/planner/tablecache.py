@@ -5,7 +5,6 @@ A cache is a hint: what cannot be read is made again, what cannot be written is 
 
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -32,6 +31,8 @@ def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
 
 def store(name: str, table: dict[str, Any]) -> None:
     """Keep *table* in the user's cache; readers see the old file or the new one, never half of one."""
+    import tempfile
+
     with suppress(OSError):
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
