@@ -44,9 +44,10 @@ docs: $(STAMP)  ## write the generated part of the documentation
 demo: $(STAMP)  ## the main job on the embedded cluster, in a minute
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/tutorial/demo.sh
 
-bench: $(STAMP)  ## measure against kubectl, on the real control plane
+bench: $(STAMP)  ## measure against kubectl and the real control plane
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.snapshot
+	$(BIN)/python -m benchmarks.sandbox
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
