@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from arena_topo.planner.planned import Planned
     from arena_topo.planner.predict import Workload
 
+DEFAULT_GPU = "V100"
 TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
 
 
@@ -30,7 +31,7 @@ TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
     type=click.Choice(TRANSPORTS),
     help="What they exchange over; isolated are pods of one node that do not see each other's GPUs.",
 )
-@click.option("--gpu", default="V100", show_default=True, metavar="NAME", help="The GPUs' product.")
+@click.option("--gpu", default="", metavar="NAME", help="The GPUs' product; V100 by default.")
 @click.option(
     "--images-per-second", "speed", type=float, metavar="RATE", help="Speed of one such GPU by itself."
 )
@@ -63,9 +64,11 @@ def predict(
 
     known = _calibration(own)
     planned = _planned(file, ranks, busbw, transport, known)
+    if file and not gpu:
+        planned = planned.assuming(f"the GPUs are {DEFAULT_GPU}s: a plan does not tell, --gpu does")
     found = [
         planner.predict(workload, planned.ranks, planned.prediction.busbw, planned.transport, known)
-        for workload in _workloads(known, model, framework, batch, gpu, speed)
+        for workload in _workloads(known, model, framework, batch, gpu or DEFAULT_GPU, speed)
     ]
     if output == "wide":
         click.echo(forecast_table(found, planned.prediction, known.source), nl=False)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from arena_topo.model.placement import Prediction, Range
+from arena_topo.model.placement import Prediction, Range, Transport
 from arena_topo.output.table import tabulate
 from arena_topo.planner.predict import Forecast
 
@@ -13,11 +13,8 @@ _HEADER = ("MODEL", "FRAMEWORK", "BATCH", "GPUS", "STEP(ms)", "IMAGES/S PER GPU"
 def forecast_table(forecasts: Sequence[Forecast], seen: Prediction, calibration: str) -> str:
     """Return a row for each forecast, and below what they rest on; likely values, their range in parentheses."""
     rows = [_HEADER, *map(_row, forecasts)]
-    over = (
-        f"{seen.inside.value} inside nodes, {seen.across.value} across" if seen.across else seen.inside.value
-    )
     told = [
-        f"ranks talk over: {over}, at {_range(seen.busbw, '.3g')} GB/s",
+        _channel(seen),
         *(f"assumed: {text}" for text in seen.assumptions if not text.startswith("calibration: ")),
         f"calibration: {calibration}",
     ]
@@ -34,6 +31,14 @@ def forecast_document(forecasts: Sequence[Forecast], seen: Prediction, calibrati
         "assumptions": list(seen.assumptions),
         "calibration": calibration,
     }
+
+
+def _channel(seen: Prediction) -> str:
+    if seen.inside is Transport.NONE and seen.across is None:
+        return "one rank exchanges nothing"
+    across = f", {seen.across.value} across nodes" if seen.across else ""
+    inside = f"{seen.inside.value} inside nodes" if across else seen.inside.value
+    return f"ranks talk over: {inside}{across}, at {_range(seen.busbw, '.3g')} GB/s"
 
 
 def _row(found: Forecast) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Reading from a plan's document what a forecast needs of it: how many ranks, and what they exchange over."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.placement import Prediction, Range, Transport
@@ -18,6 +18,11 @@ class Planned:
     def transport(self) -> Transport:
         """What the farthest neighbours exchange over."""
         return self.prediction.across or self.prediction.inside
+
+    def assuming(self, what: str) -> "Planned":
+        """Return the same, resting on *what* too."""
+        told = replace(self.prediction, assumptions=(*self.prediction.assumptions, what))
+        return replace(self, prediction=told)
 
 
 def read_planned(document: object, source: str) -> Planned:

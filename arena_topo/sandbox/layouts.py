@@ -32,6 +32,7 @@ from arena_topo.model.labels import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.sandbox.imported.cluster import objects_of
 from arena_topo.sandbox.publishing import Machine, hami_annotations, topology_config_map
 from arena_topo.topology import annotation
+from arena_topo.topology.hardware import Hardware
 from arena_topo.topology.matrix import parse_matrix
 
 Object = dict[str, Any]
@@ -119,9 +120,17 @@ def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
         raise DocumentError(
             f"the layout {layout} publishes {strange[0]!r}; known are {', '.join(sorted(_SOURCES))}"
         )
+    hardware = _hardware(group, layout)
     start = int(group.get("start", 1))
     for number in range(start, start + int(group.get("count", 1))):
-        yield from _node(group, group["name"].replace("{}", str(number)), layout, at)
+        yield from _node(group, group["name"].replace("{}", str(number)), hardware, at)
+
+
+def _hardware(group: Mapping[str, Any], layout: str) -> Hardware | None:
+    """Return what is in every machine of *group*, None where there are no GPUs."""
+    if "matrix" not in group:
+        return None
+    return parse_matrix(_matrix(group["matrix"], layout), group["matrix"], str(group.get("product", "")))
 
 
 def _matrix(path: str, layout: str) -> str:
@@ -134,12 +143,10 @@ def _matrix(path: str, layout: str) -> str:
     return own.read_text("utf-8")
 
 
-def _node(group: Mapping[str, Any], name: str, layout: str, at: str) -> Iterator[Object]:
+def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: str) -> Iterator[Object]:
     machine = None
-    if "matrix" in group:
-        product = str(group.get("product", ""))
-        hardware = parse_matrix(_matrix(group["matrix"], layout), group["matrix"], product)
-        machine = Machine(name, hardware, product, int(group.get("memory", 0)))
+    if hardware is not None:
+        machine = Machine(name, hardware, str(group.get("product", "")), int(group.get("memory", 0)))
     sources = group.get("publish", ("gfd", "agent"))
     labels = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
     annotations: dict[str, str] = {}

@@ -10,7 +10,9 @@ import pytest
 
 from arena_topo.model.placement import NodeShare, Placement, Prediction, Range, Slot, Transport
 from tests.cli.conftest import Invoke
+from tests.controlplane.paths import SOURCES
 
+V100 = SOURCES.parent / "data" / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 PLACEMENT = Placement(
     slots=tuple(Slot(at, "a", (at,)) for at in range(4)),
     shares=(NodeShare("a", (0, 1, 2, 3), (0, 1, 2, 3), 93.0, 93.0),),
@@ -91,6 +93,39 @@ def test_the_speed_of_a_gpu_that_no_file_knows_can_be_given(invoke: Invoke) -> N
     outcome = invoke("predict", *flags, "--busbw=300")
 
     assert "900.0" in outcome.out, outcome.err
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        (("--workers=1", "--gpus=4"), "ranks talk over: nvlink, at 93.2 (60.5-102) GB/s"),
+        (("--workers=4", "--gpus=1"), "ranks talk over: pod-isolated socket, at 2.18 (1.73-2.94) GB/s"),
+        (("--workers=1", "--gpus=1"), "one rank exchanges nothing"),
+    ],
+    ids=["one pod of four", "four pods of one", "one rank"],
+)
+def test_what_plan_prints_is_read(invoke: Invoke, tmp_path: Path, shape: tuple[str, ...], said: str) -> None:
+    """From a saved machine to its throughput; that a plan does not tell the GPUs is said."""
+    plan = ("plan", "mpi", "-f", str(V100), "--name=a", "--image=i", *shape, "-o", "json", "--", "train")
+    planned = invoke(*plan)
+    file = tmp_path / "plan.json"
+    file.write_text(planned.out)
+    outcome = invoke("predict", "--placement", str(file))
+
+    assert 0 == planned.code == outcome.code, planned.err + outcome.err
+    assert said in outcome.out.splitlines()
+    assert "assumed: the GPUs are V100s: a plan does not tell, --gpu does" in outcome.out.splitlines()
+
+
+def test_a_plan_that_does_not_fit_has_nothing_to_predict(invoke: Invoke, tmp_path: Path) -> None:
+    """And the error says so."""
+    plan = ("plan", "mpi", "-f", str(V100), "--name=a", "--image=i", "--workers=9", "--gpus=1", "-o", "json")
+    file = tmp_path / "plan.json"
+    file.write_text(invoke(*plan, "--", "train").out)
+    outcome = invoke("predict", "--placement", str(file))
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "has no prediction" in outcome.err
 
 
 MISTAKES = {

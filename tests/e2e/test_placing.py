@@ -71,9 +71,8 @@ def placed(kube: Kube, namespace: str, name: str, workers: int) -> dict[str, str
     return eventually(all_placed, f"{workers} workers of {name} to have a node")
 
 
-def test_a_gang_runs_where_it_was_planned(
-    arena: Arena, kube: Kube, namespace: str, four_nodes: list[str]
-) -> None:
+@pytest.mark.usefixtures("four_nodes")
+def test_a_gang_runs_where_it_was_planned(arena: Arena, kube: Kube, namespace: str) -> None:
     """Two nodes of one rack, workers in order, and get says that all are where they were planned."""
     outcome = submit(arena, "gang", 4, 4)
     assert 0 == outcome.code, outcome.err
@@ -87,8 +86,9 @@ def test_a_gang_runs_where_it_was_planned(
     assert "4 of 4 workers where planned (gates)" in arena("get", "gang").err
 
 
+@pytest.mark.usefixtures("four_nodes")
 def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
-    arena: Arena, kube: Kube, namespace: str, four_nodes: list[str]
+    arena: Arena, kube: Kube, namespace: str
 ) -> None:
     """It says so in get, resume tells that nothing has changed, and places it once something has."""
     assert 0 == submit(arena, "first", 3, 8).code
@@ -105,9 +105,8 @@ def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
     assert 2 == len(placed(kube, namespace, "late", 2))
 
 
-def test_a_job_that_waits_starts_when_another_ends(
-    arena: Arena, kube: Kube, namespace: str, four_nodes: list[str]
-) -> None:
+@pytest.mark.usefixtures("four_nodes")
+def test_a_job_that_waits_starts_when_another_ends(arena: Arena, kube: Kube, namespace: str) -> None:
     """With --wait the submitter keeps trying, and says what for."""
     assert 0 == submit(arena, "first", 4, 8).code
     arguments = (
@@ -126,9 +125,8 @@ def test_a_job_that_waits_starts_when_another_ends(
         assert 0 == running.process.wait(timeout=30)
 
 
-def test_two_gangs_that_half_fit_never_deadlock(
-    arena: Arena, kube: Kube, namespace: str, four_nodes: list[str]
-) -> None:
+@pytest.mark.usefixtures("four_nodes")
+def test_two_gangs_that_half_fit_never_deadlock(arena: Arena, kube: Kube, namespace: str) -> None:
     """Of two gangs of three nodes each on four nodes, submitted at once, one runs whole and the other waits whole."""
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(lambda name: submit(arena, name, 3, 8), ["a", "b"]))
@@ -138,9 +136,8 @@ def test_two_gangs_that_half_fit_never_deadlock(
     assert {} == worker_nodes(kube, namespace, loser)
 
 
-def test_a_worker_that_is_made_again_goes_back_to_its_place(
-    arena: Arena, kube: Kube, namespace: str, four_nodes: list[str]
-) -> None:
+@pytest.mark.usefixtures("four_nodes")
+def test_a_worker_that_is_made_again_goes_back_to_its_place(arena: Arena, kube: Kube, namespace: str) -> None:
     """The operator makes it gated; resume releases it to the node that it was planned for."""
     assert 0 == submit(arena, "gang", 4, 4).code
     before = placed(kube, namespace, "gang", 4)
@@ -176,7 +173,7 @@ def test_fifty_submitters_at_once_are_never_given_the_same_gpus(
 
     while waiting:
         for name in running:
-            arena("delete", name, "--wait=false")
+            kube.delete(*MPIJOB, name, namespace, propagationPolicy="Foreground")
         for name in running:
             kube.wait_gone(*MPIJOB, name, namespace)
         resumed = {name: arena("resume", name).code for name in waiting}

@@ -8,6 +8,7 @@ import pytest
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.placement import Range
 from arena_topo.planner.calibration import read_calibration, shipped_calibration
+from tests.topology.test_snapshot_file import put
 
 HEAD = {"apiVersion": "arena-topo.dev/v1alpha1", "kind": "Calibration"}
 
@@ -75,17 +76,6 @@ def test_a_speed_that_is_not_known_is_not_guessed(asked: tuple[str, str, str], m
         shipped_calibration().speed(*asked)
 
     assert "--images-per-second" in caught.value.hint
-
-
-def put(*path: Any) -> Any:
-    """Return a change that puts the last element of *path* at the place that the others name."""
-
-    def change(document: Any) -> None:
-        for step in path[:-2]:
-            document = document[step]
-        document[path[-2]] = path[-1]
-
-    return change
 
 
 BROKEN = {
