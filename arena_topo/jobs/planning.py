@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from arena_topo.model import labels as keys
+from arena_topo.model.comparison import Comparison
 from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.jobspec import Compute, JobSpec
 from arena_topo.model.placement import Verdict
 from arena_topo.model.quantity import Resources, amount
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.compare import compare
 from arena_topo.planner.plan import plan
 
 
@@ -27,6 +29,11 @@ class PlanOptions:
 def plan_job(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return where the workers of *job* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
     return plan(demand_of(job, snapshot, options), snapshot, options.model)
+
+
+def compare_job(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:
+    """Return what other ways of asking for *job* would give, and a blind scheduler. Raises ``UsageError``."""
+    return compare(demand_of(job, snapshot, options), snapshot, options.model)
 
 
 def demand_of(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Demand:
