@@ -27,7 +27,7 @@ plan = LazyGroup(
             "arena_topo.cli.plan:mpi", "Show where an MPI job would run.", "Kinds of jobs", ("mpijob", "mj")
         ),
     },
-    help="Show where a job would run, and why, before anything is created.",
+    help="Show where a job would run, and why.\n\nNothing is created.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
