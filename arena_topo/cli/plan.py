@@ -13,10 +13,11 @@ from arena_topo.cli.planflags import levels_of, options_of, plan_options
 from arena_topo.cli.source import snapshot_of
 from arena_topo.cli.terminal import wants_colour
 from arena_topo.cluster.choice import Choice
-from arena_topo.errors import ExitCode, NotFound
+from arena_topo.errors import ExitCode, NotFound, UsageError
 from arena_topo.model.jobspec import JobSpec
 from arena_topo.model.snapshot import Snapshot
 
+_PICTURES = ("svg", "html")
 FORMS = ("text", "json", "yaml", "svg", "html")
 
 plan = LazyGroup(
@@ -39,9 +40,19 @@ plan = LazyGroup(
     "-f", "--from", "file", default="", metavar="FILE", help="A snapshot, or a machine's matrix; - for stdin."
 )
 @click.option("--product", default="", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
+@click.option("--compare", is_flag=True, help="Show other ways of asking, and a blind scheduler, beside it.")
 @click.option("-o", "--output", type=click.Choice(FORMS), default="text", help="Form; text by default.")
 @kube_options
-def mpi(words: tuple[str, ...], file: str, product: str, output: str, choice: Choice, **values: Any) -> None:
+def mpi(
+    words: tuple[str, ...],
+    file: str,
+    product: str,
+    output: str,
+    choice: Choice,
+    *,
+    compare: bool,
+    **values: Any,
+) -> None:
     """Show where an MPI job would run, and why.
 
     It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
@@ -50,18 +61,26 @@ def mpi(words: tuple[str, ...], file: str, product: str, output: str, choice: Ch
     \b
       arena-topo plan mpi --workers=4 --gpus=1
       arena-topo plan mpi --workers=16 --gpus=8 --require-topology=rack -o html > plan.html
+      arena-topo plan mpi --workers=4 --gpus=1 --compare
       arena-topo topology save cluster.json; arena-topo plan mpi -f cluster.json --workers=4 --gpus=1
     """
     from arena_topo.jobs.planning import plan_spec
     from arena_topo.model.placement import Infeasible
     from arena_topo.output.plan import render_plan
 
+    if compare and output in _PICTURES:
+        raise UsageError(
+            f"--compare is a table, which -o {output} cannot draw", hint="print it as text, json or yaml"
+        )
     levels, options = levels_of(values), options_of(values)
     job = _job(values, words, choice.namespace or "default")
     if file:
         snapshot = snapshot_of(choice, file=file, product=product, levels=",".join(levels))
     else:
         snapshot = _cluster(choice, job, levels)
+    if compare:
+        _compare(job, snapshot, options, output)
+        return
     verdict = plan_spec(job, snapshot, options)
     text = render_plan(job.name, verdict, snapshot, output, colour=wants_colour(sys.stdout))
     click.echo(text, nl=False, color=True)
@@ -95,3 +114,14 @@ def _cluster(choice: Choice, job: JobSpec, levels: tuple[str, ...]) -> Snapshot:
         snapshot = promised_snapshot(session, version, levels=levels)
     tell_warnings(snapshot)
     return snapshot
+
+
+def _compare(job: JobSpec, snapshot: Snapshot, options: Any, output: str) -> None:
+    from arena_topo.jobs.planning import compare_spec
+    from arena_topo.output.comparison import render_comparison
+
+    found = compare_spec(job, snapshot, options)
+    text = render_comparison(job.name, found, output, colour=wants_colour(sys.stdout))
+    click.echo(text, nl=False, color=True)
+    if not any(way.fits for way in found.ways):
+        click.get_current_context().exit(ExitCode.DOES_NOT_FIT)

@@ -12,6 +12,7 @@ from arena_topo.cluster.choice import Choice
 from arena_topo.errors import UsageError
 
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
+_TABLES = ("text", "json", "yaml")
 
 
 @click.command()
@@ -22,9 +23,17 @@ FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 )
 @click.option("--product", default="", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
 @click.option("--topology-levels", "levels", default="", metavar="KEYS", help="Node labels, coarse to fine.")
+@click.option("--fragmentation", is_flag=True, help="Show what the free GPUs are good for instead.")
 @kube_options
 def topology(
-    nodes: tuple[str, ...], output: str, file: str, product: str, levels: str, choice: Choice
+    nodes: tuple[str, ...],
+    output: str,
+    file: str,
+    product: str,
+    levels: str,
+    choice: Choice,
+    *,
+    fragmentation: bool,
 ) -> None:
     """Show the GPUs of a cluster, their links, and the fabric between the nodes.
 
@@ -36,8 +45,12 @@ def topology(
       arena-topo topology gpu-node-1
       arena-topo topology -o html > cluster.html
       arena-topo topology save cluster.json
+      arena-topo topology --fragmentation
       nvidia-smi topo -m | arena-topo topology --from - --product 'NVIDIA H200'
     """
+    if fragmentation:
+        _fragmentation(nodes, choice, file, product, levels, output)
+        return
     if nodes[:1] == ("save",):
         _save(nodes[1:], choice, file, product, levels)
         return
@@ -49,6 +62,23 @@ def topology(
     click.echo(
         render_topology(snapshot, nodes, output, colour=wants_colour(sys.stdout)), nl=False, color=True
     )
+
+
+def _fragmentation(
+    names: tuple[str, ...], choice: Choice, file: str, product: str, levels: str, output: str
+) -> None:
+    if names:
+        raise UsageError("--fragmentation tells of the whole cluster", hint="leave out the names of nodes")
+    if output not in _TABLES:
+        raise UsageError(
+            f"--fragmentation is a table, which -o {output} cannot draw",
+            hint="print it as text, json or yaml",
+        )
+    from arena_topo.output.fragmentation import render_fragmentation
+    from arena_topo.planner.fragmentation import fragmentation
+
+    found = fragmentation(snapshot_of(choice, file=file, product=product, levels=levels))
+    click.echo(render_fragmentation(found, output, colour=wants_colour(sys.stdout)), nl=False, color=True)
 
 
 def _save(names: tuple[str, ...], choice: Choice, file: str, product: str, levels: str) -> None:

@@ -8,6 +8,7 @@ from arena_topo.jobs.reading import templates
 from arena_topo.manifest.render import Habitat, manifest
 from arena_topo.model import labels as keys
 from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.comparison import Comparison
 from arena_topo.model.constraints import Requirement, SelectorTerm, Toleration
 from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.jobspec import Compute, JobSpec
@@ -16,6 +17,7 @@ from arena_topo.model.quantity import Resources, times
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.calibration import shipped_calibration
+from arena_topo.planner.compare import compare
 from arena_topo.planner.plan import plan
 from arena_topo.planner.transports import gang_prediction
 from arena_topo.topology.podfacts import pod_facts
@@ -68,8 +70,16 @@ def plan_object(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdic
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return the plan of *job* as it would be submitted today. Raises ``UsageError``."""
-    habitat = Habitat(ApiVersion.V2BETA1, gpu_resource(job, snapshot))
-    return plan_object(manifest(job, habitat).job, snapshot, options)
+    return plan_object(_rendered(job, snapshot), snapshot, options)
+
+
+def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:
+    """Return what other ways of asking for *job* would give, and a blind scheduler. Raises ``UsageError``."""
+    return compare(demand_of(_rendered(job, snapshot), snapshot, options), snapshot, options.model)
+
+
+def _rendered(job: JobSpec, snapshot: Snapshot) -> Object:
+    return manifest(job, Habitat(ApiVersion.V2BETA1, gpu_resource(job, snapshot))).job
 
 
 def gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:

@@ -2,6 +2,8 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
 from arena_topo.model.documents import dump
@@ -12,6 +14,15 @@ def document(value: Any, form: str) -> str:
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
     return dump(value)
+
+
+def plain(value: Any) -> Any:
+    """Return *value*, a frozen value or a tuple of such, as what documents are made of, by the names of its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value.value if isinstance(value, Enum) else value
 
 
 def compact(value: Any) -> str:

@@ -1,6 +1,6 @@
 """The nodes of a snapshot in fabric order, laid out so that a decision looks at each of them but once."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arena_topo.model.names import natural
@@ -124,6 +124,16 @@ def make_fleet(snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Fle
         paths=tuple(paths),
         model=model,
     )
+
+
+def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
+    """Return *fleet* with other *nodes* of the same names at some positions."""
+    states = {state: number for number, state in enumerate(fleet.states)}
+    kinds, others = list(fleet.kinds), list(fleet.nodes)
+    for at, node in nodes.items():
+        others[at] = node
+        kinds[at] = states.setdefault(_state(node, fleet.model), len(states))
+    return replace(fleet, nodes=tuple(others), kinds=tuple(kinds), states=tuple(states), _free={}, _least={})
 
 
 def emptied(fleet: Fleet) -> Fleet:

@@ -58,7 +58,7 @@ class Offers:
         return Offer(
             workers=workers,
             inside=inside,
-            busbw=min(inside, _nics(state, count)) if self.matters else inf,
+            busbw=min(inside, nics(state, count)) if self.matters else inf,
             stranded=state.free - count,
             loss=choice.loss if choice else 0.0,
             choice=choice,
@@ -72,7 +72,7 @@ def best_set(state: NodeState, count: int) -> Choice | None:
     return state.machine.best(state.mask, count)
 
 
-def _nics(state: NodeState, count: int) -> float:
+def nics(state: NodeState, count: int) -> float:
     """Return the rate in GB/s that the node's NICs give *count* GPUs: each GPU its share, but one NIC at least."""
     if not state.rate:
         return inf

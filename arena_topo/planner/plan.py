@@ -25,7 +25,11 @@ def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MOD
     damage to what stays free; the first by name. The answer does not depend on the order of anything in *snapshot*.
     Raises ``UsageError`` for a level that the fabric does not have.
     """
-    fleet = fleet_of(snapshot, model)
+    return plan_on(demand, fleet_of(snapshot, model))
+
+
+def plan_on(demand: Demand, fleet: Fleet) -> Verdict:
+    """Return what ``plan`` does, on a fleet that is already there."""
     if demand.coalesce and demand.gpus:
         return _coalesced(demand, fleet)
     return decide(demand, fleet)

@@ -1,7 +1,7 @@
 """What would give a gang a place that has none now: a smaller gang, another shape or level, the end of other jobs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from arena_topo.model.demand import Demand
 from arena_topo.planner.fit import offers, places
@@ -17,7 +17,7 @@ def remedies(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> tuple
     """Return what would make *demand* fit, the least change first; each was tried on the snapshot."""
     found = [*_other_level(demand, fleet, space, limits), *_fewer(demand, fleet, space, limits)]
     found += _other_shape(demand, fleet, limits)
-    return (*found, *_ending_jobs(demand, fleet, limits))
+    return (*found, *_ends(demand, fleet, limits))
 
 
 def best_of_level(fleet: Fleet, space: Room, level: int) -> tuple[int, str]:
@@ -61,10 +61,21 @@ def _other_shape(demand: Demand, fleet: Fleet, limits: Bounds) -> Iterator[str]:
             return
 
 
-def _ending_jobs(demand: Demand, fleet: Fleet, limits: Bounds) -> Iterator[str]:
-    """Yield the jobs whose end, one alone or the fewest together, would free the GPUs that are missing."""
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The jobs whose end would give a gang its place.
+
+    Each of ``alone`` is enough by itself, the smallest first; where none is, all of ``together`` are.
+    """
+
+    alone: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+
+
+def ending_jobs(demand: Demand, fleet: Fleet, limits: Bounds) -> Ending:
+    """Return the jobs whose end would free the GPUs that *demand* lacks within *limits*."""
     if not demand.gpus:
-        return
+        return Ending()
     others = places(replace(demand, gpus=0), fleet)
     now = places(demand, fleet)
 
@@ -73,28 +84,36 @@ def _ending_jobs(demand: Demand, fleet: Fleet, limits: Bounds) -> Iterator[str]:
         return closest_level(fleet, counted, demand.workers, limits) is not None
 
     jobs = _jobs(fleet)[:_MOST_JOBS]
-    alone = [name for name, held in jobs if fits(held)]
+    alone = tuple(name for name, held in jobs if fits(held))
     if alone:
-        more = f" (or {', '.join(alone[1:_MOST_NAMED])})" if len(alone) > 1 else ""
-        yield f"it fits when {alone[0]} ends{more}"
-        return
-    together = _together(sorted(jobs, key=lambda job: -sum(job[1].values())), fits)
-    if together:
-        rest = f" and {len(together) - _MOST_NAMED} more" if len(together) > _MOST_NAMED else ""
-        yield f"it fits when {', '.join(together[:_MOST_NAMED])}{rest} end"
+        return Ending(alone=alone)
+    return Ending(together=_together(sorted(jobs, key=lambda job: -sum(job[1].values())), fits))
+
+
+def _ends(demand: Demand, fleet: Fleet, limits: Bounds) -> Iterator[str]:
+    """Yield the end of other jobs as advice."""
+    jobs = ending_jobs(demand, fleet, limits)
+    if jobs.alone:
+        first, *others = jobs.alone[:_MOST_NAMED]
+        instead = f" (or {', '.join(others)})" if others else ""
+        yield f"it fits when {first} ends{instead}"
+    elif jobs.together:
+        more = len(jobs.together) - _MOST_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        yield f"it fits when {', '.join(jobs.together[:_MOST_NAMED])}{rest} end"
 
 
 def _together(
     jobs: Sequence[tuple[str, Mapping[int, int]]], fits: Callable[[Mapping[int, int]], bool]
-) -> list[str]:
+) -> tuple[str, ...]:
     """Return the first of *jobs* that are enough when all of them end; none where even all are not."""
     freed: dict[int, int] = {}
     for ended, (_, held) in enumerate(jobs, 1):
         for at, gpus in held.items():
             freed[at] = freed.get(at, 0) + gpus
         if fits(freed):
-            return [name for name, _ in jobs[:ended]]
-    return []
+            return tuple(name for name, _ in jobs[:ended])
+    return ()
 
 
 def _jobs(fleet: Fleet) -> list[tuple[str, dict[int, int]]]:

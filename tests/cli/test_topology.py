@@ -108,3 +108,33 @@ def test_the_agents_manifest_is_a_list_of_objects(invoke: Invoke) -> None:
     assert 'kind: "DaemonSet"' in outcome.out
     assert '- "patch"' in outcome.out
     assert "list" not in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"), [("text", "8 of 8 GPUs are free"), ("json", "{"), ("yaml", "free: 8")]
+)
+def test_what_free_gpus_are_good_for_is_told(invoke: Invoke, form: str, beginning: str) -> None:
+    """In the forms that hold tables."""
+    outcome = invoke("topology", "--from", str(V100), "--fragmentation", "-o", form)
+
+    assert 0 == outcome.code, outcome.err
+    assert outcome.out.startswith(beginning)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (("node-1",), "--fragmentation tells of the whole cluster"),
+        (("save", "file"), "--fragmentation tells of the whole cluster"),
+        (("-o", "svg"), "--fragmentation is a table"),
+    ],
+    ids=["node", "save", "picture"],
+)
+def test_fragmentation_takes_no_node_and_makes_no_picture(
+    invoke: Invoke, args: tuple[str, ...], message: str
+) -> None:
+    """Which is told before anything is read."""
+    outcome = invoke("topology", "--from", "/nowhere", "--fragmentation", *args)
+
+    assert 2 == outcome.code
+    assert message in outcome.err

@@ -1,0 +1,88 @@
+"""How much of what is free serves which jobs, and which moves of whole jobs would mend it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeRoom:
+    """The room for workers of ``gpus`` GPUs each.
+
+    ``workers`` fit now and ``empty`` on the empty cluster; ``in_one`` is the largest gang in one domain of each
+    level, in the order of ``Fragmentation.levels``. ``busbw`` is the best predicted busbw in GB/s that such a worker
+    gets now, ``best`` on the empty cluster; None for a single GPU and where links are not known.
+    """
+
+    gpus: int
+    workers: int
+    empty: int
+    in_one: tuple[int, ...]
+    busbw: float | None
+    best: float | None
+
+    @property
+    def usable(self) -> int:
+        """How many of the free GPUs such workers can take."""
+        return self.workers * self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRoom:
+    """How many gangs of ``nodes`` wholly free nodes fit side by side, each in one domain: ``now`` and ``empty``.
+
+    Both are in the order of ``Fragmentation.levels`` without its first, which is the node.
+    """
+
+    nodes: int
+    now: tuple[int, ...]
+    empty: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a job has on one node; ``gpus`` None where the node does not tell which are free."""
+
+    node: str
+    count: int
+    gpus: tuple[int, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """How many more workers of ``gpus`` GPUs fit; ``level`` is where, empty for in all."""
+
+    gpus: int
+    level: str
+    before: int
+    after: int
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A whole job that would go elsewhere, and what that gives the others.
+
+    The moved job loses neither level nor nodes nor predicted busbw by it.
+    """
+
+    job: str
+    workers: int
+    gpus: int
+    source: tuple[Part, ...]
+    target: tuple[Part, ...]
+    gains: tuple[Gain, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Fragmentation:
+    """What is free, and what it is good for.
+
+    ``free`` of ``total`` GPUs are free; ``closed`` are free as well, on nodes that take no pods. ``levels`` are the
+    closest first. ``moves`` are to be made in this order.
+    """
+
+    free: int
+    total: int
+    closed: int
+    levels: tuple[str, ...]
+    shapes: tuple[ShapeRoom, ...]
+    whole: tuple[WholeRoom, ...]
+    moves: tuple[Move, ...] = ()
