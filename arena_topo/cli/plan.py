@@ -9,7 +9,7 @@ from arena_topo.cli.jobflags import JobCommand, job_options
 from arena_topo.cli.jobspec import job_spec
 from arena_topo.cli.kubeflags import kube_options
 from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.planflags import levels_of, options_of, plan_options
+from arena_topo.cli.planflags import options_of, plan_options
 from arena_topo.cli.source import snapshot_of
 from arena_topo.cli.terminal import wants_colour
 from arena_topo.cluster.choice import Choice
@@ -72,12 +72,12 @@ def mpi(
         raise UsageError(
             f"--compare is a table, which -o {output} cannot draw", hint="print it as text, json or yaml"
         )
-    levels, options = levels_of(values), options_of(values)
+    options = options_of(values)
     job = _job(values, words, choice.namespace or "default")
     if file:
-        snapshot = snapshot_of(choice, file=file, product=product, levels=",".join(levels))
+        snapshot = snapshot_of(choice, file=file, product=product, levels=",".join(options.levels))
     else:
-        snapshot = _cluster(choice, job, levels)
+        snapshot = _cluster(choice, job, options.levels)
     if compare:
         _compare(job, snapshot, options, output)
         return

@@ -68,7 +68,7 @@ PLACE_OPTIONS: tuple[Any, ...] = (
 
 
 def plan_options(command: Command) -> Command:
-    """Give *command* the flags of a plan; ``levels_of`` and ``options_of`` take them out of its values again."""
+    """Give *command* the flags of a plan; ``options_of`` takes them out of its values again."""
     return _given(command, PLAN_OPTIONS)
 
 
@@ -84,8 +84,7 @@ def _given(command: Command, options: tuple[Any, ...]) -> Command:
     return decorated
 
 
-def levels_of(values: dict[str, Any]) -> tuple[str, ...]:
-    """Take the fabric's label keys out of *values*."""
+def _levels(values: dict[str, Any]) -> tuple[str, ...]:
     return tuple(key.strip() for key in values.pop("levels").split(",") if key.strip())
 
 
@@ -101,6 +100,7 @@ def options_of(values: dict[str, Any]) -> "PlanOptions":
         required_level=values.pop("require_topology"),
         preferred_level=values.pop("prefer_topology"),
         coalesce=values.pop("coalesce"),
+        levels=_levels(values),
         model=BandwidthModel(nccl=_version(nccl)) if nccl else DEFAULT_MODEL,
     )
 
@@ -112,15 +112,14 @@ def place_of(values: dict[str, Any]) -> "PlaceOptions":
     from arena_topo.jobs.planning import PlanOptions
     from arena_topo.jobs.submitting import PlaceOptions
 
-    levels, plan = levels_of(values), options_of(values)
+    plan = options_of(values)
     pin, scheduler, queue = (values.pop(name) for name in ("pin", "gang_scheduler", "queue"))
     level = plan.required_level or plan.preferred_level
     return PlaceOptions(
         plan=plan,
         gang=GangWishes(scheduler=scheduler, queue=queue, level=level, required=bool(plan.required_level)),
         pin=Pin(pin),
-        levels=levels,
-        given=plan != PlanOptions() or bool(levels) or pin not in ("auto", "none"),
+        given=plan != PlanOptions() or pin not in ("auto", "none"),
         timeout=timeout_of(values.pop("wait")),
     )
 

@@ -1,11 +1,11 @@
 """Submitting a job with its plan: planned, reserved, held back until that stands, and then let go to its places."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_topo.cluster.session import Session
-from arena_topo.errors import DocumentError, UsageError, WaitTimeout
+from arena_topo.errors import DocumentError, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.lookup import Found, find
 from arena_topo.jobs.pinning import ENFORCED, Means
 from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
@@ -27,12 +27,14 @@ class Planner:
     job: Object
     options: PlanOptions
     means: Means
+    needs: tuple[str, ...] = ()
     verdict: Verdict | None = field(default=None, init=False)
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the proposal for *snapshot*, or why the job waits."""
         self.verdict = plan_object(self.job, snapshot, self.options)
-        return record_of(self.verdict, self.job, snapshot, self.options, self.means)
+        record = record_of(self.verdict, self.job, snapshot, self.options, self.means)
+        return replace(record, needs=self.needs)
 
 
 def record_of(
@@ -119,11 +121,26 @@ def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
             f"the job {name} has no plan, so there is nothing to resume",
             hint="jobs get one with --gputopology, or with --gang on a stock scheduler",
         )
+    _check_complete(session, name, record)
     if record.stage is Stage.CONFIRMED:
         released = _activate(session, found, record, waiting)
         return Settled(found.job, record, None, released)
-    planner = Planner(found.job, options_of_wishes(record.wishes), Means(record.means))
-    return settle(Desk(session, found.version, _never, found.job), planner, waiting)
+    options = options_of_wishes(record.wishes)
+    planner = Planner(found.job, options, Means(record.means), record.needs)
+    return settle(Desk(session, found.version, _never, found.job, options.levels), planner, waiting)
+
+
+def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
+    """Raise ``NotFound`` where an object that the job needs was never made."""
+    for path in record.needs:
+        try:
+            session.get(path)
+        except NotFound as error:
+            raise NotFound(
+                f"the job {name} was only half created: {path} is missing",
+                hint=f"submit was interrupted; arena-topo delete {name}, and submit it again",
+                status=404,
+            ) from error
 
 
 def plan_of(job: Object) -> PlanRecord | None:

@@ -27,19 +27,27 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
-    """What the user asks of a placement; levels are a tier's name or label key, empty for none."""
+    """What the user asks of a placement; levels are a tier's name or label key, empty for none.
+
+    ``levels`` are label keys, coarse to fine, in place of the fabric ladder that the cluster shows.
+    """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
     required_level: str = ""
     preferred_level: str = ""
     coalesce: bool = False
+    levels: tuple[str, ...] = ()
     model: BandwidthModel = DEFAULT_MODEL
 
     @property
     def wishes(self) -> dict[str, str]:
         """The part of it that is kept with the job's plan, for ``options_of_wishes``."""
-        told = {"required": self.required_level, "preferred": self.preferred_level}
-        return {"policy": self.policy.value, **{key: level for key, level in told.items() if level}}
+        told = {
+            "required": self.required_level,
+            "preferred": self.preferred_level,
+            "levels": ",".join(self.levels),
+        }
+        return {"policy": self.policy.value, **{key: text for key, text in told.items() if text}}
 
 
 def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
@@ -48,6 +56,7 @@ def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
         policy=TopologyPolicy(wishes.get("policy", TopologyPolicy.BEST_EFFORT.value)),
         required_level=wishes.get("required", ""),
         preferred_level=wishes.get("preferred", ""),
+        levels=tuple(key for key in wishes.get("levels", "").split(",") if key),
     )
 
 

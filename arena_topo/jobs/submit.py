@@ -60,7 +60,7 @@ def create(session: Session, plan: Manifest, *, dry_run: bool = False) -> tuple[
         owned = [_owned(companion, job) for companion in plan.companions]
         companions = [session.create(_collection(companion), companion) for companion in owned]
     except BaseException:
-        session.delete(_path(job), uid=job["metadata"]["uid"])
+        session.delete(path_of(job), uid=job["metadata"]["uid"])
         raise
     return (job, *companions)
 
@@ -133,10 +133,10 @@ def _owned(companion: Object, job: Object) -> Object:
 
 
 def _collection(item: Object) -> str:
-    return _path({**item, "metadata": {**item["metadata"], "name": ""}})
+    return path_of({**item, "metadata": {**item["metadata"], "name": ""}})
 
 
-def _path(item: Object) -> str:
+def path_of(item: Object) -> str:
     """Return the path of one of our objects: an MPIJob, a ConfigMap or a PodGroup."""
     namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
     if item["kind"] == "ConfigMap":

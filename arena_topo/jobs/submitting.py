@@ -13,7 +13,7 @@ from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
 from arena_topo.jobs.planning import PlanOptions, plan_object, reshaped
 from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
-from arena_topo.jobs.submit import SubmitOptions, create, prepare
+from arena_topo.jobs.submit import SubmitOptions, create, path_of, prepare
 from arena_topo.jobs.waiting import Patience
 from arena_topo.manifest.decorating import decorated
 from arena_topo.manifest.render import Manifest
@@ -45,7 +45,6 @@ class PlaceOptions:
     plan: PlanOptions = field(default_factory=PlanOptions)
     gang: GangWishes = field(default_factory=GangWishes)
     pin: Pin = Pin.AUTO
-    levels: tuple[str, ...] = ()
     given: bool = False
     timeout: float | None = None
 
@@ -116,9 +115,10 @@ def submit_placed(
     """
     if dry_run or ready.means is None:
         return Submitted(objects=create(session, ready.manifest, dry_run=dry_run))
-    planner = Planner(ready.manifest.job, replace(place.plan, coalesce=False), ready.means)
+    needs = tuple(path_of(companion) for companion in ready.manifest.companions)
+    planner = Planner(ready.manifest.job, replace(place.plan, coalesce=False), ready.means, needs)
     if ready.gang_waits or version_of(ready.manifest.job) is ApiVersion.V1ALPHA1:
-        snapshot = promised_snapshot(session, version_of(ready.manifest.job), levels=place.levels)
+        snapshot = promised_snapshot(session, version_of(ready.manifest.job), levels=place.plan.levels)
         record = planner(snapshot)
         if record.stage is Stage.WAITING:
             (job, *rest) = create(session, ready.manifest)
@@ -140,7 +140,7 @@ def _reserved(
         made.extend(create(session, replace(ready.manifest, job=job)))
         return made[0]
 
-    desk = Desk(session, version_of(ready.manifest.job), create_held, levels=place.levels)
+    desk = Desk(session, version_of(ready.manifest.job), create_held, levels=place.plan.levels)
     waiting = Waiting(patience=patience, timeout=place.timeout, clock=time.monotonic)
     settled = settle(desk, planner, waiting)
     return Submitted(objects=(settled.job, *made[1:]), settled=settled)
@@ -150,7 +150,7 @@ def _coalesced(
     session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, rendered: Manifest
 ) -> Manifest:
     """Return the manifest of *job* in the shape that fits the cluster best at this moment."""
-    snapshot = promised_snapshot(session, version_of(rendered.job), levels=place.levels)
+    snapshot = promised_snapshot(session, version_of(rendered.job), levels=place.plan.levels)
     verdict = plan_object(rendered.job, snapshot, place.plan)
     shaped = reshaped(job, verdict) if isinstance(verdict, Placement) else job
     return rendered if shaped is job else prepare(session, shaped, options)

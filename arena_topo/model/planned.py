@@ -33,7 +33,8 @@ class PlanRecord:
     ``each`` is what one worker asks, GPUs included. ``means`` is how the plan is made to hold. ``hostnames`` are the
     values of nodes' hostname labels where these differ from the nodes' names. ``level`` and ``domain`` are the
     placement's; ``written`` is an RFC 3339 instant; ``remark`` tells users of a waiting job why it waits. ``wishes``
-    are what the user asked of the placement, so that it can be planned again.
+    are what the user asked of the placement, so that it can be planned again. ``needs`` are the paths of the objects
+    that belong to the job, so that one that was only half created is known for it.
     """
 
     stage: Stage
@@ -46,6 +47,7 @@ class PlanRecord:
     written: str = ""
     remark: str = ""
     wishes: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
 
     def hostname(self, node: str) -> str:
         """Return the value of the hostname label of *node*."""
@@ -73,6 +75,7 @@ def encode(record: PlanRecord) -> str:
         "written": record.written,
         "remark": record.remark,
         "wishes": dict(record.wishes),
+        "needs": list(record.needs),
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -105,6 +108,7 @@ def _decoded(document: Mapping[str, Any]) -> PlanRecord:
         written=str(document.get("written", "")),
         remark=str(document.get("remark", "")),
         wishes={str(name): str(wish) for name, wish in document.get("wishes", {}).items()},
+        needs=tuple(str(path) for path in document.get("needs", ())),
     )
 
 

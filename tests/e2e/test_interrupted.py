@@ -1,0 +1,124 @@
+"""A submit that is killed between any two calls leaves nothing, or a job that resume or delete can finish."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from arena_topo.cluster.choice import Choice
+from arena_topo.cluster.session import Session, connect
+from arena_topo.cluster.transport import Request, Response, Transport
+from arena_topo.jobs.planning import PlanOptions
+from arena_topo.jobs.submit import SubmitOptions
+from arena_topo.jobs.submitting import PlaceOptions, prepare_placed, submit_placed
+from arena_topo.jobs.waiting import Patience
+from arena_topo.model.jobspec import ConfigFile, JobSpec, PodOptions
+from tests.controlplane import pods
+from tests.controlplane.kube import Kube
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+
+MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
+
+
+class Killed(BaseException):
+    """The process is gone."""
+
+
+@dataclass
+class Mortal:
+    """A transport whose process dies after so many requests: none is sent after that, whoever wants to clean up."""
+
+    transport: Transport
+    left: int
+
+    def send(self, request: Request) -> Response:
+        """Send, or die."""
+        self._live()
+        return self.transport.send(request)
+
+    def stream(self, request: Request) -> Response:
+        """Open a stream, or die."""
+        self._live()
+        return self.transport.stream(request)
+
+    def renew(self) -> bool:
+        """Renew nothing."""
+        return False
+
+    def close(self) -> None:
+        """Close the connections."""
+        self.transport.close()
+
+    def _live(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise Killed
+
+
+def _submit(session: Session, name: str, namespace: str) -> None:
+    job = JobSpec(
+        name=name,
+        namespace=namespace,
+        image="train",
+        command=("mpirun",),
+        workers=4,
+        gpus=2,
+        gang=True,
+        topology=True,
+        pod=PodOptions(files=(ConfigFile("/etc/hyper.json", b"{}"),)),
+    )
+    place = PlaceOptions(plan=PlanOptions())
+    ready = prepare_placed(session, job, SubmitOptions(), place)
+    submit_placed(session, ready, place, Patience(lambda _: None))
+
+
+def _killed_after(requests: int, kubeconfig: Path, name: str, namespace: str) -> bool:
+    """Submit *name* in a process that dies after so many requests; return whether it died."""
+    session = connect(Choice(kubeconfig=str(kubeconfig)))
+    session._transport = Mortal(session._transport, requests)
+    try:
+        _submit(session, name, namespace)
+    except Killed:
+        return True
+    finally:
+        session.close()
+    return False
+
+
+def _nodes(kube: Kube, namespace: str, name: str) -> list[str]:
+    return [
+        pod["spec"]["nodeName"]
+        for pod in pods.of_job(kube, namespace, name, "worker")
+        if pod["spec"].get("nodeName")
+    ]
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+def test_a_submit_killed_at_any_step_can_be_finished(
+    arena: Arena, kube: Kube, namespace: str, kubeconfig: Path
+) -> None:
+    """Nothing is there, or resume places all workers, or says what is missing; delete then leaves nothing."""
+    endings: set[str] = set()
+    requests, died = 0, True
+    while died:
+        name = f"job-{requests}"
+        died = _killed_after(requests, kubeconfig, name, namespace)
+        if kube.find(*MPIJOB, name, namespace) is None:
+            endings.add("nothing")
+            assert [] == pods.of_job(kube, namespace, name)
+            assert None is kube.find("v1", "ConfigMap", f"{name}-files", namespace)
+        else:
+            outcome = arena("resume", name)
+            if outcome.code == 0:
+                eventually(lambda name=name: len(_nodes(kube, namespace, name)) == 4, f"{name} to be placed")
+                endings.add("resumed")
+            else:
+                assert "was only half created" in outcome.err, outcome.err
+                assert [] == _nodes(kube, namespace, name)
+                endings.add("half created")
+            assert 0 == arena("delete", name).code
+            eventually(lambda name=name: not pods.of_job(kube, namespace, name), f"the pods of {name} to go")
+        requests += 1
+    assert {"nothing", "half created", "resumed"} == endings
+    assert requests > 12
