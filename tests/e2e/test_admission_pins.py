@@ -59,6 +59,18 @@ def test_a_job_that_is_scaled_up_gets_workers_without_a_place(
     assert [one, one, None, None] == pinned
 
 
+def test_a_launcher_that_works_too_moves_nobody(kube: Kube, namespace: str, gpu_nodes: list[str]) -> None:
+    """The operator then counts its workers from one in their label, and from nought in their names."""
+    planned = list(reversed(gpu_nodes))
+    job = mpijob("job", 2, {_GPU: "2"}, pins(nodes=planned))
+    job["spec"]["runLauncherAsWorker"] = True
+    kube.create(job, namespace)
+    workers = running_workers(kube, namespace, "job", 2)
+
+    assert ["1", "2"] == [pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] for pod in workers]
+    assert planned == nodes_of(workers)
+
+
 def test_a_node_is_named_by_its_label(kube: Kube, namespace: str) -> None:
     """Which may differ from its name."""
     label = {HOSTNAME: f"host-of-{namespace}"}

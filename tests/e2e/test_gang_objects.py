@@ -16,6 +16,7 @@ from arena_topo.manifest.gangs import gang_of
 from arena_topo.manifest.render import Habitat, manifest
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.jobspec import Compute, JobSpec
+from arena_topo.pin.admission import policy_objects
 from tests.controlplane import install
 from tests.controlplane.availability import require_built
 from tests.controlplane.build import ensure_built
@@ -115,7 +116,7 @@ def kube(pytestconfig: pytest.Config) -> Iterator[Kube]:
         operator=False,
         nodes=False,
         feature_gates=gangs.feature_gates,
-        runtime_config=gangs.runtime_config,
+        runtime_config={**gangs.runtime_config, "admissionregistration.k8s.io/v1beta1": True},
     )
     with ControlPlane(alone) as plane:
         wanted = [*DEFINITIONS, _every_mpijob()]
@@ -200,6 +201,16 @@ def test_a_field_that_does_not_exist_is_refused(kube: Kube) -> None:
     (group,) = decorate("volcano", gang_of(_job(ApiVersion.V2BETA1))).companions
     with pytest.raises(KubeError, match=r'unknown field "spec.minMembers"'):
         _tried(kube, {**group, "spec": {"minMembers": 4}})
+
+
+@pytest.mark.parametrize("gangs", [True, False])
+@pytest.mark.parametrize("api", ["v1", "v1beta1"])
+def test_the_admission_policy_is_taken_in_every_version_that_can_be_had(
+    kube: Kube, api: str, gangs: bool
+) -> None:
+    """Kubernetes 1.36 serves two of the three."""
+    for sent in policy_objects(api, gangs=gangs):
+        assert [] == _lost(sent, _tried(kube, sent))
 
 
 def test_the_oldest_mpijob_drops_gates(kube: Kube) -> None:
