@@ -17,7 +17,8 @@ from tests.controlplane.nodes import NodeSpec, create_nodes, remove_pods
 from tests.controlplane.options import coscheduling, native_gang
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.pinning import admission_policy, mpijob, running_workers
+from tests.e2e.arena import Arena
+from tests.e2e.pinning import admission_policy, mpijob, nodes_of, running_workers
 
 _GPU = "nvidia.com/gpu"
 _GROUPS = {
@@ -101,6 +102,27 @@ def test_an_operator_that_makes_the_group_itself_is_told_its_size(pytestconfig: 
         alone = kube.wait_for(*_GROUPS["coscheduling"], "alone", space)
 
     assert (4, 5) == (group["spec"]["minMember"], alone["spec"]["minMember"])
+
+
+def test_a_job_that_is_submitted_has_its_gang_and_its_places(
+    cluster: ControlPlane, space: str, backend: str
+) -> None:
+    """Through the tool itself: planned, pinned by the admission policy, and its PodGroup its own."""
+    kube, arena = cluster.kube, Arena(cluster.kubeconfig("root", ["system:masters"], namespace=space))
+    outcome = arena(
+        "submit", "mpi", "--name=job", "--image=i", "--workers=4", "--gpus=4", "--gang", "--gputopology=true",
+        f"--gang-scheduler={backend}", "--pin=workers", "c",
+    )  # fmt: skip
+    assert 0 == outcome.code, outcome.err
+    workers = running_workers(kube, space, "job", 4)
+    group = kube.get(*_GROUPS[backend], "job-gang", space)
+
+    pinned = [pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] for pod in workers]
+    assert pinned == nodes_of(workers)
+    assert ["gpu-1", "gpu-1", "gpu-2", "gpu-2"] == sorted(pinned)
+    job = kube.get("kubeflow.org/v2beta1", "MPIJob", "job", space)
+    assert [job["metadata"]["uid"]] == [owner["uid"] for owner in group["metadata"]["ownerReferences"]]
+    assert f"PodGroup {group['metadata']['name']}" in outcome.err
 
 
 @pytest.fixture(params=list(_GROUPS))
