@@ -1,0 +1,90 @@
+"""The admission policy on a test's cluster, and jobs and pods whose places a test writes by hand."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from arena_topo.pin.wire import pins
+from tests.controlplane import pods
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+@contextmanager
+def admission_policy(plane: ControlPlane) -> Iterator[None]:
+    """Install the policy as an admin does, until it acts; take it away at the end."""
+    arena = Arena(plane.admin_kubeconfig)
+    outcome = arena("cluster", "setup", "--apply")
+    assert 0 == outcome.code, outcome.err
+    eventually(lambda: acts(plane.kube), "the admission policy to act")
+    yield
+    outcome = arena("cluster", "remove", "--apply")
+    assert 0 == outcome.code, outcome.err
+
+
+def acts(kube: Kube) -> bool:
+    """Whether the API server applies the policy: it learns of a new one after a moment."""
+    return bool(tried(kube, "job-worker-0", pins(nodes=["probe"]))["spec"].get("nodeSelector"))
+
+
+def tried(
+    kube: Kube, name: str, annotations: Mapping[str, str], namespace: str = "default", **spec: Any
+) -> Object:
+    """Return a pod as the API server would make it; nothing is stored."""
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "annotations": dict(annotations)},
+        "spec": {"containers": [{"name": "mpi", "image": "i"}, {"name": "side", "image": "i"}], **spec},
+    }
+    path = kube.path("v1", "Pod", namespace)
+    answer: Object = kube.request("POST", path, pod, query={"dryRun": "All", "fieldValidation": "Strict"})
+    return answer
+
+
+def mpijob(name: str, workers: int, limits: Mapping[str, str], annotations: Mapping[str, str]) -> Object:
+    """Return an MPIJob whose worker template has *annotations*, and whose launcher waits for the workers."""
+
+    def template(limits: Mapping[str, str], annotations: Mapping[str, str]) -> Object:
+        container = {"name": "mpi", "image": "i", "resources": {"limits": dict(limits)} if limits else {}}
+        return {"metadata": {"annotations": dict(annotations)}, "spec": {"containers": [container]}}
+
+    replicas = {
+        "Launcher": {"replicas": 1, "template": template({}, {})},
+        "Worker": {"replicas": workers, "template": template(limits, annotations)},
+    }
+    spec = {
+        "launcherCreationPolicy": "WaitForWorkersReady",
+        "mpiReplicaSpecs": replicas,
+        "runPolicy": {"backoffLimit": 0},
+    }
+    return {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "metadata": {"name": name}, "spec": spec}
+
+
+def running_workers(kube: Kube, namespace: str, job: str, count: int) -> list[Object]:
+    """Return the workers of *job* by index, once *count* of them run."""
+
+    def all_run() -> list[Object] | None:
+        found = pods.of_job(kube, namespace, job, "worker")
+        return found if len(found) == count and all(map(pods.running, found)) else None
+
+    found = eventually(all_run, f"{count} workers of {job} that run")
+    return sorted(found, key=lambda pod: int(pod["metadata"]["name"].rpartition("-")[2]))
+
+
+def nodes_of(workers: list[Object]) -> list[str]:
+    """Return the node of each worker."""
+    return [pod["spec"]["nodeName"] for pod in workers]
+
+
+def made_again(kube: Kube, namespace: str, pod: Object) -> Object:
+    """Delete a worker's pod, and return the one that the operator makes in its place once it runs."""
+    name, uid = pod["metadata"]["name"], pod["metadata"]["uid"]
+    kube.delete("v1", "Pod", name, namespace, gracePeriodSeconds="0")
+    return kube.wait_for(
+        "v1", "Pod", name, namespace, until=lambda new: new["metadata"]["uid"] != uid and pods.running(new)
+    )
