@@ -28,6 +28,25 @@ class Need:
         return f"{self.verb} {name}{sub}{' -A' if self.everywhere else ''}"
 
 
+_SEE_NODES = Need(verb="list", resource="nodes", purpose="plan, topology", everywhere=True)
+_SEE_PODS = Need(verb="list", resource="pods", purpose="plan, topology: what is in use", everywhere=True)
+_SEE_PLANS = Need(
+    verb="list",
+    group="kubeflow.org",
+    resource="mpijobs",
+    purpose="plan: what others were promised",
+    everywhere=True,
+)
+_WRITE_PLANS = Need(
+    verb="patch", group="kubeflow.org", resource="mpijobs", purpose="submit with a plan, resume"
+)
+_RELEASE = Need(verb="patch", resource="pods", purpose="gates", optional=True)
+
+PLANNING = (_SEE_NODES, _SEE_PODS, _SEE_PLANS, _WRITE_PLANS)
+"""What it takes to plan a job and to reserve what was planned."""
+RELEASING = (*PLANNING, _RELEASE)
+"""What it takes to release gated workers as well."""
+
 NEEDS = (
     Need(verb="create", group="kubeflow.org", resource="mpijobs", purpose="submit"),
     Need(verb="get", group="kubeflow.org", resource="mpijobs", purpose="submit, get, logs"),
@@ -35,9 +54,7 @@ NEEDS = (
     Need(verb="get", resource="pods", purpose="logs"),
     Need(verb="list", resource="pods", purpose="get, logs"),
     Need(verb="get", resource="pods", subresource="log", purpose="logs"),
-    Need(verb="list", resource="nodes", purpose="plan, topology", everywhere=True),
-    Need(verb="list", resource="pods", purpose="plan, topology: what is in use", everywhere=True),
-    Need(verb="patch", resource="pods", purpose="gates", optional=True),
+    *RELEASING,
     Need(verb="create", resource="configmaps", purpose="--config-file", optional=True),
     Need(
         verb="create",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_topo.cluster.session import Session
-from arena_topo.errors import DocumentError, NotFound, UsageError, WaitTimeout
+from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.lookup import Found, find
 from arena_topo.jobs.pinning import ENFORCED, Means
 from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
@@ -135,6 +135,8 @@ def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
     for path in record.needs:
         try:
             session.get(path)
+        except Forbidden:
+            continue
         except NotFound as error:
             raise NotFound(
                 f"the job {name} was only half created: {path} is missing",

@@ -5,8 +5,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_topo.cluster.session import Session
+from arena_topo.errors import Forbidden
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.detection import detect
+from arena_topo.jobs.detectionrights import PLANNING, RELEASING, may
 from arena_topo.jobs.gangs import GangChoice, GangWishes, choose_gang
 from arena_topo.jobs.pinning import Ground, Means, Pin, at_once, choose_means, held
 from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
@@ -88,6 +90,8 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
     backend = gang.backend if gang else ""
     wanted = backend == "gates" or (backend != "kueue" and (place.given or (job.topology and not vendor)))
     means = _means(gang, place, rendered.job, facts) if wanted else None
+    if means and (missing := _missing(session, job.namespace, means)):
+        return _unplanned(rendered, place, missing)
     if gang is None:
         alone = (NO_GANG,) if job.gang else ()
         return Prepared(manifest=rendered, means=means, warnings=(*rendered.notes, *alone))
@@ -154,6 +158,26 @@ def _coalesced(
     verdict = plan_object(rendered.job, snapshot, place.plan)
     shaped = reshaped(job, verdict) if isinstance(verdict, Placement) else job
     return rendered if shaped is job else prepare(session, shaped, options)
+
+
+def _missing(session: Session, namespace: str, means: Means) -> tuple[str, ...]:
+    """Return what the user lacks for a plan that holds by *means*, as ``kubectl auth can-i`` takes it."""
+    needs = RELEASING if means is Means.GATES else PLANNING
+    return tuple(need.what for need in needs if may(session, need, namespace).allowed is False)
+
+
+def _unplanned(rendered: Manifest, place: PlaceOptions, missing: tuple[str, ...]) -> Prepared:
+    """Return the job without a plan, as on any cluster. Raises ``Forbidden`` where a plan was asked for."""
+    what = f"you may not {', '.join(missing)}"
+    if place.given or place.gang.scheduler == "gates":
+        raise Forbidden(
+            f"the job cannot be planned: {what}",
+            hint="ask the cluster's admin for: arena-topo cluster setup --apply --users=user:YOU; "
+            "or leave out the flags of the placement",
+            status=403,
+        )
+    told = f"the job is not planned, and nothing keeps it together or in place: {what}"
+    return Prepared(manifest=rendered, warnings=(*rendered.notes, told))
 
 
 def _means(gang: GangChoice | None, place: PlaceOptions, job: Object, facts: ClusterFacts) -> Means:

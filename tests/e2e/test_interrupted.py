@@ -1,6 +1,7 @@
 """A submit that is killed between any two calls leaves nothing, or a job that resume or delete can finish."""
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,14 @@ def _nodes(kube: Kube, namespace: str, name: str) -> list[str]:
     ]
 
 
+def _all_placed(kube: Kube, namespace: str, name: str) -> bool:
+    return len(_nodes(kube, namespace, name)) == 4
+
+
+def _no_pods(kube: Kube, namespace: str, name: str) -> bool:
+    return not pods.of_job(kube, namespace, name)
+
+
 @pytest.mark.usefixtures("gpu_nodes")
 def test_a_submit_killed_at_any_step_can_be_finished(
     arena: Arena, kube: Kube, namespace: str, kubeconfig: Path
@@ -111,14 +120,14 @@ def test_a_submit_killed_at_any_step_can_be_finished(
         else:
             outcome = arena("resume", name)
             if outcome.code == 0:
-                eventually(lambda name=name: len(_nodes(kube, namespace, name)) == 4, f"{name} to be placed")
+                eventually(partial(_all_placed, kube, namespace, name), f"{name} to be placed")
                 endings.add("resumed")
             else:
                 assert "was only half created" in outcome.err, outcome.err
                 assert [] == _nodes(kube, namespace, name)
                 endings.add("half created")
             assert 0 == arena("delete", name).code
-            eventually(lambda name=name: not pods.of_job(kube, namespace, name), f"the pods of {name} to go")
+            eventually(partial(_no_pods, kube, namespace, name), f"the pods of {name} to go")
         requests += 1
     assert {"nothing", "half created", "resumed"} == endings
     assert requests > 12

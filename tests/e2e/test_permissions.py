@@ -1,0 +1,141 @@
+"""With exactly the documented rights everything works; with one less the tool says which."""
+
+import copy
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from arena_topo.jobs.clustersetuproles import TOPOLOGY_RULES, USER_RULES
+from tests.controlplane import pods
+from tests.controlplane.kube import Kube
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena, Outcome
+
+Rules = list[dict[str, Any]]
+RBAC = "rbac.authorization.k8s.io/v1"
+GANG = ("submit", "mpi", "--gang", "--gputopology", "--workers=2", "--gpus=2", "--image=train")
+
+
+@pytest.fixture
+def user(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Callable[..., Arena]]:
+    """Return a function that makes a user with the documented rights, less those named as ``verb resource``."""
+    made: list[str] = []
+
+    def make(*lacking: str) -> Arena:
+        name = f"user-{len(made)}-{namespace}"
+        made.append(name)
+        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+        for kind, rules, where in (
+            ("Role", without(USER_RULES, lacking), namespace),
+            ("ClusterRole", without(TOPOLOGY_RULES, lacking), None),
+        ):
+            kube.create({"apiVersion": RBAC, "kind": kind, "metadata": {"name": name}, "rules": rules}, where)
+            ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
+            kube.create(
+                {
+                    "apiVersion": RBAC,
+                    "kind": f"{kind}Binding",
+                    "metadata": {"name": name},
+                    "roleRef": ref,
+                    "subjects": [subject],
+                },
+                where,
+            )
+        arena = Arena(plane.kubeconfig(name, namespace=namespace))
+        probe = ("topology",) if "get mpijobs" in lacking else ("get", "nothing")
+        eventually(lambda: "forbidden" not in arena(*probe).err.lower(), "the roles to take effect")
+        return arena
+
+    yield make
+    for name in made:
+        for kind in ("ClusterRole", "ClusterRoleBinding"):
+            kube.delete(RBAC, kind, name)
+
+
+def without(rules: Rules, lacking: tuple[str, ...]) -> Rules:
+    """Return *rules* less the rights named as ``verb resource``."""
+    left = []
+    for rule in copy.deepcopy(rules):
+        for resource in rule["resources"]:
+            verbs = [verb for verb in rule["verbs"] if f"{verb} {resource}" not in lacking]
+            if verbs:
+                left.append({**rule, "resources": [resource], "verbs": verbs})
+    return left
+
+
+def submit(arena: Arena, name: str, *flags: str) -> Outcome:
+    """Submit a gang that is planned."""
+    return arena(*GANG, f"--name={name}", *flags, "--", "mpirun")
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+def test_the_documented_rights_are_enough(user: Callable[..., Arena], kube: Kube, namespace: str) -> None:
+    """To plan, submit, get, resume and delete a gang."""
+    arena = user()
+    assert 0 == arena("plan", "mpi", "--workers=2", "--gpus=2").code
+    outcome = submit(arena, "job")
+    assert (0, "mpijob.kubeflow.org/job created\n") == (outcome.code, outcome.out), outcome.err
+    assert "warning" not in outcome.err
+    assert [True, True] == [
+        "nodeName" in pod["spec"] for pod in pods.of_job(kube, namespace, "job", "worker")
+    ]
+    assert "2 of 2 workers where planned" in arena("get", "job").err
+    assert 0 == arena("resume", "job").code
+    assert 0 == arena("delete", "job").code
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+@pytest.mark.parametrize(
+    ("lacking", "told"),
+    [
+        (("list nodes",), "list nodes -A"),
+        (("list mpijobs",), "list mpijobs.kubeflow.org -A"),
+        (("patch mpijobs",), "patch mpijobs.kubeflow.org"),
+        (("patch pods",), "patch pods"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_one_right_less_is_told(
+    user: Callable[..., Arena], kube: Kube, namespace: str, lacking: tuple[str, ...], told: str
+) -> None:
+    """The job is submitted as on any cluster, with a warning; asked for by a flag, a plan is refused."""
+    arena = user(*lacking)
+    outcome = submit(arena, "job")
+    assert 0 == outcome.code
+    assert f"you may not {told}" in outcome.err
+    assert "arena-topo.dev/plan" not in kube.get("kubeflow.org/v2beta1", "MPIJob", "job", namespace)[
+        "metadata"
+    ].get("annotations", {})
+    refused = submit(arena, "pinned", "--pin=workers")
+    assert 1 == refused.code
+    assert f"error: the job cannot be planned: you may not {told}" in refused.err
+    assert "Traceback" not in refused.err
+    assert None is kube.find("kubeflow.org/v2beta1", "MPIJob", "pinned", namespace)
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+@pytest.mark.parametrize(
+    ("lacking", "command"),
+    [
+        ("create mpijobs", ("submit", "mpi", "--name=x", "--image=i", "c")),
+        ("get mpijobs", ("get", "job")),
+        ("delete mpijobs", ("delete", "job")),
+        ("list pods", ("get", "job")),
+        ("get pods/log", ("logs", "job")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_command_that_lacks_a_right_names_it(
+    user: Callable[..., Arena], arena: Arena, lacking: str, command: tuple[str, ...]
+) -> None:
+    """One error, exit code 1, and the verb and the resource in it."""
+    assert 0 == submit(arena, "job").code
+    limited = user(lacking)
+    outcome = limited(*command)
+    verb, _, resource = lacking.partition(" ")
+    assert 1 == outcome.code
+    assert f"cannot {verb} resource" in outcome.err
+    assert resource.split("/")[0] in outcome.err
+    assert "Traceback" not in outcome.err
