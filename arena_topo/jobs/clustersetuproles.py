@@ -24,17 +24,19 @@ USER_RULES = [
     _rule("kubeflow.org", "mpijobs", "create get delete"),
     _rule("core", "pods", "get list"),
     _rule("core", "pods/log", "get"),
+    _rule("kubeflow.org", "mpijobs", "list patch"),
     _rule("core", "configmaps", "create"),
     _rule("core", "pods", "patch"),
     _rule("batch", "jobs", "get"),
     _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
     _rule("resource.k8s.io", "resourceclaims", "create"),
 ]
-"""In the namespace of the jobs: submit, read, follow, delete; then files, gates, v1alpha1, gangs, exact GPUs."""
+"""In the namespace of the jobs: submit, read, follow, delete; then plans, files, gates, v1alpha1, gangs, exact GPUs."""
 
 TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
     _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
+    _rule("kubeflow.org", "mpijobs", "list"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
     _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),

@@ -35,8 +35,18 @@ NEEDS = (
     Need(verb="get", resource="pods", purpose="logs"),
     Need(verb="list", resource="pods", purpose="get, logs"),
     Need(verb="get", resource="pods", subresource="log", purpose="logs"),
+    Need(verb="list", group="kubeflow.org", resource="mpijobs", purpose="submit --gputopology, plan"),
+    Need(verb="patch", group="kubeflow.org", resource="mpijobs", purpose="submit --gputopology, resume"),
     Need(verb="list", resource="nodes", purpose="plan, topology", everywhere=True),
     Need(verb="list", resource="pods", purpose="plan, topology: what is in use", everywhere=True),
+    Need(
+        verb="list",
+        group="kubeflow.org",
+        resource="mpijobs",
+        purpose="seeing what is promised to jobs of other namespaces",
+        everywhere=True,
+        optional=True,
+    ),
     Need(verb="patch", resource="pods", purpose="gates", optional=True),
     Need(verb="create", resource="configmaps", purpose="--config-file", optional=True),
     Need(
