@@ -7,7 +7,6 @@ from typing import Any
 from arena_topo.manifest.roles import LAUNCHER, WORKER, containers, templates, version_of, workers_of
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.gang import Gang, Object
-from arena_topo.model.labels import GPU_RESOURCES
 from arena_topo.model.quantity import parse_quantity
 
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
@@ -18,7 +17,7 @@ def gang_of(job: Object) -> Gang:
     found, version = templates(job), version_of(job)
     worker = found[WORKER]
     asked = _requests(worker)
-    gpu = next((each for each in GPU_RESOURCES if each in asked), "")
+    gpu = next((name for name in asked if name.endswith("/gpu")), "")
     spec = worker.get("spec") or {}
     return Gang(
         job=job["metadata"]["name"],
