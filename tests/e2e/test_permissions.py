@@ -82,8 +82,14 @@ def test_the_documented_rights_are_enough(user: Callable[..., Arena], kube: Kube
         "nodeName" in pod["spec"] for pod in pods.of_job(kube, namespace, "job", "worker")
     ]
     assert "2 of 2 workers where planned" in arena("get", "job").err
-    assert 0 == arena("resume", "job").code
-    assert 0 == arena("delete", "job").code
+    for command in (
+        ("resume", "job"),
+        ("topology",),
+        ("top", "node"),
+        ("doctor", "--strict"),
+        ("delete", "job"),
+    ):
+        assert 0 == arena(*command).code, command
 
 
 @pytest.mark.usefixtures("gpu_nodes")
