@@ -46,6 +46,7 @@ demo: $(STAMP)  ## the main job on the embedded cluster, in a minute
 bench: $(STAMP)  ## measure against kubectl, on the real control plane
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.snapshot
+	$(BIN)/python -m benchmarks.fleet
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
