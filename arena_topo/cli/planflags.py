@@ -1,10 +1,12 @@
 """The flags that say how a gang is to be placed and kept together."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from arena_topo.cli.source import text_of
 from arena_topo.cli.values import GoBool
 from arena_topo.errors import UsageError
 
@@ -37,6 +39,9 @@ PLAN_OPTIONS: tuple[Any, ...] = (
     ),
     click.option(
         "--nccl-version", default="", metavar="X.Y", help="NCCL of the image, if it is older than 2.8."
+    ),
+    click.option(
+        "--measured", default="", metavar="FILE", help="Bus bandwidths that were measured, by machine type."
     ),
     click.option(
         "--topology-levels", "levels", default="", metavar="KEYS", help="Node labels, coarse to fine."
@@ -94,14 +99,19 @@ def options_of(values: dict[str, Any]) -> "PlanOptions":
     from arena_topo.model.demand import TopologyPolicy
     from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
 
-    nccl = values.pop("nccl_version")
+    nccl, measured = values.pop("nccl_version"), values.pop("measured")
+    model = BandwidthModel(nccl=_version(nccl)) if nccl else DEFAULT_MODEL
+    if measured:
+        from arena_topo.planner.measured import read_measured
+
+        model = replace(model, overrides=read_measured(text_of(measured, "--measured"), measured))
     return PlanOptions(
         policy=TopologyPolicy(values.pop("topology_policy")),
         required_level=values.pop("require_topology"),
         preferred_level=values.pop("prefer_topology"),
         coalesce=values.pop("coalesce"),
         levels=_levels(values),
-        model=BandwidthModel(nccl=_version(nccl)) if nccl else DEFAULT_MODEL,
+        model=model,
     )
 
 

@@ -46,6 +46,7 @@ class PlanOptions:
             "required": self.required_level,
             "preferred": self.preferred_level,
             "levels": ",".join(self.levels),
+            "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in told.items() if text}}
 
@@ -57,7 +58,13 @@ def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
         required_level=wishes.get("required", ""),
         preferred_level=wishes.get("preferred", ""),
         levels=tuple(key for key in wishes.get("levels", "").split(",") if key),
+        model=_model(wishes.get("nccl", "")),
     )
+
+
+def _model(nccl: str) -> BandwidthModel:
+    major, _, minor = nccl.partition(".")
+    return BandwidthModel(nccl=(int(major), int(minor))) if minor.isdecimal() else DEFAULT_MODEL
 
 
 def plan_object(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict:
