@@ -19,6 +19,9 @@ from arena_topo.model.snapshot import Snapshot
 
 Object = dict[str, Any]
 
+_FIRST_PAUSE, _SLOWER, _LONGEST_PAUSE = 1.0, 1.3, 20.0
+"""Seconds between two looks at a cluster without a place: each look reads all of it."""
+
 
 @dataclass(slots=True)
 class Planner:
@@ -94,7 +97,7 @@ def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
     Where it has no place it stays held back; with a timeout it is planned again until it has one, and
     ``WaitTimeout`` is raised when the time is over.
     """
-    started = waiting.clock()
+    started, pause = waiting.clock(), _FIRST_PAUSE
     record = desk.settle(planner)
     while record.stage is Stage.WAITING and waiting.timeout is not None:
         if waiting.timeout and waiting.clock() - started > waiting.timeout:
@@ -102,7 +105,8 @@ def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
                 f"no place after {waiting.timeout:g} seconds: {record.remark}",
                 hint="the job stays held back; arena-topo resume tries again, arena-topo delete gives up",
             )
-        waiting.patience.pause(f"waiting for a place: {record.remark}")
+        waiting.patience.pause(f"waiting for a place: {record.remark}", pause)
+        pause = min(pause * _SLOWER, _LONGEST_PAUSE)
         record = desk.settle(planner)
     found = Found(desk.version, desk.made)
     return Settled(found.job, record, planner.verdict, _activate(desk.session, found, record, waiting))

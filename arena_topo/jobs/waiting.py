@@ -53,12 +53,12 @@ class Patience:
     sleep: Callable[[float], None] = time.sleep
     _told: str = field(default="", init=False)
 
-    def pause(self, reason: str) -> None:
+    def pause(self, reason: str, seconds: float = _PERIOD) -> None:
         """Say *reason* if it is new, and wait a moment."""
         if reason != self._told:
             self.notify(reason)
             self._told = reason
-        self.sleep(_PERIOD)
+        self.sleep(seconds)
 
 
 def started_pod(session: Session, name: str, wanted: Wanted, patience: Patience) -> Object:
