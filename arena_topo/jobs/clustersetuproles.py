@@ -21,9 +21,10 @@ def _rule(groups: str, resources: str, verbs: str) -> Object:
 
 
 USER_RULES = [
-    _rule("kubeflow.org", "mpijobs", "create get delete patch"),
+    _rule("kubeflow.org", "mpijobs", "create get delete"),
     _rule("core", "pods", "get list"),
     _rule("core", "pods/log", "get"),
+    _rule("kubeflow.org", "mpijobs", "patch"),
     _rule("core", "configmaps", "create"),
     _rule("core", "pods", "patch"),
     _rule("batch", "jobs", "get"),
@@ -34,8 +35,8 @@ USER_RULES = [
 
 TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
-    _rule("kubeflow.org", "mpijobs", "list"),
     _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
+    _rule("kubeflow.org", "mpijobs", "list"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
     _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
