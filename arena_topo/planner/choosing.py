@@ -1,18 +1,22 @@
 """The domain and the nodes for a gang, in the order of design: closest level, fewest nodes, best busbw, least damage."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress
-from operator import attrgetter
+from functools import partial
+from itertools import chain
+from operator import attrgetter, itemgetter
 
+from arena_topo.planner.bounding import NO_BOUND, Bounds, domain_hardware
 from arena_topo.planner.fleet import Domain, Fleet
-from arena_topo.planner.levels import Room, domains
-from arena_topo.planner.picking import Pick, Problem, fewest, pick
+from arena_topo.planner.levels import domains, rooms
+from arena_topo.planner.picking import Merit, Pick, Problem, fewest, pick, picked
 from arena_topo.planner.searching import Effort
 
-EFFORT = 20_000
-"""Steps of search that one decision may take before it settles for the best found so far."""
+EFFORT = 6_000
+"""Steps of search that one decision may take before it settles for the best found so far: some milliseconds."""
+NODES_A_STEP = 2
+"""In larger fleets there is one step more for so many nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +25,8 @@ class Choosing:
 
     ``level`` is where it was searched, ``rivals`` how many domains there hold the gang, ``equals`` how many of them
     with as few nodes. ``next_count`` is the number of nodes that the best of the others needs, 0 where there is
-    none. ``runner_up`` is the best pick of another domain (or node) with as few nodes. ``exact`` is False where
-    something better cannot be ruled out.
+    none. ``runner_up`` is the best pick of another domain (or node) with as few nodes; it may be as good, and later
+    by name. ``exact`` is False where something better cannot be ruled out.
     """
 
     pick: Pick
@@ -39,11 +43,12 @@ def choose(problem: Problem, level: int) -> Choosing:
     if level == 0:
         return _choose_node(problem)
     space, workers = problem.space, problem.workers
-    holding = [each for each in domains(problem.fleet, level) if space.within(each) >= workers]
-    counts = _counts(space, holding, workers)
+    tier = domains(problem.fleet, level)
+    holding = [at for at, places in enumerate(rooms(space, tier)) if places >= workers]
+    counts = [fewest(space, tier[at], workers) for at in holding]
     least = min(counts)
-    equal = [domain for domain, count in zip(holding, counts, strict=True) if count == least]
-    picks, exact = _picks(problem, equal, least)
+    equal = [at for at, count in zip(holding, counts, strict=True) if count == least]
+    picks, exact = _picks(problem, tier, equal, least)
     return Choosing(
         pick=picks[0],
         level=level,
@@ -51,84 +56,94 @@ def choose(problem: Problem, level: int) -> Choosing:
         equals=len(equal),
         next_count=min((count for count in counts if count > least), default=0),
         runner_up=picks[1] if len(picks) > 1 else None,
-        exact=exact and picks[0].exact,
+        exact=exact,
     )
 
 
-def _counts(space: Room, holding: Sequence[Domain], workers: int) -> list[int]:
-    """Return the fewest nodes that each of *holding* needs; domains with the same places share the answer."""
-    known: dict[tuple[int, ...], int] = {}
-    counts = []
-    for domain in holding:
-        key = tuple(space.places[domain.start : domain.end])
-        count = known.get(key)
-        if count is None:
-            count = known[key] = fewest(space, domain, workers)
-        counts.append(count)
-    return counts
+def _picks(
+    problem: Problem, tier: Sequence[Domain], equal: Sequence[int], count: int
+) -> tuple[list[Pick], bool]:
+    """Return the best picks of the domains *equal* of *tier*, at most two, and whether none can be better.
 
-
-def _picks(problem: Problem, equal: Sequence[Domain], count: int) -> tuple[list[Pick], bool]:
-    """Return the best picks of *equal*, at most two, and whether all of *equal* were compared.
-
-    The tightest domain comes first, so that it is the one that stays when the effort is spent.
+    Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no better
+    than the picks so far is left out.
     """
-    effort = Effort(EFFORT)
-    best: list[Pick] = []
-    seen: set[tuple[tuple[int, int], ...]] = set()
-    for domain in sorted(equal, key=lambda each: (problem.space.within(each), each.start)):
-        if len(equal) > 1:
-            alike = _makeup(problem, domain)
-            if alike in seen:
+    effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_A_STEP)
+    best: list[tuple[Merit, int, Pick]] = []
+    exact = True
+    for domain, rates, bound in _promising(problem, tier, equal, count):
+        if len(best) > 1:
+            if rates > best[1][0][:2]:
+                break
+            if (bound(), domain.start) > best[1][:2]:
                 continue
-            seen.add(alike)
-        if best and not effort.spend(domain.end - domain.start):
-            return best, False
-        best.append(pick(problem, domain, count, effort))
-        best.sort(key=lambda each: (each.merit, each.nodes))
-        del best[2:]
-    return best, True
+        found = pick(problem, domain, count, effort)
+        if not found.exact and found.merit > bound():
+            exact = exact and bool(best) and (bound(), domain.start) > best[0][:2]
+        best = sorted((*best, (found.merit, domain.start, found)), key=itemgetter(0, 1))[:2]
+    return [each for _, _, each in best], exact
 
 
-def _makeup(problem: Problem, domain: Domain) -> tuple[tuple[int, int], ...]:
-    """Return the places and states of the nodes of *domain* that take workers, whatever their order."""
-    places = problem.space.places[domain.start : domain.end]
-    kinds = problem.fleet.kinds[domain.start : domain.end]
-    return tuple(sorted(zip(compress(places, places), compress(kinds, places), strict=True)))
+def _promising(
+    problem: Problem, tier: Sequence[Domain], equal: Sequence[int], count: int
+) -> Iterator[tuple[Domain, tuple[float, float], Callable[[], Merit]]]:
+    """Yield the domains *equal* of *tier*, those whose hardware allows most first, with what it allows.
+
+    The third is the bound of the domain, for when it is needed.
+    """
+    space, fleet = problem.space, problem.fleet
+
+    def bounds() -> Bounds:
+        widest = max(max(space.places[tier[at].start : tier[at].end]) for at in equal)
+        return Bounds(problem, count, widest, domain_hardware(fleet, tier))
+
+    if len(equal) == 1:
+        only = tier[equal[0]]
+        yield only, NO_BOUND, lambda: bounds().bound(equal[0], only, space.within(only) - problem.workers)
+        return
+    made = bounds()
+    ordered = sorted((made.rates(at), space.within(tier[at]) - problem.workers, at) for at in equal)
+    for rates, left, at in ordered:
+        yield tier[at], rates, partial(made.bound, at, tier[at], left)
 
 
 def _choose_node(problem: Problem) -> Choosing:
     """Return the best single node: of the best states, the node in the domain with the least room."""
-    kinds, places = problem.fleet.kinds, problem.space.places
-    alike: dict[tuple[int, int], list[int]] = {}
-    for at in compress(range(len(places)), map(problem.workers.__le__, places)):
-        alike.setdefault((kinds[at], 0 if problem.offers.gpus else places[at]), []).append(at)
-    by_merit: dict[tuple[float, ...], list[int]] = {}
-    for members in alike.values():
-        merit = _alone(problem, members[0]).merit[:-1]
-        by_merit.setdefault(merit, []).extend(members)
-    ranked = [sorted(by_merit[merit]) for merit in sorted(by_merit)]
-    best = _tightest(problem, ranked[0])
+    by_merit: dict[Merit, list[list[int]]] = {}
+    for kind, nodes in _able(problem):
+        offer = problem.offers.of(kind, problem.workers, problem.workers)
+        by_merit.setdefault((-offer.inside, 0, offer.damage, 0), []).append(nodes)
+    ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
+    rivals = sum(len(nodes) for alike in by_merit.values() for nodes in alike)
+    best = _tightest(problem, sorted(chain.from_iterable(ranked[0])))
     return Choosing(
         pick=_alone(problem, best),
         level=0,
-        rivals=sum(map(len, ranked)),
-        equals=sum(map(len, ranked)),
+        rivals=rivals,
+        equals=rivals,
         next_count=0,
-        runner_up=_alone(problem, ranked[1][0]) if len(ranked) > 1 else None,
+        runner_up=_alone(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
         exact=True,
     )
+
+
+def _able(problem: Problem) -> Iterator[tuple[int, list[int]]]:
+    """Yield the nodes that take the whole gang, ascending, by their state."""
+    workers, places, by_kind = problem.workers, problem.space.places, problem.space.by_kind
+    for kind, nodes in enumerate(problem.fleet.members):
+        if by_kind is None:
+            able = [at for at in nodes if places[at] >= workers]
+        else:
+            able = nodes if by_kind[kind] >= workers else []
+        if able:
+            yield kind, able
 
 
 def _alone(problem: Problem, at: int) -> Pick:
     """Return the pick of the node at *at* for the whole gang."""
     fleet, places, workers = problem.fleet, problem.space.places, problem.workers
-    return Pick(
-        domain=Domain((fleet.nodes[at].name,), at, at + 1),
-        nodes=(at,),
-        offers=(problem.offers.of(fleet.kinds[at], workers, places[at]),),
-        left=problem.space.within(_finest(fleet, at)) - workers,
-    )
+    offer = problem.offers.of(fleet.kinds[at], workers, places[at])
+    return picked(problem, _finest(fleet, at), [(at, offer)])
 
 
 def _tightest(problem: Problem, nodes: Sequence[int]) -> int:

@@ -4,7 +4,7 @@ Source of the rules: ``k8s.io/kubernetes/pkg/scheduler/framework/plugins`` (node
 tainttoleration, nodeunschedulable).
 """
 
-from itertools import compress, repeat
+from itertools import compress
 from operator import lt
 
 from arena_topo.model.constraints import untolerated
@@ -21,20 +21,27 @@ def places(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None 
 
     *reserved* is a node's position and what must stay free on it for another pod.
     """
+    return fitting(demand, fleet, reserved)[0]
+
+
+def fitting(
+    demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None = None
+) -> tuple[list[int], list[int] | None]:
+    """Return ``places``, and the same by state; None there where nodes of one state differ in it."""
     table = [_by_state(demand, state) for state in fleet.states]
     found = list(map(table.__getitem__, fleet.kinds))
+    alike = reserved is None
     if demand.node_selector or demand.affinity:
-        for at, node in enumerate(fleet.nodes):
-            if found[at] and not selected(demand, node):
-                found[at] = 0
+        alike = not _select(demand, fleet, found) and alike
+    most = max(table, default=0)
     for resource, asked in requests(demand).items():
-        if fleet.least(resource) < asked * max(found, default=0):
-            _limit(found, fleet.free(resource), asked)
+        if fleet.least(resource) < asked * most:
+            alike = not _limit(found, fleet.free(resource), asked, most) and alike
         if reserved:
             at, kept = reserved
             left = fleet.free(resource)[at] - {"pods": 1, **kept}.get(resource, 0)
             found[at] = max(min(found[at], left // asked), 0)
-    return found
+    return found, table if alike else None
 
 
 def requests(demand: Demand) -> Resources:
@@ -70,9 +77,18 @@ def _by_state(demand: Demand, state: NodeState) -> int:
     return min(state.free // demand.gpus, demand.workers) if offers(demand, state) else 0
 
 
-def _limit(found: list[int], free: list[int], asked: int) -> None:
-    """Lower *found* in place where *free* has less than that many times *asked*."""
-    needed = list(map(int.__mul__, range(max(found, default=0) + 1), repeat(asked)))
-    short = compress(range(len(found)), map(lt, free, map(needed.__getitem__, found)))
-    for at in list(short):
+def _select(demand: Demand, fleet: Fleet, found: list[int]) -> bool:
+    """Set *found* to 0 in place where a node's labels do not fit; whether there was such a node."""
+    wrong = [at for at, count in enumerate(found) if count and not selected(demand, fleet.nodes[at])]
+    for at in wrong:
+        found[at] = 0
+    return bool(wrong)
+
+
+def _limit(found: list[int], free: list[int], asked: int, most: int) -> bool:
+    """Lower *found*, *most* at most, in place where *free* has less than that many times *asked*; whether it did."""
+    needed = [asked * count for count in range(most + 1)]
+    short = list(compress(range(len(found)), map(lt, free, map(needed.__getitem__, found))))
+    for at in short:
         found[at] = free[at] // asked
+    return bool(short)

@@ -1,7 +1,9 @@
 """The nodes of a snapshot in fabric order, laid out so that a decision looks at each of them but once."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
 
 from arena_topo.model.names import natural
 from arena_topo.model.snapshot import Fabric, GpuNode, Snapshot, Taint
@@ -64,6 +66,7 @@ class Fleet:
     model: BandwidthModel = DEFAULT_MODEL
     _free: dict[str, list[int]] = field(default_factory=dict)
     _least: dict[str, int] = field(default_factory=dict)
+    _kept: dict[Any, Any] = field(default_factory=dict)
 
     @property
     def cluster(self) -> Domain:
@@ -85,6 +88,21 @@ class Fleet:
         if resource not in self._least:
             self._least[resource] = min(self.free(resource), default=0)
         return self._least[resource]
+
+    def kept(self, name: Hashable) -> Any:
+        """Return a dict that lives as long as the fleet, for what planners compute once for all gangs."""
+        return self._kept.setdefault(name, {})
+
+    @property
+    def members(self) -> list[list[int]]:
+        """The positions of the nodes of each state, ascending."""
+        kept: dict[str, list[list[int]]] = self.kept("members")
+        if not kept:
+            found: list[list[int]] = [[] for _ in self.states]
+            for at, kind in enumerate(self.kinds):
+                found[kind].append(at)
+            kept["kinds"] = found
+        return kept["kinds"]
 
     def state(self, at: int) -> NodeState:
         """Return the state of the node at *at*."""
@@ -108,9 +126,10 @@ _made: list[tuple[Snapshot, Fleet]] = []
 def make_fleet(snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Fleet:
     """Return the fleet of *snapshot*, whatever the order of its nodes."""
     tiers = snapshot.fabric.tiers
+    places = cache(_place)
     placed = sorted(
         ((_path(node, snapshot.fabric), node) for node in snapshot.nodes),
-        key=lambda each: ([_place(name) for name in each[0]], _place(each[1].name)),
+        key=lambda each: ([*map(places, each[0])], _place(each[1].name)),
     )
     states: dict[NodeState, int] = {}
     kinds = tuple(states.setdefault(_state(node, model), len(states)) for _, node in placed)
@@ -133,7 +152,9 @@ def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
     for at, node in nodes.items():
         others[at] = node
         kinds[at] = states.setdefault(_state(node, fleet.model), len(states))
-    return replace(fleet, nodes=tuple(others), kinds=tuple(kinds), states=tuple(states), _free={}, _least={})
+    return replace(
+        fleet, nodes=tuple(others), kinds=tuple(kinds), states=tuple(states), _free={}, _least={}, _kept={}
+    )
 
 
 def emptied(fleet: Fleet) -> Fleet:

@@ -20,11 +20,12 @@ class Room:
     """The places of a fleet for the workers of one gang.
 
     ``places`` counts them node by node, ``before`` those on all earlier nodes, so that a domain's places are a
-    difference of two entries.
+    difference of two entries. ``by_kind`` counts them by the node's state, None where nodes of one state differ.
     """
 
     places: Sequence[int]
     before: Sequence[int]
+    by_kind: Sequence[int] | None = None
 
     def within(self, domain: Domain) -> int:
         """Return the places in *domain*."""
@@ -36,9 +37,15 @@ class Room:
         return self.before[-1]
 
 
-def room(places: Sequence[int]) -> Room:
+def room(places: Sequence[int], by_kind: Sequence[int] | None = None) -> Room:
     """Return the room that *places* are, node by node in fabric order."""
-    return Room(places, list(accumulate(places, initial=0)))
+    return Room(places, list(accumulate(places, initial=0)), by_kind)
+
+
+def rooms(space: Room, tier: Sequence[Domain]) -> list[int]:
+    """Return the places in each domain of *tier*."""
+    before = space.before
+    return [before[each.end] - before[each.start] for each in tier]
 
 
 def names(fleet: Fleet) -> tuple[str, ...]:
@@ -98,7 +105,7 @@ def closest_level(fleet: Fleet, space: Room, workers: int, limits: Bounds) -> in
         if level == 0:
             if max(space.places, default=0) >= workers:
                 return level
-        elif any(space.within(each) >= workers for each in domains(fleet, level)):
+        elif max(rooms(space, domains(fleet, level)), default=-1) >= workers:
             return level
     return None
 

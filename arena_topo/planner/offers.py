@@ -1,6 +1,6 @@
 """What a node would give a gang for a number of its workers: bandwidth, and damage to what stays free."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
 from arena_topo.planner.fleet import Fleet, NodeState
@@ -8,6 +8,7 @@ from arena_topo.planner.gpuset import Choice
 
 NIC_EFFICIENCY = 0.92
 """The part of a NIC's rate that collectives reach (NCCL's tuning, topology.md E.1)."""
+_LOSS_BITS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,8 @@ class Offer:
     ``inside`` is the busbw in GB/s of the GPUs that the gang gets there as one communicator: infinite for a single
     GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang over several
     nodes. ``stranded`` counts the GPUs (without GPUs: the places) left free on the node; ``loss`` is the quality
-    that these lose. ``choice`` names the GPUs, None where nothing tells which are free.
+    that these lose. ``damage`` is both as one number, that orders and adds up as the pair does. ``choice`` names
+    the GPUs, None where nothing tells which are free.
     """
 
     workers: int
@@ -25,20 +27,24 @@ class Offer:
     busbw: float
     stranded: int
     loss: float
+    damage: int
     choice: Choice | None
 
 
-@dataclass(slots=True)
 class Offers:
     """The offers of a fleet's node states for one gang, each computed once.
 
-    ``gpus`` is what each worker gets; ``matters`` is False for gangs that never communicate.
+    ``gpus`` is what each worker gets; ``matters`` is False for gangs that never communicate. The fleet keeps the
+    offers: what a state gives so many workers does not depend on the gang.
     """
 
-    fleet: Fleet
-    gpus: int
-    matters: bool = True
-    _known: dict[tuple[int, int, int], Offer] = field(default_factory=dict)
+    __slots__ = ("_known", "fleet", "gpus", "matters")
+
+    def __init__(self, fleet: Fleet, gpus: int, *, matters: bool = True) -> None:
+        self.fleet = fleet
+        self.gpus = gpus
+        self.matters = matters
+        self._known: dict[tuple[int, int, int], Offer] = fleet.kept((gpus, matters))
 
     def of(self, kind: int, workers: int, places: int) -> Offer:
         """Return what nodes of state *kind*, which take *places* workers, give *workers* of them."""
@@ -51,18 +57,28 @@ class Offers:
     def _make(self, state: NodeState, workers: int, places: int) -> Offer:
         count = workers * self.gpus
         if not count:
-            return Offer(workers, inf, inf, places - workers, 0.0, None)
+            return Offer(workers, inf, inf, places - workers, 0.0, damage(places - workers, 0.0), None)
         choice = best_set(state, count)
         communicates = self.matters and count > 1
         inside = (choice.busbw if choice else 0.0) if communicates else inf
+        loss = choice.loss if choice else 0.0
         return Offer(
             workers=workers,
             inside=inside,
             busbw=min(inside, nics(state, count)) if self.matters else inf,
             stranded=state.free - count,
-            loss=choice.loss if choice else 0.0,
+            loss=loss,
+            damage=damage(state.free - count, loss),
             choice=choice,
         )
+
+
+def damage(stranded: int, loss: float) -> int:
+    """Return a number that orders as the pair of *stranded* GPUs and *loss* does, and adds up as they do.
+
+    A loss is a sum of rates in thousandths of GB/s; those of a whole gang stay below the first bit of *stranded*.
+    """
+    return (stranded << _LOSS_BITS) + round(loss * 1000)
 
 
 def best_set(state: NodeState, count: int) -> Choice | None:

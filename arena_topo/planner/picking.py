@@ -5,13 +5,20 @@ it can, and the exact search (``searching``) stays short. Where it would still b
 and says so.
 """
 
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate, compress
+from operator import attrgetter, itemgetter
 
 from arena_topo.planner.fleet import Domain, Fleet
 from arena_topo.planner.levels import Room
 from arena_topo.planner.offers import Offer, Offers
 from arena_topo.planner.searching import Chosen, Effort, Goal, Group, greedy, search
+
+Merit = tuple[float, float, int, int]
+"""The rank among picks of as many nodes in domains of one level, the lowest best: bandwidth with NICs counted and
+bandwidth inside the nodes (both negative), damage on the nodes used, places left in the domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,23 +45,35 @@ class Pick:
     domain: Domain
     nodes: tuple[int, ...]
     offers: tuple[Offer, ...]
-    left: int
+    merit: Merit
     exact: bool = True
 
     @property
-    def merit(self) -> tuple[float, float, int, float, int]:
-        """The rank among picks of as many nodes in domains of one level: the lowest is best.
+    def busbw(self) -> float:
+        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
+        return -self.merit[0]
 
-        Bandwidth with NICs counted, bandwidth inside the nodes, GPUs left over on the nodes used, quality lost by
-        them, places left in the domain.
-        """
-        return (
-            -min(offer.busbw for offer in self.offers),
-            -min(offer.inside for offer in self.offers),
-            sum(offer.stranded for offer in self.offers),
-            round(sum(offer.loss for offer in self.offers), 6),
-            self.left,
-        )
+
+def picked(problem: Problem, domain: Domain, chosen: Chosen, *, exact: bool = True) -> Pick:
+    """Return *chosen*, nodes of *domain* that take the gang of *problem*, in fabric order and with its merit."""
+    ordered = sorted(chosen, key=_position)
+    offers = tuple(offer for _, offer in ordered)
+    inside = min(map(_INSIDE, offers))
+    busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
+    left = problem.space.within(domain) - problem.workers
+    return Pick(
+        domain=domain,
+        nodes=tuple(at for at, _ in ordered),
+        offers=offers,
+        merit=(-busbw, -inside, sum(map(_DAMAGE, offers)), left),
+        exact=exact,
+    )
+
+
+_position: Callable[[tuple[int, Offer]], int] = itemgetter(0)
+_BUSBW: Callable[[Offer], float] = attrgetter("busbw")
+_INSIDE: Callable[[Offer], float] = attrgetter("inside")
+_DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 
 
 def fewest(space: Room, domain: Domain, workers: int) -> int:
@@ -70,35 +89,40 @@ def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     """Return the best choice of *count* nodes, the fewest possible, in *domain*."""
     groups, goal = _groups(problem, domain, count), Goal(count, problem.workers)
     chosen = search(groups, goal, effort)
-    return _picked(problem, domain, chosen or greedy(groups, goal), exact=chosen is not None)
-
-
-def _picked(problem: Problem, domain: Domain, chosen: Chosen, *, exact: bool) -> Pick:
-    ordered = sorted(chosen, key=lambda each: each[0])
-    return Pick(
-        domain=domain,
-        nodes=tuple(at for at, _ in ordered),
-        offers=tuple(offer for _, offer in ordered),
-        left=problem.space.within(domain) - problem.workers,
-        exact=exact,
-    )
+    return picked(problem, domain, chosen or greedy(groups, goal), exact=chosen is not None)
 
 
 def _groups(problem: Problem, domain: Domain, count: int) -> list[Group]:
     """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take."""
-    kinds, places, offers = problem.fleet.kinds, problem.space.places, problem.offers
+    places, offers = problem.space.places, problem.offers
     widest = sorted(places[domain.start : domain.end], reverse=True)[:count]
     slack = sum(widest) - problem.workers
     least = max(widest[-1] - slack, 1)
-    members: dict[tuple[int, int], list[int]] = {}
-    for at in compress(range(domain.start, domain.end), map(least.__le__, places[domain.start : domain.end])):
-        alike = members.setdefault((places[at], kinds[at]), [])
-        if len(alike) < count:
-            alike.append(at)
     return [
         Group(
             tuple(alike),
             tuple(offers.of(kind, taken, most) for taken in range(most, max(most - slack, 1) - 1, -1)),
         )
-        for (most, kind), alike in members.items()
+        for most, kind, alike in _alike(problem, domain, least, count)
     ]
+
+
+def _alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield the nodes of *domain* that take *least* workers or more, by places and state, at most *count* of each."""
+    places, kinds, by_kind = problem.space.places, problem.fleet.kinds, problem.space.by_kind
+    start, end = domain.start, domain.end
+    if by_kind is not None and len(by_kind) < end - start:
+        members = problem.fleet.members
+        for kind, most in enumerate(by_kind):
+            if most >= least:
+                positions = members[kind]
+                first = bisect_left(positions, start)
+                alike = positions[first : min(first + count, bisect_left(positions, end, first))]
+                if alike:
+                    yield most, kind, alike
+        return
+    found: dict[tuple[int, int], list[int]] = {}
+    for at in compress(range(start, end), map(least.__le__, places[start:end])):
+        found.setdefault((places[at], kinds[at]), []).append(at)
+    for (most, kind), alike in found.items():
+        yield most, kind, alike[:count]

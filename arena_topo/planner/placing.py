@@ -16,10 +16,11 @@ def placement(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Pl
     """Return the placement of *demand* on the nodes of *chosen*."""
     shares: list[NodeShare] = []
     slots: list[Slot] = []
+    known: _Indices = {}
     for at, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        share = _share(fleet, at, offer, len(slots))
+        share = _share(fleet, at, offer, len(slots), known)
         shares.append(share)
-        slots += [_slot(share, worker, place, demand.gpus) for place, worker in enumerate(share.workers)]
+        slots += _slots(share, demand.gpus)
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
     return Placement(
         slots=tuple(slots),
@@ -32,20 +33,37 @@ def placement(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Pl
     )
 
 
-def _share(fleet: Fleet, at: int, offer: Offer, first: int) -> NodeShare:
+_Indices = dict[tuple[int, int], tuple[int, ...]]
+"""The GPU indices of a choice on nodes with the same GPUs, by the identities of both."""
+
+
+def _share(fleet: Fleet, at: int, offer: Offer, first: int, known: _Indices) -> NodeShare:
     node, choice = fleet.nodes[at], offer.choice
+    gpus = None
+    if choice:
+        key = id(choice), id(node.gpus)
+        gpus = known.get(key)
+        if gpus is None:
+            gpus = known[key] = indices_of(node, choice.order)
     communicates = choice is not None and not isinf(offer.inside)
     return NodeShare(
         node=node.name,
         workers=tuple(range(first, first + offer.workers)),
-        gpus=indices_of(node, choice.order) if choice else None,
+        gpus=gpus,
         busbw=choice.busbw if choice and communicates else None,
         best=choice.best if choice and communicates else None,
         domain=fleet.paths[at],
     )
 
 
-def _slot(share: NodeShare, worker: int, place: int, gpus: int) -> Slot:
-    if share.gpus is None:
-        return Slot(worker, share.node)
-    return Slot(worker, share.node, share.gpus[place * gpus : (place + 1) * gpus])
+def _slots(share: NodeShare, gpus: int) -> list[Slot]:
+    """Return the places of the share's workers, each with its GPUs, neighbours in the ring."""
+    node, union = share.node, share.gpus
+    if union is None:
+        return [Slot(worker, node) for worker in share.workers]
+    if len(share.workers) == 1:
+        return [Slot(share.workers[0], node, union)]
+    return [
+        Slot(worker, node, union[place * gpus : (place + 1) * gpus])
+        for place, worker in enumerate(share.workers)
+    ]

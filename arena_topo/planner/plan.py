@@ -7,7 +7,7 @@ from arena_topo.model.placement import Infeasible, Placement, Verdict
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.choosing import choose
-from arena_topo.planner.fit import places
+from arena_topo.planner.fit import fitting, places
 from arena_topo.planner.fleet import Fleet, emptied, fleet_of
 from arena_topo.planner.launcher import hosts, launcher_fits
 from arena_topo.planner.levels import Bounds, Room, bounds, closest_level, names, room
@@ -37,14 +37,14 @@ def plan_on(demand: Demand, fleet: Fleet) -> Verdict:
 
 def decide(demand: Demand, fleet: Fleet) -> Verdict:
     """Return what ``plan`` does, for workers of just the shape that *demand* has."""
-    space = room(places(demand, fleet))
+    space = room(*fitting(demand, fleet))
     answer = _place(demand, fleet, space)
     if isinstance(answer, Infeasible) or not (demand.launcher or demand.launcher_selector):
         return answer
     if launcher_fits(demand, fleet, answer):
         return answer
     for at in hosts(demand, fleet):
-        lessened = room(places(demand, fleet, reserved=(at, demand.launcher)))
+        lessened = room(*fitting(demand, fleet, reserved=(at, demand.launcher)))
         answer = _place(demand, fleet, lessened)
         if isinstance(answer, Placement) and launcher_fits(demand, fleet, answer):
             return answer

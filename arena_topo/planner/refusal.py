@@ -53,7 +53,7 @@ def _asked(demand: Demand) -> str:
 
 
 def _partly(demand: Demand, space: Room) -> Iterator[Reason]:
-    taking = sum(count > 0 for count in space.places)
+    taking = len(space.places) - space.places.count(0)
     if taking:
         words = "takes" if taking == 1 else "take"
         yield Reason(

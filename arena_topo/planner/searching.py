@@ -1,11 +1,17 @@
-"""An exact search for the nodes of a gang among groups of equal nodes, and a greedy one for when it would be long."""
+"""The best choice of nodes for a gang among groups of equal nodes: exact where that is short, else greedy.
 
-from collections.abc import Callable, Iterable, Sequence
+The goal names the fewest nodes that hold the gang, so that the *slack*, the places left unused on them, is smaller than
+one node. Bandwidth is the lowest of the nodes and comes first: the highest limit is looked for that still leaves a
+choice. Damage is a sum: without slack all but the narrowest of the chosen nodes are forced, and of those the least
+damaged are taken; with slack, dynamic programming runs over the groups, with the nodes and the slack used so far as its
+state.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import inf
 from operator import attrgetter
-from typing import Any
 
 from arena_topo.planner.offers import Offer
 
@@ -23,7 +29,12 @@ class Group:
     @property
     def most(self) -> int:
         """The most workers that one of the nodes may take."""
-        return max(offer.workers for offer in self.offers)
+        return self.offers[0].workers
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the offers leave out no number of workers between the most and the least."""
+        return self.offers[0].workers - self.offers[-1].workers == len(self.offers) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,14 +45,6 @@ class Goal:
     workers: int
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a choice is compared by: the cost of none, and how one more offer adds to it; the least is best."""
-
-    nothing: Any
-    add: Callable[[Any, Offer], Any]
-
-
 @dataclass(slots=True)
 class Effort:
     """How many steps of search one decision may still take."""
@@ -49,131 +52,223 @@ class Effort:
     steps: int
 
     def spend(self, steps: int) -> bool:
-        """Take *steps* off; whether there were as many."""
+        """Take *steps* off if there are as many; whether there were."""
+        if steps > self.steps:
+            return False
         self.steps -= steps
-        return self.steps >= 0
+        return True
 
 
 def search(groups: Sequence[Group], goal: Goal, effort: Effort) -> Chosen | None:
     """Return the best choice for *goal*: highest busbw, highest busbw inside, least damage.
 
-    None where *effort* does not suffice.
+    None where *effort* does not suffice. NICs bound a gang of several nodes only.
     """
-    pool = list(groups)
-    for measure in (_BUSBW, _INSIDE):
-        widened = _raise_bottleneck(pool, goal, measure, effort)
-        if widened is None:
+    pool = sorted(groups, key=_width)
+    for measure in (_BUSBW, _INSIDE) if goal.count > 1 else (_INSIDE,):
+        raised = _raised(pool, goal, measure, effort)
+        if raised is None:
             return None
-        pool = widened
-    return _walk(pool, goal, Cost((0, 0.0), _more_damage), effort)
+        pool = raised
+    slack = sum(_widest(pool, goal.count)) - goal.workers
+    return _cheapest(pool, goal) if slack == 0 else _spread(pool, goal, slack, effort)
 
 
 def greedy(groups: Sequence[Group], goal: Goal) -> Chosen:
     """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all of them full but one."""
     full = [(group.offers[0], at, group) for group in groups for at in group.nodes]
-    full.sort(key=lambda each: (-each[0].workers, -each[0].busbw, -each[0].inside, each[0].stranded, each[1]))
+    full.sort(key=lambda each: (-each[0].workers, -each[0].busbw, -each[0].inside, each[0].damage, each[1]))
     taken = full[: goal.count]
     surplus = sum(offer.workers for offer, _, _ in taken) - goal.workers
-    reduced = max(
-        range(goal.count),
-        key=lambda at: (_reduced(taken[at], surplus).busbw, _reduced(taken[at], surplus).inside),
-    )
+    rates = [
+        (each[2].offers[surplus].busbw, each[2].offers[surplus].inside)
+        if surplus < each[0].workers
+        else _LOWEST
+        for each in taken
+    ]
+    reduced = max(range(goal.count), key=rates.__getitem__)
     return [
-        (node, _reduced(each, surplus) if at == reduced else offer)
-        for at, each in enumerate(taken)
-        for offer, node, _ in [each]
+        (node, group.offers[surplus] if at == reduced else offer)
+        for at, (offer, node, group) in enumerate(taken)
     ]
 
 
-def _reduced(full: tuple[Offer, int, Group], surplus: int) -> Offer:
-    """Return what the node offers for *surplus* workers fewer; its groups' offers go one worker down at a time."""
-    return full[2].offers[surplus]
-
-
+_LOWEST = (-inf, -inf)
 _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
 
-_Chain = tuple[Any, int, Offer] | None
-_States = dict[tuple[int, int], tuple[Any, _Chain]]
-"""By the numbers of nodes and workers placed: the least cost so far, and the choice that has it."""
+
+def _width(group: Group) -> tuple[int, int]:
+    return -group.most, group.nodes[0]
 
 
-def _raise_bottleneck(
-    groups: list[Group], goal: Goal, measure: Callable[[Offer], float], effort: Effort
+def _widest(pool: Sequence[Group], count: int) -> list[int]:
+    """Return the most workers of the *count* widest nodes of *pool*, which is sorted by them."""
+    found: list[int] = []
+    for group in pool:
+        found += [group.most] * min(len(group.nodes), count - len(found))
+        if len(found) == count:
+            break
+    return found
+
+
+def _raised(
+    pool: list[Group], goal: Goal, measure: Callable[[Offer], float], effort: Effort
 ) -> list[Group] | None:
-    """Return *groups* with only the offers that reach the highest possible minimum of *measure*."""
-    if len({measure(offer) for group in groups for offer in group.offers}) == 1:
-        return groups
-    worst = Cost(-inf, lambda cost, offer: max(cost, -measure(offer)))
-    found = _walk(groups, goal, worst, effort)
-    if found is None:
-        return None
-    limit = min(measure(offer) for _, offer in found)
+    """Return *pool* with only the offers that reach the highest possible minimum of *measure*, still sorted."""
+    rates = sorted({measure(offer) for group in pool for offer in group.offers})
+    best, low, high = pool, 0, len(rates)
+    while high - low > 1:
+        middle = (low + high) // 2
+        limited = _limited(pool, measure, rates[middle])
+        possible = _is_possible(limited, goal, effort)
+        if possible is None:
+            return None
+        if possible:
+            best, low = limited, middle
+        else:
+            high = middle
+    return best
+
+
+def _limited(pool: Sequence[Group], measure: Callable[[Offer], float], least: float) -> list[Group]:
+    """Return *pool* with only the offers whose *measure* is *least* or more."""
     kept = (
-        Group(group.nodes, tuple(offer for offer in group.offers if measure(offer) >= limit))
-        for group in groups
+        Group(group.nodes, tuple(offer for offer in group.offers if measure(offer) >= least))
+        for group in pool
     )
-    return [group for group in kept if group.offers]
+    return sorted((group for group in kept if group.offers), key=_width)
 
 
-def _more_damage(damage: tuple[int, float], offer: Offer) -> tuple[int, float]:
-    return damage[0] + offer.stranded, damage[1] + offer.loss
+def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | None:
+    """Whether *pool* has a choice for *goal*; None where *effort* does not suffice to tell."""
+    widest = _widest(pool, goal.count)
+    slack = sum(widest) - goal.workers
+    if len(widest) < goal.count or slack < 0:
+        return False
+    left, fewest, whole = goal.count, 0, True
+    for group in pool:
+        taken = min(len(group.nodes), left)
+        fewest += taken * group.offers[-1].workers
+        whole = whole and group.is_whole
+        left -= taken
+        if not left:
+            break
+    if whole and fewest <= goal.workers:
+        return True
+    found = _spread(pool, goal, slack, effort)
+    return None if found is None else bool(found)
 
 
-def _walk(groups: Sequence[Group], goal: Goal, cost: Cost, effort: Effort) -> Chosen | None:
-    """Return the choice for *goal* of least *cost*; None where *effort* does not suffice."""
-    order = sorted(groups, key=lambda group: (-group.most, group.nodes))
-    reach = list(accumulate((group.most for group in order for _ in group.nodes), initial=0))
-    states: _States = {(0, 0): (cost.nothing, None)}
+def _cheapest(pool: Sequence[Group], goal: Goal) -> Chosen:
+    """Return the choice of least damage where every chosen node is full."""
+    narrowest = _widest(pool, goal.count)[-1]
+    chosen = [(at, group.offers[0]) for group in pool if group.most > narrowest for at in group.nodes]
+    rest = sorted(
+        (group for group in pool if group.most == narrowest), key=lambda each: each.offers[0].damage
+    )
+    free = chain.from_iterable(((at, group.offers[0]) for at in group.nodes) for group in rest)
+    return chosen + [each for each, _ in zip(free, range(goal.count - len(chosen)), strict=False)]
+
+
+_Chain = tuple["_Chain", int, int, int] | None
+"""The way to a state: the one before it, a group's number, how many of its nodes are taken, and how much less."""
+_States = dict[tuple[int, int], tuple[int, _Chain]]
+"""By the numbers of nodes and workers placed: the least damage so far, and the way there."""
+
+
+def _spread(pool: Sequence[Group], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
+    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice.
+
+    A node that is left out, or not filled, is slack: before each group the nodes taken and the places filled are known
+    up to the slack, and so is what may be taken of it.
+    """
+    if not effort.spend(len(pool) * (slack + 1) * min(goal.count, slack + 1) ** 2):
+        return None
+    reach = list(accumulate((group.most for group in pool for _ in group.nodes), initial=0))
+    states: _States = {(0, 0): (0, None)}
     position = 0
-    for group in order:
-        end = position + len(group.nodes)
-        layer, merged = states, _reaching(states, reach, end, goal)
-        for step, node in enumerate(group.nodes, 1):
-            if not effort.spend(len(layer) * len(group.offers)):
-                return None
-            layer = _reaching(_extended(layer, node, group.offers, cost), reach, position + step, goal)
-            if not layer:
-                break
-            _merge(merged, _reaching(layer, reach, end, goal))
-        states, position = merged, end
-    return _chosen(states[goal.count, goal.workers][1])
+    for number, group in enumerate(pool):
+        position += len(group.nodes)
+        turn = _Turn(number, group, _extra(group, slack), position)
+        states = _extended(states, turn, reach, goal)
+    best = states.get((goal.count, goal.workers))
+    return _unrolled(pool, best[1], slack) if best else []
 
 
-def _extended(layer: _States, node: int, offers: Iterable[Offer], cost: Cost) -> _States:
-    """Return the states after *node* was taken as well."""
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A group whose turn it is, what taking less costs on it, and how many nodes there are up to its end."""
+
+    number: int
+    group: Group
+    extra: list[list[float]]
+    position: int
+
+
+def _extended(states: _States, turn: _Turn, reach: Sequence[int], goal: Goal) -> _States:
+    """Return the states after nodes of a group were taken as well, of those that can still complete the gang."""
+    group, extra, position = turn.group, turn.extra, turn.position
+    most, full, size = group.most, group.offers[0].damage, len(group.nodes)
     made: _States = {}
-    for (taken, placed), (so_far, chain) in layer.items():
-        for offer in offers:
-            key, total = (taken + 1, placed + offer.workers), cost.add(so_far, offer)
-            known = made.get(key)
-            if known is None or total < known[0]:
-                made[key] = (total, (chain, node, offer))
+    for (taken, placed), (damage, way) in states.items():
+        for more in range(min(size, goal.count - taken), -1, -1):
+            left, after = goal.count - taken - more, placed + more * most
+            if position + left >= len(reach):
+                break
+            spare = after + reach[position + left] - reach[position] - goal.workers
+            if spare < 0:
+                break
+            row = extra[min(more, len(extra) - 1)]
+            for less in range(min(spare, len(row) - 1) + 1):
+                if row[less] == inf or after - less + left > goal.workers:
+                    continue
+                key, total = (taken + more, after - less), damage + more * full + int(row[less])
+                known = made.get(key)
+                if known is None or total < known[0]:
+                    made[key] = (total, (way, turn.number, more, less) if more else way)
     return made
 
 
-def _reaching(states: _States, reach: Sequence[int], position: int, goal: Goal) -> _States:
-    """Return those of *states* from which the nodes after *position* can still complete the gang."""
-    last = len(reach) - 1 - position
-    start = reach[position]
-    return {
-        key: value
-        for key, value in states.items()
-        if 0 <= (left := goal.count - key[0]) <= last
-        and left <= goal.workers - key[1] <= reach[position + left] - start
-    }
+def _extra(group: Group, slack: int) -> list[list[float]]:
+    """Return what it costs that n nodes of *group* together take m workers less than the most, as [n][m].
+
+    From as many nodes on as there is slack, another one changes nothing.
+    """
+    full, most = group.offers[0].damage, group.most
+    single = [inf] * (slack + 1)
+    for offer in group.offers:
+        if most - offer.workers <= slack:
+            single[most - offer.workers] = offer.damage - full
+    rows: list[list[float]] = [[0, *[inf] * slack]]
+    for _ in range(min(slack, len(group.nodes))):
+        before = rows[-1]
+        rows.append(
+            [min(before[less - mine] + single[mine] for mine in range(less + 1)) for less in range(slack + 1)]
+        )
+    return rows
 
 
-def _merge(into: _States, states: _States) -> None:
-    for key, value in states.items():
-        known = into.get(key)
-        if known is None or value[0] < known[0]:
-            into[key] = value
-
-
-def _chosen(chain: _Chain) -> Chosen:
+def _unrolled(pool: Sequence[Group], way: _Chain, slack: int) -> Chosen:
+    """Return the choice that *way* is."""
     chosen: Chosen = []
-    while chain is not None:
-        chain, node, offer = chain
-        chosen.append((node, offer))
+    while way is not None:
+        way, number, more, less = way
+        group = pool[number]
+        by_width = {offer.workers: offer for offer in group.offers}
+        taken = [group.offers[0]] * more
+        rows = _extra(group, slack) if less else []
+        while less:
+            row = min(more, len(rows) - 1)
+            before, most, full = rows[row - 1], group.most, group.offers[0].damage
+            mine = next(
+                each
+                for each in range(less + 1)
+                if (offer := by_width.get(most - each))
+                and before[less - each] + offer.damage - full == rows[row][less]
+            )
+            more -= 1
+            taken[more] = by_width[most - mine]
+            less -= mine
+        chosen += zip(group.nodes, taken, strict=False)
     return chosen

@@ -24,7 +24,7 @@ def why(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> tuple[St
 
 
 def _fits(demand: Demand, fleet: Fleet, space: Room) -> Step:
-    taking = sum(count > 0 for count in space.places)
+    taking = len(space.places) - space.places.count(0)
     return Step(
         criterion="fits",
         chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} take workers",
@@ -97,7 +97,7 @@ def _second_set(pick: Pick) -> str:
 
 
 def _rate(pick: Pick) -> str:
-    rate = min(offer.busbw for offer in pick.offers)
+    rate = pick.busbw
     if isinf(rate):
         return "one GPU a node: no links are used"
     return f"{rate:.3g} GB/s" if rate else "unknown links"

@@ -93,6 +93,30 @@ def snapshots(draw: st.DrawFn, most_nodes: int = 5) -> Snapshot:
 
 
 @st.composite
+def racked(draw: st.DrawFn) -> Snapshot:
+    """Draw two or three racks of two or three machines, mostly of one kind, each with some GPUs in use."""
+    racks = [f"r{rack}" for rack in range(draw(st.integers(2, 3)))]
+    kinds = draw(st.sampled_from([[V100], [SWITCHED], [V100, SWITCHED], [PCIE, PAIRS, SWITCHED]]))
+    rates = draw(st.sampled_from([[0.0], [12.5], [12.5, 25.0]]))
+    nodes, paths = [], {}
+    for rack in racks:
+        for number in range(draw(st.integers(2, 3))):
+            links = draw(st.sampled_from(kinds))
+            used = draw(st.sets(st.integers(0, links.size - 1), max_size=3))
+            name = f"{rack}-{number}"
+            nodes.append(node(name, sorted(used), links, nic=draw(st.sampled_from(rates))))
+            paths[name] = (rack,)
+    return cluster(draw(st.permutations(nodes)), paths, "rack")
+
+
+@st.composite
+def wide(draw: st.DrawFn) -> Demand:
+    """Draw a gang that needs more than one machine, and seldom more than one rack."""
+    gpus = draw(st.sampled_from([1, 1, 2, 3, 4]))
+    return Demand(workers=draw(st.integers(9, 16)) // gpus, gpus=gpus)
+
+
+@st.composite
 def demands(draw: st.DrawFn) -> Demand:
     """Draw a small gang, sometimes with a request for cpu or without GPUs."""
     return Demand(

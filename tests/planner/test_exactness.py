@@ -15,7 +15,7 @@ from arena_topo.planner.fleet import Fleet, make_fleet
 from arena_topo.planner.levels import domains, names, room
 from arena_topo.planner.offers import Offer, Offers
 from arena_topo.planner.plan import decide
-from tests.planner.fleets import demands, snapshots
+from tests.planner.fleets import demands, racked, snapshots, wide
 
 Merit = tuple[int, int, float, float, int, float, int]
 
@@ -52,7 +52,7 @@ def _merit(level: int, found: list[Offer], left: int) -> Merit:
     return (
         level,
         len(found),
-        -min(offer.busbw for offer in found),
+        -min(offer.busbw if len(found) > 1 else offer.inside for offer in found),
         -min(offer.inside for offer in found),
         sum(offer.stranded for offer in found),
         round(sum(offer.loss for offer in found), 6),
@@ -81,6 +81,21 @@ def test_no_placement_is_better_than_the_planned_one(snapshot: Snapshot, demand:
     best = min(_every_merit(demand, fleet), default=None)
     answer = decide(demand, fleet)
     event(type(answer).__name__)
+    if isinstance(answer, Infeasible):
+        assert best is None
+    else:
+        assert best == _merit_of(answer, demand, fleet)
+        assert all(step.proven for step in answer.why)
+
+
+@settings(max_examples=200, deadline=None)
+@given(racked(), wide())
+def test_no_rack_is_better_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
+    """Where several racks hold the gang, those that were not searched are no better."""
+    fleet = make_fleet(snapshot)
+    best = min(_every_merit(demand, fleet), default=None)
+    answer = decide(demand, fleet)
+    event(answer.level if isinstance(answer, Placement) else "none")
     if isinstance(answer, Infeasible):
         assert best is None
     else:
