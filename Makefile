@@ -49,6 +49,7 @@ bench: $(STAMP)  ## measure against kubectl, on the real control plane, and agai
 	$(BIN)/python -m benchmarks.snapshot
 	$(BIN)/python -m benchmarks.gpusets
 	$(BIN)/python -m benchmarks.sandbox
+	$(BIN)/python -m benchmarks.fleet
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,170 @@
+"""Decisions on whole fleets: how long, how much memory, how good: ``python -m benchmarks.fleet [NODES...]``.
+
+All in memory, on one core, in CPU time of this process, so that neighbours on the machine do not count. Every decision
+has another demand than all before it; the first round, in which the tables of machine states fill, is told apart.
+Peers are our own implementations of published rules (``benchmarks.peers``) and get the same counts of places.
+"""
+
+import gc
+import os
+import statistics
+import sys
+import tracemalloc
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from time import process_time
+
+from arena_topo.model.demand import Demand
+from arena_topo.model.placement import Placement
+from arena_topo.model.snapshot import Snapshot
+from arena_topo.planner.fit import places
+from arena_topo.planner.fleet import Fleet, make_fleet
+from arena_topo.planner.plan import decide
+from benchmarks.exact import Merit, best_merit, merit
+from benchmarks.fleets import FILLS, SHAPES, demands, large, misleading, random_small
+from benchmarks.peers.gangs import RULES, Answer, Rule
+
+SIZES = (1_000, 10_000, 100_000)
+ROUNDS = 6
+
+PEER_ROUNDS = 2
+RANDOM_CASES = 400
+MISLEADING_CASES = 120
+
+
+def timed(decision: Callable[[Demand], object], wanted: Iterable[Demand]) -> list[float]:
+    """Return the milliseconds of CPU that each decision takes."""
+    found = []
+    for demand in wanted:
+        start = process_time()
+        decision(demand)
+        found.append((process_time() - start) * 1000)
+    return found
+
+
+def p95(times: Sequence[float]) -> float:
+    """Return what 95 of 100 stay below."""
+    return statistics.quantiles(times, n=20)[-1]
+
+
+def speed(sizes: Sequence[int]) -> None:
+    """Print time and memory of decisions on large fleets."""
+    print(
+        "| nodes x 8 | fill | build, s | MiB | round 1, ms: median, max | later: median | p95 | max | proven | peak of a round, MiB |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    for count in sizes:
+        for fill in FILLS:
+            snapshot = large(count, fill)
+            gc.collect()
+            print(_row(count, fill, snapshot), flush=True)
+
+
+def _row(count: int, fill: str, snapshot: Snapshot) -> str:
+    start, before = process_time(), _resident()
+    fleet = make_fleet(snapshot)
+    built, held = process_time() - start, _resident() - before
+    gc.collect()
+    gc.freeze()
+    times = timed(lambda demand: decide(demand, fleet), demands(ROUNDS))
+    first, later = times[: len(SHAPES)], times[len(SHAPES) :]
+    answers = [decide(demand, fleet) for demand in demands(1)]
+    placed = [each for each in answers if isinstance(each, Placement)]
+    proven = sum(all(step.proven for step in each.why) for each in placed)
+    tracemalloc.start()
+    for demand in demands(1):
+        decide(demand, fleet)
+    peak = tracemalloc.get_traced_memory()[1] / 2**20
+    tracemalloc.stop()
+    gc.unfreeze()
+    return (
+        f"| {count:,} | {fill} | {built:.2f} | {held:.0f} | {statistics.median(first):.1f}, {max(first):.0f} "
+        f"| {statistics.median(later):.1f} | {p95(later):.1f} | {max(later):.1f} "
+        f"| {proven} of {len(placed)} | {peak:.1f} |"
+    )
+
+
+def _resident() -> float:
+    """Return the memory that this process has now, in MiB."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def shapes(count: int) -> None:
+    """Print the median time of each shape on a fragmented fleet, beside the peers."""
+    fleet = make_fleet(large(count, "fragmented"))
+    gc.collect()
+    gc.freeze()
+    print(f"\n{count:,} nodes, fragmented, ms (median of {ROUNDS - 1}; peers of {PEER_ROUNDS})\n")
+    print(f"| workers x GPUs | arena-topo | {' | '.join(RULES)} |")
+    print("|---|---|" + "---|" * len(RULES))
+    ours = timed(lambda demand: decide(demand, fleet), demands(ROUNDS))
+    theirs = {
+        name: timed(partial(_by_rule, rule, fleet), demands(PEER_ROUNDS)) for name, rule in RULES.items()
+    }
+    for at, (workers, gpus) in enumerate(SHAPES):
+        cells = [statistics.median(ours[at + len(SHAPES) :: len(SHAPES)])]
+        cells += [statistics.median(times[at :: len(SHAPES)]) for times in theirs.values()]
+        print(f"| {workers} x {gpus} | {' | '.join(f'{cell:.1f}' for cell in cells)} |")
+    gc.unfreeze()
+
+
+def _by_rule(rule: Rule, fleet: Fleet, demand: Demand) -> Answer:
+    return rule(fleet, places(demand, fleet), demand.workers)
+
+
+def quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
+    """Print how often each rule reaches the best of all placements; whether all that we call proven are."""
+    scores: dict[str, list[int]] = {}
+    fitting = proven = honest = 0
+    for snapshot, demand in cases:
+        fleet = make_fleet(snapshot)
+        counted = places(demand, fleet)
+        best = best_merit(fleet, demand.gpus, counted, demand.workers)
+        if best is None:
+            continue
+        fitting += 1
+        answer = decide(demand, fleet)
+        assert isinstance(answer, Placement), "a place was overlooked"
+        ours = _taken(fleet, answer)
+        if all(step.proven for step in answer.why):
+            proven += 1
+            honest += merit(fleet, demand.gpus, counted, ours) == best
+        answers: dict[str, Answer] = {"arena-topo": ours}
+        answers |= {rule: decided(fleet, counted, demand.workers) for rule, decided in RULES.items()}
+        for rule, taken in answers.items():
+            got = merit(fleet, demand.gpus, counted, taken) if taken else None
+            scores[rule] = [
+                a + b for a, b in zip(scores.get(rule, [0] * 5), _reached(got, best), strict=True)
+            ]
+    print(f"\n{name}: {fitting} gangs that fit; how often as good as the best of all placements in")
+    print("\n| rule | level | and nodes | and busbw | and leftovers |\n|---|---|---|---|---|")
+    for rule, counts in scores.items():
+        print(f"| {rule} | {' | '.join(f'{count / fitting:.0%}' for count in counts[:4])} |")
+    print(f"\narena-topo calls {proven} of {fitting} proven; {honest} of these are the best of all")
+    return honest == proven
+
+
+def _taken(fleet: Fleet, answer: Placement) -> dict[int, int]:
+    position = {node.name: at for at, node in enumerate(fleet.nodes)}
+    return {position[share.node]: len(share.workers) for share in answer.shares}
+
+
+def _reached(got: Merit | None, best: Merit) -> list[int]:
+    """Return 1 for each prefix of the order of choice in which *got* equals *best*: level, nodes, busbw, damage, all."""
+    return [int(got is not None and got[:length] == best[:length]) for length in (1, 2, 4, 5, 6)]
+
+
+def main() -> None:
+    """Measure and print; fail where something that is called proven is not the best."""
+    sizes = [int(word) for word in sys.argv[1:]] or SIZES
+    speed(sizes)
+    shapes(10_000 if 10_000 in sizes else sizes[0])
+    honest = quality("Random clusters", map(random_small, range(RANDOM_CASES)))
+    honest &= quality("Misleading clusters", map(misleading, range(MISLEADING_CASES)))
+    sys.exit(0 if honest else 1)
+
+
+if __name__ == "__main__":
+    main()
