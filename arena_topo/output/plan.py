@@ -56,7 +56,11 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
     )
     merged = ", coalesced" if verdict.coalesced else ""
     nodes = "" if verdict.level == "node" else f" on {plural(len(verdict.shares), 'node')}"
-    where = verdict.domain if verdict.level in ("node", "cluster") else f"{verdict.level} {verdict.domain}"
+    where = (
+        verdict.domain
+        if verdict.level in ("node", "cluster")
+        else f"{verdict.level.rpartition('/')[2]} {verdict.domain}"
+    )
     where = {"node": f"node {where}", "cluster": "the cluster"}.get(verdict.level, where)
     yield [
         Span(name, "bold"),

@@ -53,6 +53,15 @@ def names(fleet: Fleet) -> tuple[str, ...]:
     return (NODE, *reversed(fleet.tiers), CLUSTER)
 
 
+def words(fleet: Fleet) -> tuple[str, ...]:
+    """Return ``names`` as people say them: a label key by its last part, where no other level ends in it."""
+    known = names(fleet)
+    short = [name.rpartition("/")[2] for name in known]
+    return tuple(
+        last if last and short.count(last) == 1 else name for name, last in zip(known, short, strict=True)
+    )
+
+
 def domains(fleet: Fleet, level: int) -> Sequence[Domain]:
     """Return the domains of *level*, an index into ``names``."""
     if level == 0:

@@ -61,7 +61,7 @@ def _all(demand: Demand, fleet: Fleet, at: int, node: GpuNode) -> Iterator[str]:
         yield "do not match the node affinity"
     yield from _closed(demand, node)
     if state.free < demand.gpus:
-        yield f"have fewer than {plural(demand.gpus, 'free GPU')}"
+        yield f"have fewer than {demand.gpus} free GPUs" if demand.gpus > 1 else "have no free GPU"
     yield from (
         f"have less than {written_amount(resource, asked)} free"
         for resource, asked in requests(demand).items()

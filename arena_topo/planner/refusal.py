@@ -4,23 +4,25 @@ from collections.abc import Iterator
 
 from arena_topo.model.demand import Demand
 from arena_topo.model.placement import Infeasible, Reason
-from arena_topo.model.words import plural
+from arena_topo.model.words import plural, written_amount
 from arena_topo.planner.fleet import Fleet
-from arena_topo.planner.levels import Bounds, Room, names
+from arena_topo.planner.levels import Bounds, Room, words
 from arena_topo.planner.reasons import reasons
 from arena_topo.planner.remedies import best_of_level, remedies
+
+_NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
 
 
 def infeasible(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Infeasible:
     """Return why *demand* has no place within *limits*, how far each level gets, and what would help."""
-    level = names(fleet)[limits.widest]
+    level = words(fleet)[limits.widest]
     most, _ = best_of_level(fleet, space, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
     return Infeasible(
         summary=f"{_asked(demand)} do not fit in {where}: {most} of {demand.workers} do"
         if demand.workers > 1
         else f"{_asked(demand)} does not fit on any node",
-        reasons=(*reasons(demand, fleet), *_partly(demand, space)),
+        reasons=(*reasons(demand, fleet), *_partly(demand, space)) or (_NOTHING,),
         levels=tuple(_levels(demand, fleet, space)),
         remedies=remedies(demand, fleet, space, limits),
     )
@@ -28,16 +30,18 @@ def infeasible(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Inf
 
 def no_launcher(demand: Demand) -> Infeasible:
     """Return the answer for a gang whose workers fit, and whose launcher then has no place."""
-    asked = ", ".join(f"{name} {amount}" for name, amount in demand.launcher.items())
+    asked = ", ".join(written_amount(name, amount) for name, amount in demand.launcher.items())
+    labels = ", ".join(f"label {key}={value}" for key, value in demand.launcher_selector.items())
+    wanted = ", ".join(filter(None, (asked, labels)))
     return Infeasible(
-        summary=f"the workers fit, but then no node has room for the launcher ({asked})",
+        summary=f"the workers fit, but then no node has room for the launcher ({wanted})",
         remedies=("ask less with --launcher-cpu and --launcher-memory, or use fewer workers",),
     )
 
 
 def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible:
     """Return the answer for a gang that would get a wider level now than on the empty cluster."""
-    known = names(fleet)
+    known = words(fleet)
     return Infeasible(
         summary=f"{_asked(demand)} fit only across one {known[level]} now, and in one {known[ideal]} when it is free",
         remedies=(
@@ -54,16 +58,19 @@ def _asked(demand: Demand) -> str:
 
 def _partly(demand: Demand, space: Room) -> Iterator[Reason]:
     taking = len(space.places) - space.places.count(0)
-    if taking:
-        words = "takes" if taking == 1 else "take"
+    if not taking:
+        return
+    verb = "takes" if taking == 1 else "take"
+    if space.total < demand.workers:
         yield Reason(
-            f"{plural(taking, 'node')} {words} {space.total} of {demand.workers} workers together", taking
+            f"{plural(taking, 'node')} {verb} {space.total} of {demand.workers} workers together", taking
         )
+    else:
+        yield Reason(f"{plural(taking, 'node')} {verb} workers, but not close enough together", taking)
 
 
 def _levels(demand: Demand, fleet: Fleet, space: Room) -> Iterator[str]:
-    for level, name in enumerate(names(fleet)):
+    for level, name in enumerate(words(fleet)):
         most, domain = best_of_level(fleet, space, level)
-        if domain:
-            taken = min(most, demand.workers)
-            yield f"the best {name} fits {taken} of {demand.workers} workers ({domain})"
+        if most and level <= len(fleet.tiers):
+            yield f"the best {name} fits {min(most, demand.workers)} of {demand.workers} workers ({domain})"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from arena_topo.model.demand import Demand
 from arena_topo.planner.fit import offers, places
 from arena_topo.planner.fleet import Fleet
-from arena_topo.planner.levels import Bounds, Room, closest_level, domains, names, room
+from arena_topo.planner.levels import Bounds, Room, closest_level, domains, room, words
 from arena_topo.planner.shapes import reshaped
 
 _MOST_JOBS = 200
@@ -32,7 +32,7 @@ def best_of_level(fleet: Fleet, space: Room, level: int) -> tuple[int, str]:
 def _other_level(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Iterator[str]:
     level = closest_level(fleet, space, demand.workers, Bounds(limits.widest + 1, len(fleet.tiers) + 1))
     if demand.required_level and level is not None:
-        known = names(fleet)
+        known = words(fleet)
         flag = f"--require-topology={known[level]}" if level <= len(fleet.tiers) else "no --require-topology"
         yield f"{flag}: all {demand.workers} workers fit within one {known[level]}"
 
@@ -40,7 +40,7 @@ def _other_level(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> I
 def _fewer(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Iterator[str]:
     most, name = best_of_level(fleet, space, limits.widest)
     if 0 < most < demand.workers:
-        where = "" if limits.widest > len(fleet.tiers) else f" in {names(fleet)[limits.widest]} {name}"
+        where = "" if limits.widest > len(fleet.tiers) else f" in {words(fleet)[limits.widest]} {name}"
         yield f"--workers={most} fits{where}"
 
 

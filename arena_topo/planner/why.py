@@ -7,20 +7,17 @@ from arena_topo.model.placement import Step
 from arena_topo.model.words import plural
 from arena_topo.planner.choosing import Choosing
 from arena_topo.planner.fleet import Fleet
-from arena_topo.planner.levels import Room, names, spanned
+from arena_topo.planner.levels import Room, spanned, words
 from arena_topo.planner.picking import Pick
 from arena_topo.planner.remedies import best_of_level
 
 
 def why(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> tuple[Step, ...]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
-    return (
-        _fits(demand, fleet, space),
-        _level(demand, fleet, space, chosen),
-        _count(chosen, fleet),
-        _bandwidth(chosen, fleet),
-        _damage(chosen, fleet),
-    )
+    steps = (_fits(demand, fleet, space), _level(demand, fleet, space, chosen), _count(chosen, fleet))
+    if not demand.gpus:
+        return steps
+    return (*steps, _bandwidth(chosen, fleet), _damage(chosen, fleet))
 
 
 def _fits(demand: Demand, fleet: Fleet, space: Room) -> Step:
@@ -28,12 +25,12 @@ def _fits(demand: Demand, fleet: Fleet, space: Room) -> Step:
     return Step(
         criterion="fits",
         chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} take workers",
-        bound=f"{space.total} places for {plural(demand.workers, 'worker')}",
+        bound=f"{plural(space.total, 'place')} for {plural(demand.workers, 'worker')}",
     )
 
 
 def _level(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Step:
-    known = names(fleet)
+    known = words(fleet)
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
     runner_up = ""
     if chosen.rivals > 1:
@@ -47,17 +44,23 @@ def _level(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Step:
         )
         if fits == demand.workers:
             bound = f"one {known[chosen.level]} was preferred to fewer nodes"
-    return Step("level", f"one {known[level]}: {domain.name}", runner_up, bound)
+    chose = "the whole cluster" if level > len(fleet.tiers) else f"one {known[level]}: {domain.name}"
+    return Step("level", chose, runner_up, bound)
 
 
 def _count(chosen: Choosing, fleet: Fleet) -> Step:
     count = len(chosen.pick.nodes)
-    place = names(fleet)[chosen.level]
+    place = words(fleet)[chosen.level]
+    fewer = (
+        f"no {count - 1} nodes of a {place} hold all"
+        if count > 2
+        else f"no single node of a {place} holds all"
+    )
     return Step(
         criterion="nodes",
         chosen=plural(count, "node"),
         runner_up=f"{plural(chosen.next_count, 'node')} in another {place}" if chosen.next_count else "",
-        bound=f"the {count - 1} widest of a {place} do not hold all" if count > 1 else "one is the least",
+        bound=fewer if count > 1 else "one is the least",
     )
 
 
