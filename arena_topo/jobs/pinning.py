@@ -103,8 +103,11 @@ def let_go(job: Object, record: PlanRecord) -> Object:
 
 
 ENFORCED = {
-    Means.ADMISSION: "each worker's node, by the cluster's admission policy, also when a worker is made again",
-    Means.GATES: "each worker's node, by scheduling gates; a worker that is made again waits for arena-topo resume",
+    Means.ADMISSION: "all workers together, each on its node, by the cluster's admission policy",
+    Means.GATES: (
+        "all workers together, each on its node, by scheduling gates; "
+        "one that is made again waits for arena-topo resume"
+    ),
     Means.AFFINITY: "the set of nodes, by node affinity; which worker goes where is left to the scheduler",
     Means.NONE: "nothing: the placement is a prediction",
 }

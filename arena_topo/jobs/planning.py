@@ -108,9 +108,10 @@ def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
     """Yield what ``--coalesce`` would change where the links between pods of a node lie idle."""
     best = max((share.busbw for share in verdict.shares if share.busbw), default=0.0)
     if prediction.inside is Transport.ISOLATED and best > prediction.busbw.high:
+        instead = "" if prediction.across else f" instead of {prediction.busbw.likely:.3g}"
         yield (
-            f"the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
-            f"which gives up to {best:.3g} GB/s inside a node instead of {prediction.busbw.likely:.3g}"
+            "the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
+            f"which gives up to {best:.3g} GB/s inside a node{instead}"
         )
 
 

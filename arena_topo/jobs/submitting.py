@@ -106,7 +106,7 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
         means=means,
         gang_waits=gang.backend != "gates" and place.pin is Pin.AUTO,
         warnings=rendered.notes,
-        notes=decoration.notes,
+        notes=() if gang.backend == "gates" else decoration.notes,
     )
 
 
@@ -186,4 +186,7 @@ def _means(gang: GangChoice | None, place: PlaceOptions, job: Object, facts: Clu
         admission=facts.policy.current,
         keeps_gates=facts.worker_fields is None or facts.keeps("schedulingGates"),
     )
-    return choose_means(place.pin, ground, gates_are_the_gang=gang is not None and gang.backend == "gates")
+    by_gates = gang is not None and gang.backend == "gates"
+    # Held back as a whole and pinned by the policy, a gang is kept as well, and a worker made again needs nobody.
+    insisted = by_gates and (place.gang.scheduler == "gates" or not ground.admission)
+    return choose_means(place.pin, ground, gates_are_the_gang=insisted)

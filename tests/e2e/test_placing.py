@@ -29,6 +29,15 @@ def four_nodes(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
+@pytest.fixture
+def policy(arena: Arena) -> Iterator[None]:
+    """Install the admission policy for one test."""
+    assert 0 == arena("cluster", "setup", "--apply").code
+    eventually(lambda: "version 1 installed" in arena("doctor").out, "the policy to be seen")
+    yield
+    arena("cluster", "remove", "--apply")
+
+
 def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 60) -> Outcome:
     """Submit a gang that is planned."""
     shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}")
@@ -123,6 +132,33 @@ def test_a_job_that_waits_starts_when_another_ends(arena: Arena, kube: Kube, nam
         assert 0 == arena("delete", "first").code
         assert 4 == len(placed(kube, namespace, "late", 4))
         assert 0 == running.process.wait(timeout=30)
+
+
+@pytest.mark.usefixtures("four_nodes", "policy")
+def test_with_the_policy_a_worker_comes_back_by_itself(arena: Arena, kube: Kube, namespace: str) -> None:
+    """A gang without a place makes no pods at all; resumed, each worker is on its node, and again when it is lost."""
+    assert 0 == submit(arena, "first", 3, 8).code
+    assert "late waits for a place" in submit(arena, "late", 2, 8).err
+    assert "Status:    PENDING" in arena("get", "late").out
+    assert [] == pods.of_job(kube, namespace, "late")
+    assert 0 == arena("delete", "first").code
+    assert 0 == arena("resume", "late").code
+    before = placed(kube, namespace, "late", 2)
+    kube.delete("v1", "Pod", "late-worker-1", namespace, gracePeriodSeconds="0")
+    assert before == placed(kube, namespace, "late", 2)
+    assert "2 of 2 workers where planned (admission)" in arena("get", "late").err
+
+
+@pytest.mark.usefixtures("four_nodes")
+def test_coalesced_ranks_of_a_node_are_one_pod(arena: Arena, kube: Kube, namespace: str) -> None:
+    """Eight workers of two GPUs become two of eight, with as many slots in all and the cpu of four each."""
+    outcome = submit(arena, "gang", 8, 2, "--coalesce", "--cpu=2")
+    assert 0 == outcome.code, outcome.err
+    assert {"worker-0": "place-0", "worker-1": "place-1"} == placed(kube, namespace, "gang", 2)
+    job = kube.get(*MPIJOB, "gang", namespace)
+    worker = pods.of_job(kube, namespace, "gang", "worker")[0]["spec"]["containers"][0]
+    assert 8 == job["spec"]["slotsPerWorker"]
+    assert {"nvidia.com/gpu": "8", "cpu": "8"} == worker["resources"]["limits"]
 
 
 @pytest.mark.usefixtures("four_nodes")
