@@ -9,7 +9,9 @@ from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, Wa
 from arena_topo.jobs.lookup import Found, find
 from arena_topo.jobs.pinning import ENFORCED, Means
 from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
-from arena_topo.jobs.releasing import release_as_they_come
+from arena_topo.jobs.promises import ended
+from arena_topo.jobs.releasing import gated_workers, release_as_they_come
+from arena_topo.jobs.replacing import with_places
 from arena_topo.jobs.reserving import Desk
 from arena_topo.jobs.waiting import Patience
 from arena_topo.model.labels import PLAN
@@ -125,13 +127,16 @@ def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
             f"the job {name} has no plan, so there is nothing to resume",
             hint="jobs get one with --gputopology, or with --gang on a stock scheduler",
         )
+    if ended(found.job):
+        raise UsageError(f"the job {name} has ended, so there is nothing to resume")
     _check_complete(session, name, record)
-    if record.stage is Stage.CONFIRMED:
-        released = _activate(session, found, record, waiting)
-        return Settled(found.job, record, None, released)
     options = options_of_wishes(record.wishes)
-    planner = Planner(found.job, options, Means(record.means), record.needs)
-    return settle(Desk(session, found.version, _never, found.job, options.levels), planner, waiting)
+    desk = Desk(session, found.version, _never, found.job, options.levels)
+    if record.stage is Stage.CONFIRMED:
+        if Means(record.means) is Means.GATES:
+            record = with_places(desk, record, gated_workers(session, found))
+        return Settled(desk.made, record, None, _activate(session, found, record, waiting))
+    return settle(desk, Planner(found.job, options, Means(record.means), record.needs), waiting)
 
 
 def _check_complete(session: Session, name: str, record: PlanRecord) -> None:

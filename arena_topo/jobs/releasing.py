@@ -27,6 +27,11 @@ class Released:
     missing: int
 
 
+def gated_workers(session: Session, found: Found) -> frozenset[int]:
+    """Return the workers of the job that are held back."""
+    return frozenset(index for index, pod in _workers(pods_of(session, found)) if is_gated(pod))
+
+
 def release_all(session: Session, found: Found, record: PlanRecord) -> Released:
     """Release every gated worker of the job that exists to its place in *record*."""
     workers = dict(_workers(pods_of(session, found)))

@@ -17,6 +17,7 @@ from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.planned import PlanRecord
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.negotiating import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
+from arena_topo.planner.reserving import reserved
 
 Object = dict[str, Any]
 Create = Callable[[PlanRecord], Object]
@@ -47,12 +48,18 @@ class Desk:
             raise LookupError("no plan was written yet")
         return self.job
 
-    def settle(self, plan: Plan) -> PlanRecord:
+    def settle(self, plan: Plan, workers: frozenset[int] | None = None) -> PlanRecord:
         """Plan, propose and confirm; return the plan that the job has then, confirmed or waiting.
 
-        Raises ``Conflict`` when somebody else changes the job's plan meanwhile.
+        *workers* are those that have no node yet, None for all. Raises ``Conflict`` when somebody else changes the
+        job's plan meanwhile.
         """
-        return self._carried_out(negotiate(self._order, plan))
+        return self._carried_out(negotiate(self._order, plan, workers))
+
+    def look(self) -> Snapshot:
+        """Return the cluster as it is now, less what other jobs were promised."""
+        seen: Seen = self._do(Look())
+        return reserved(seen.snapshot, seen.promises)
 
     def _carried_out(self, steps: Generator[Step, Any, PlanRecord]) -> PlanRecord:
         answer: Any = None

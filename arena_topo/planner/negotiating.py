@@ -6,7 +6,7 @@ from typing import Any
 
 from arena_topo.model.planned import PlanRecord, Stage
 from arena_topo.model.snapshot import Snapshot
-from arena_topo.planner.reserving import Decision, Promise, decide, reserved
+from arena_topo.planner.reserving import Decision, Promise, decide, part, reserved
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +45,14 @@ Plan = Callable[[Snapshot], PlanRecord]
 _LOOKS = 10
 
 
-def negotiate(order: Callable[[], tuple[str, str]], plan: Plan) -> Generator[Step, Any, PlanRecord]:
+def negotiate(
+    order: Callable[[], tuple[str, str]], plan: Plan, workers: frozenset[int] | None = None
+) -> Generator[Step, Any, PlanRecord]:
     """Plan, propose and confirm, step by step; return the plan that was confirmed, or why the job waits.
 
-    *order* tells the job's age once it exists. *plan* makes a proposal for a snapshot, or a record in stage ``WAITING``. Whoever drives this does what each
-    step asks and sends the answer back.
+    *order* tells the job's age once it exists. *plan* makes a proposal for a snapshot, or a record in stage
+    ``WAITING``. *workers* are those that have no node yet, None for all of them: the snapshot counts the others.
+    Whoever drives this does what each step asks and sends the answer back.
     """
     while True:
         seen: Seen = yield Look()
@@ -59,7 +62,7 @@ def negotiate(order: Callable[[], tuple[str, str]], plan: Plan) -> Generator[Ste
             return record
         for _ in range(_LOOKS):
             promises: Sequence[Promise] = yield Read()
-            decision = decide(record, order(), promises, seen.snapshot)
+            decision = decide(part(record, workers), order(), promises, seen.snapshot)
             if decision is Decision.CONFIRM:
                 confirmed = replace(record, stage=Stage.CONFIRMED)
                 yield Write(confirmed)

@@ -64,6 +64,13 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
     )
 
 
+def part(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
+    """Return *record* for *workers* alone, None for all of them."""
+    if workers is None:
+        return record
+    return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers))
+
+
 def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
     """Return *snapshot* with what *promises* hold, and their workers do not use yet, taken off."""
     taken: dict[str, Counter[str]] = {}

@@ -29,9 +29,9 @@ class Scripted(Desk):
 
     answers: Iterator[PlanRecord] = field(default_factory=lambda: iter(()))
 
-    def settle(self, plan: object) -> PlanRecord:
+    def settle(self, plan: object, workers: frozenset[int] | None = None) -> PlanRecord:
         """Return the next answer."""
-        del plan
+        del plan, workers
         return next(self.answers)
 
 
