@@ -21,6 +21,7 @@ from tests.e2e.arena import Arena
 from tests.e2e.pinning import admission_policy, mpijob, nodes_of, running_workers
 
 _GPU = "nvidia.com/gpu"
+_MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 _GROUPS = {
     "native": ("scheduling.k8s.io/v1alpha2", "PodGroup"),
     "coscheduling": ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
@@ -40,11 +41,14 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def space(cluster: ControlPlane) -> Iterator[str]:
-    """Name of a namespace whose pods are gone after the test."""
+    """Name of a namespace; its pods, and what its jobs were promised, are gone after the test."""
     kube, name = cluster.kube, f"t-{uuid.uuid4().hex[:8]}"
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
+    for job in kube.list(*_MPIJOB, name):
+        kube.delete(*_MPIJOB, job["metadata"]["name"], name)
+        kube.wait_gone(*_MPIJOB, job["metadata"]["name"], name)
     kube.delete("v1", "Namespace", name)
     eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
 
@@ -120,7 +124,7 @@ def test_a_job_that_is_submitted_has_its_gang_and_its_places(
     pinned = [pod["spec"]["nodeSelector"]["kubernetes.io/hostname"] for pod in workers]
     assert pinned == nodes_of(workers)
     assert ["gpu-1", "gpu-1", "gpu-2", "gpu-2"] == sorted(pinned)
-    job = kube.get("kubeflow.org/v2beta1", "MPIJob", "job", space)
+    job = kube.get(*_MPIJOB, "job", space)
     assert [job["metadata"]["uid"]] == [owner["uid"] for owner in group["metadata"]["ownerReferences"]]
     assert f"PodGroup {group['metadata']['name']}" in outcome.err
 
