@@ -12,8 +12,12 @@ from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.hardware import Gpu, LinkGraph, ShareMode
 from arena_topo.model.placement import Infeasible, Placement
 from arena_topo.model.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
+from arena_topo.output.comparison import render_comparison
+from arena_topo.output.fragmentation import render_fragmentation
 from arena_topo.output.plan import render_plan
+from arena_topo.planner.compare import compare
 from arena_topo.planner.fleet import NodeState, make_fleet
+from arena_topo.planner.fragmentation import fragmentation
 from arena_topo.planner.machine import Choice
 from arena_topo.planner.offers import best_set
 from arena_topo.planner.plan import decide, plan
@@ -245,6 +249,14 @@ def test_no_snapshot_breaks_the_planner(snapshot: Snapshot, demand: Demand) -> N
     if isinstance(answer, Placement):
         assert demand.workers * demand.gpus == answer.workers * answer.gpus
         assert answer.workers == len(answer.slots) == sum(len(share.workers) for share in answer.shares)
+
+
+@settings(max_examples=200, deadline=None)
+@given(odd_snapshots(), st.integers(1, 12), st.integers(0, 4))
+def test_no_snapshot_breaks_the_advice(snapshot: Snapshot, workers: int, gpus: int) -> None:
+    """Ways are compared and free GPUs told of clusters that contradict themselves, too."""
+    assert render_comparison("job", compare(Demand(workers, gpus), snapshot)).startswith("job  ")
+    assert "are free" in render_fragmentation(fragmentation(snapshot))
 
 
 def test_a_fleet_is_built_once_for_each_snapshot_and_decides_anew_each_time() -> None:
