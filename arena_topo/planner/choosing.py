@@ -56,7 +56,7 @@ def choose(problem: Problem, level: int) -> Choosing:
         equals=len(equal),
         next_count=min((count for count in counts if count > least), default=0),
         runner_up=picks[1] if len(picks) > 1 else None,
-        exact=exact,
+        exact=exact and problem.offers.exact,
     )
 
 
@@ -123,7 +123,7 @@ def _choose_node(problem: Problem) -> Choosing:
         equals=rivals,
         next_count=0,
         runner_up=_alone(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
-        exact=True,
+        exact=problem.offers.exact,
     )
 
 

@@ -38,13 +38,19 @@ class Offers:
     offers: what a state gives so many workers does not depend on the gang.
     """
 
-    __slots__ = ("_known", "fleet", "gpus", "matters")
+    __slots__ = ("_inexact", "_known", "fleet", "gpus", "matters")
 
     def __init__(self, fleet: Fleet, gpus: int, *, matters: bool = True) -> None:
         self.fleet = fleet
         self.gpus = gpus
         self.matters = matters
         self._known: dict[tuple[int, int, int], Offer] = fleet.kept((gpus, matters))
+        self._inexact: dict[int, int] = fleet.kept(("inexact", gpus))
+
+    @property
+    def exact(self) -> bool:
+        """Whether every set of GPUs was compared on each node that was looked at, for this gang or one before."""
+        return not self._inexact
 
     def of(self, kind: int, workers: int, places: int) -> Offer:
         """Return what nodes of state *kind*, which take *places* workers, give *workers* of them."""
@@ -59,6 +65,8 @@ class Offers:
         if not count:
             return Offer(workers, inf, inf, places - workers, 0.0, damage(places - workers, 0.0), None)
         choice = best_set(state, count)
+        if choice is not None and not choice.exact:
+            self._inexact[count] = count
         communicates = self.matters and count > 1
         inside = (choice.busbw if choice else 0.0) if communicates else inf
         loss = choice.loss if choice else 0.0

@@ -3,12 +3,15 @@
 Each answers with the workers of every node that it uses, by position in fabric order, or None where it finds no place.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from random import Random
 
 from arena_topo.planner.fleet import Domain, Fleet
 
+_START: Callable[[Domain], int] = attrgetter("start")
 Answer = dict[int, int] | None
 Rule = Callable[[Fleet, Sequence[int], int], Answer]
 
@@ -20,6 +23,10 @@ class _Place:
     level: int
     domain: Domain
     room: int
+
+
+def _negative_room(place: _Place) -> int:
+    return -place.room
 
 
 def kueue_best_fit(fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
@@ -34,21 +41,24 @@ def kueue_best_fit(fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
     for count in places:
         before.append(before[-1] + count)
     for level in range(len(tiers) - 1, -1, -1):
-        fitting = [each for each in _rooms(tiers, level, before) if each.room >= workers]
+        fitting = [
+            (room, at)
+            for at, each in enumerate(tiers[level])
+            if (room := before[each.end] - before[each.start]) >= workers
+        ]
         if fitting:
-            chosen = min(fitting, key=lambda each: (each.room, each.domain.start))
-            return dict(_descend(tiers, before, chosen, workers))
+            room, at = min(fitting)
+            return dict(_descend(tiers, before, _Place(level, tiers[level][at], room), workers))
     return None
 
 
 def _tiers(fleet: Fleet) -> list[Sequence[Domain]]:
-    """Return the levels from the whole cluster down to the nodes."""
-    nodes = [Domain((node.name,), at, at + 1) for at, node in enumerate(fleet.nodes)]
-    return [[fleet.cluster], *fleet.domains, nodes]
-
-
-def _rooms(tiers: Sequence[Sequence[Domain]], level: int, before: Sequence[int]) -> list[_Place]:
-    return [_Place(level, each, before[each.end] - before[each.start]) for each in tiers[level]]
+    """Return the levels from the whole cluster down to the nodes, made once for each fleet."""
+    kept: dict[str, list[Sequence[Domain]]] = fleet.kept("peers")
+    if not kept:
+        nodes = [Domain((node.name,), at, at + 1) for at, node in enumerate(fleet.nodes)]
+        kept["tiers"] = [[fleet.cluster], *fleet.domains, nodes]
+    return kept["tiers"]
 
 
 def _descend(
@@ -57,20 +67,23 @@ def _descend(
     if place.level == len(tiers) - 1:
         yield place.domain.start, workers
         return
+    below = tiers[place.level + 1]
+    first = bisect_left(below, place.domain.start, key=_START)
+    last = bisect_left(below, place.domain.end, lo=first, key=_START)
     within = [
-        _Place(place.level + 1, each, before[each.end] - before[each.start])
-        for each in tiers[place.level + 1]
-        if place.domain.start <= each.start and each.end <= place.domain.end
+        _Place(place.level + 1, each, before[each.end] - before[each.start]) for each in below[first:last]
     ]
     children = sorted(within, key=lambda each: (-each.room, each.domain.start))
-    while workers and children:
-        fitting = [each for each in children if each.room >= workers]
-        child = fitting[-1] if fitting else children[0]
-        children.remove(child)
-        taken = min(child.room, workers)
-        if taken:
-            yield from _descend(tiers, before, child, taken)
-        workers -= taken
+    for at, child in enumerate(children):
+        rest = children[at:]
+        if child.room >= workers:
+            smallest = rest[bisect_right(rest, -workers, key=_negative_room) - 1]
+            first_of_them = rest[bisect_left(rest, -smallest.room, key=_negative_room)]
+            yield from _descend(tiers, before, first_of_them, workers)
+            return
+        if child.room:
+            yield from _descend(tiers, before, child, child.room)
+        workers -= child.room
 
 
 def first_fit(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:

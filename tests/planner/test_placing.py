@@ -12,8 +12,14 @@ from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.hardware import Gpu, LinkGraph, ShareMode
 from arena_topo.model.placement import Infeasible, Placement
 from arena_topo.model.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
+from arena_topo.output.comparison import render_comparison
+from arena_topo.output.fragmentation import render_fragmentation
 from arena_topo.output.plan import render_plan
-from arena_topo.planner.fleet import make_fleet
+from arena_topo.planner.compare import compare
+from arena_topo.planner.fleet import NodeState, make_fleet
+from arena_topo.planner.fragmentation import fragmentation
+from arena_topo.planner.machine import Choice
+from arena_topo.planner.offers import best_set
 from arena_topo.planner.plan import decide, plan
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
 
@@ -92,6 +98,23 @@ def test_a_single_node_is_not_judged_by_its_network() -> None:
     answer = placed(Demand(4, 1), node("a", links=PCIE, nic=50.0), node("b", links=SWITCHED, nic=1.0))
 
     assert "b" == answer.shares[0].node
+
+
+def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The steps that rest on the set of GPUs say that they are heuristic."""
+
+    def guessed(state: NodeState, count: int) -> Choice | None:
+        choice = best_set(state, count)
+        return replace(choice, exact=False) if choice else None
+
+    proven = placed(Demand(4, 1), node("a"))
+    monkeypatch.setattr("arena_topo.planner.offers.best_set", guessed)
+    guess = placed(Demand(4, 1), node("b"))
+
+    assert all(step.proven for step in proven.why)
+    assert {"busbw", "left over"} == {step.criterion for step in guess.why if not step.proven}
 
 
 def test_the_launcher_gets_room_beside_the_workers() -> None:
@@ -226,6 +249,14 @@ def test_no_snapshot_breaks_the_planner(snapshot: Snapshot, demand: Demand) -> N
     if isinstance(answer, Placement):
         assert demand.workers * demand.gpus == answer.workers * answer.gpus
         assert answer.workers == len(answer.slots) == sum(len(share.workers) for share in answer.shares)
+
+
+@settings(max_examples=200, deadline=None)
+@given(odd_snapshots(), st.integers(1, 12), st.integers(0, 4))
+def test_no_snapshot_breaks_the_advice(snapshot: Snapshot, workers: int, gpus: int) -> None:
+    """Ways are compared and free GPUs told of clusters that contradict themselves, too."""
+    assert render_comparison("job", compare(Demand(workers, gpus), snapshot)).startswith("job  ")
+    assert "are free" in render_fragmentation(fragmentation(snapshot))
 
 
 def test_a_fleet_is_built_once_for_each_snapshot_and_decides_anew_each_time() -> None:
