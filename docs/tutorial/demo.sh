@@ -17,16 +17,20 @@ until_running() { timeout 30 bash -c "until arena-topo get $1 2> /dev/null | gre
 image=registry.cn-hangzhou.aliyuncs.com/kubernetes-image-hub/pytorch-benchmark:torch1.6.0-py3.7-cuda10.1
 train="mpirun --allow-run-as-root -np 4 -bind-to none -map-by slot -x NCCL_DEBUG=INFO python /examples/pytorch_synthetic_benchmark.py --model=vgg16 --batch-size=64"
 
-say 'A simulated cluster: two servers of eight V100, whose scheduler knows GPU topology. Nothing is executed, no GPU is there.'
-show 'arena-topo sandbox start --layout ack --speed 4'
+say 'A simulated cluster: two servers of eight V100 and the stock scheduler. Nothing is executed, no GPU is there.'
+show 'arena-topo sandbox start --layout two-dgx1 --speed 4'
 export KUBECONFIG=$folder/arena-topo/sandbox/kubeconfig
 
 say 'What the cluster publishes of its hardware, and the links of one server.'
 show 'arena-topo topology'
 show 'arena-topo topology cn-shanghai.192.168.16.173'
 
-say 'VGG16 on four GPUs, all workers or none, placed by the links of the GPUs.'
-show "arena-topo submit mpi --gputopology=true --gang --name=pytorch-topo-4-vgg16 --gpus=1 --workers=4 \\
+say 'Where VGG16 on four GPUs would run, before anything is created; then other ways of asking, and a scheduler that is blind.'
+show 'arena-topo plan mpi --workers=4 --gpus=1'
+show 'arena-topo plan mpi --workers=4 --gpus=1 --compare'
+
+say 'All workers or none, on the planned GPUs; --coalesce makes one pod of them, because pods do not see the GPUs of others.'
+show "arena-topo submit mpi --gputopology=true --gang --coalesce --name=pytorch-topo-4-vgg16 --gpus=1 --workers=4 \\
     --image=$image \\
     '$train'"
 until_running pytorch-topo-4-vgg16
@@ -35,8 +39,7 @@ show 'arena-topo top node'
 show 'arena-topo logs -f pytorch-topo-4-vgg16'
 show 'arena-topo delete pytorch-topo-4-vgg16'
 
-say 'The same servers with the stock scheduler, which knows no topology, and the same job without the two flags.'
-show 'arena-topo sandbox reset --layout two-dgx1 --speed 4'
+say 'The same job without the flags: the scheduler spreads its workers.'
 show "arena-topo submit mpi --name=pytorch-4-vgg16 --gpus=1 --workers=4 \\
     --image=$image \\
     '$train'"
@@ -44,4 +47,4 @@ until_running pytorch-4-vgg16
 show 'arena-topo get pytorch-4-vgg16 --type mpijob'
 show 'arena-topo logs -f pytorch-4-vgg16 | tail -n 2'
 show 'arena-topo delete pytorch-4-vgg16'
-say 'The workers came to lie on two servers, and talk over the network. That is the difference this tool is about.'
+say 'Its workers came to lie on two servers, and talk over the network. That is the difference this tool is about.'
