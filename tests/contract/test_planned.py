@@ -1,0 +1,165 @@
+"""What planned jobs rely on: conditional patches, jobs that are held back, gates, and how they are taken away."""
+
+from tests.contract.bodies import mpijob, pod
+from tests.contract.client import JSON_PATCH, MERGE_PATCH, Object
+from tests.contract.cluster import Cluster, eventually
+
+PLAN = "arena-topo.dev/plan"
+PLAN_AT = "/metadata/annotations/arena-topo.dev~1plan"
+WORKER_AT = "/spec/mpiReplicaSpecs/Worker/template"
+GATE = {"name": "arena-topo.dev/gang"}
+PLANNED = {"arena-topo.dev/planned": "true"}
+
+
+def _jobs(space: str, name: str = "") -> str:
+    base = f"/apis/kubeflow.org/v2beta1/namespaces/{space}/mpijobs"
+    return f"{base}/{name}" if name else base
+
+
+def _pods(space: str, name: str = "") -> str:
+    base = f"/api/v1/namespaces/{space}/pods"
+    return f"{base}/{name}" if name else base
+
+
+def _planned(nodes: list[str], *, gated: bool = False, suspend: bool = False) -> Object:
+    """Return a job of two workers that bears a plan."""
+    job = mpijob("job", nodes, suspend=suspend)
+    job["metadata"] |= {"annotations": {PLAN: "proposed"}, "labels": PLANNED}
+    template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    template["metadata"] = {"labels": PLANNED}
+    if gated:
+        template["spec"]["schedulingGates"] = [GATE]
+    return job
+
+
+def _workers(cluster: Cluster, space: str) -> list[Object]:
+    found = cluster.admin.get(_pods(space), labelSelector="training.kubeflow.org/job-role=worker")
+    return sorted(found.body["items"], key=lambda each: str(each["metadata"]["name"]))
+
+
+def _two_workers(cluster: Cluster, space: str) -> list[Object]:
+    def both() -> list[Object] | None:
+        found = _workers(cluster, space)
+        return found if len(found) == 2 else None
+
+    return eventually(both, "two workers") or []
+
+
+def test_a_patch_whose_test_fails_changes_nothing(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """It is refused as invalid, so that only who read the plan can replace it."""
+    assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, suspend=True)).code
+    operations = [
+        {"op": "test", "path": PLAN_AT, "value": "another"},
+        {"op": "replace", "path": PLAN_AT, "value": "confirmed"},
+    ]
+    answer = cluster.admin.send("PATCH", _jobs(space, "job"), operations, JSON_PATCH)
+    assert (422, "Invalid") == (answer.code, answer.reason)
+    left = cluster.admin.get(_jobs(space, "job")).body["metadata"]["annotations"]
+    assert "proposed" == left[PLAN]
+
+
+def test_a_suspended_job_makes_its_pods_once_it_is_let_go(
+    cluster: Cluster, space: str, nodes: list[str]
+) -> None:
+    """By the template that it has then: plan, pins and suspension change in one patch."""
+    assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, suspend=True)).code
+    job = eventually(lambda: _suspended(cluster, space), "the operator to take it up") or {}
+    assert [] == _workers(cluster, space)
+    template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    template["metadata"]["annotations"] = {"arena-topo.dev/pin-nodes": "0:a,2:"}
+    operations = [
+        {"op": "test", "path": PLAN_AT, "value": "proposed"},
+        {"op": "replace", "path": PLAN_AT, "value": "confirmed"},
+        {"op": "replace", "path": WORKER_AT, "value": template},
+        {"op": "add", "path": "/spec/runPolicy/suspend", "value": False},
+    ]
+    assert 200 == cluster.admin.send("PATCH", _jobs(space, "job"), operations, JSON_PATCH).code
+    assert ["0:a,2:"] * 2 == [
+        each["metadata"]["annotations"]["arena-topo.dev/pin-nodes"] for each in _two_workers(cluster, space)
+    ]
+
+
+def _suspended(cluster: Cluster, space: str) -> Object | None:
+    job: Object = cluster.admin.get(_jobs(space, "job")).body
+    conditions = job.get("status", {}).get("conditions", [])
+    return (
+        job if any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions) else None
+    )
+
+
+def test_gated_workers_wait_until_one_patch_gives_them_a_node(
+    cluster: Cluster, space: str, nodes: list[str]
+) -> None:
+    """The patch holds for the state that was read; a worker that is made again is gated again."""
+    assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, gated=True)).code
+    first = _two_workers(cluster, space)[0]
+    name = first["metadata"]["name"]
+    assert [GATE] == first["spec"]["schedulingGates"]
+    assert "nodeName" not in first["spec"]
+    told = next(each for each in first["status"]["conditions"] if each["type"] == "PodScheduled")
+    assert ("False", "SchedulingGated") == (told["status"], told["reason"])
+
+    place = {"nodeSelector": {"kubernetes.io/hostname": nodes[1]}, "schedulingGates": []}
+    stale: Object = {"metadata": {"resourceVersion": "1"}, "spec": place}
+    answer = cluster.admin.send("PATCH", _pods(space, name), stale, MERGE_PATCH)
+    assert (409, "Conflict") == (answer.code, answer.reason)
+    now = cluster.admin.get(_pods(space, name)).body["metadata"]["resourceVersion"]
+    fresh: Object = {"metadata": {"resourceVersion": now}, "spec": place}
+    assert 200 == cluster.admin.send("PATCH", _pods(space, name), fresh, MERGE_PATCH).code
+    eventually(lambda: _node(cluster, space, name) == nodes[1], "the worker to be bound")
+
+    uid = first["metadata"]["uid"]
+    cluster.admin.send("DELETE", _pods(space, name), {"gracePeriodSeconds": 0})
+    again = eventually(lambda: _remade(cluster, space, name, uid), "the worker to be made again") or {}
+    assert [GATE] == again["spec"]["schedulingGates"]
+
+
+def _node(cluster: Cluster, space: str, name: str) -> str:
+    return str(cluster.admin.get(_pods(space, name)).body["spec"].get("nodeName", ""))
+
+
+def _remade(cluster: Cluster, space: str, name: str, uid: str) -> Object | None:
+    answer = cluster.admin.get(_pods(space, name))
+    if answer.code != 200 or answer.body["metadata"]["uid"] == uid:
+        return None
+    found: Object = answer.body
+    return found
+
+
+def test_gates_are_taken_away_and_never_added(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """And a pod without gates keeps the node selector that it has."""
+    body = pod("gated", schedulingGates=[GATE])
+    assert 201 == cluster.admin.send("POST", _pods(space), body).code
+    more: Object = {"spec": {"schedulingGates": [GATE, {"name": "example.com/other"}]}}
+    assert 422 == cluster.admin.send("PATCH", _pods(space, "gated"), more, MERGE_PATCH).code
+    released: Object = {"spec": {"schedulingGates": [], "nodeSelector": {"kubernetes.io/hostname": nodes[0]}}}
+    assert 200 == cluster.admin.send("PATCH", _pods(space, "gated"), released, MERGE_PATCH).code
+    moved: Object = {"spec": {"nodeSelector": {"kubernetes.io/hostname": nodes[1]}}}
+    assert 422 == cluster.admin.send("PATCH", _pods(space, "gated"), moved, MERGE_PATCH).code
+
+
+def test_planned_jobs_and_workers_are_found_over_all_namespaces(
+    cluster: Cluster, space: str, nodes: list[str]
+) -> None:
+    """By their label."""
+    assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, gated=True)).code
+    _two_workers(cluster, space)
+    selector = "arena-topo.dev/planned=true"
+    jobs = cluster.admin.get("/apis/kubeflow.org/v2beta1/mpijobs", labelSelector=selector).body["items"]
+    pods = cluster.admin.get("/api/v1/pods", labelSelector=selector).body["items"]
+    assert ["job"] == [each["metadata"]["name"] for each in jobs if each["metadata"]["namespace"] == space]
+    assert 2 == sum(each["metadata"]["namespace"] == space for each in pods)
+
+
+def test_the_server_tells_what_its_caller_may_do(cluster: Cluster, space: str) -> None:
+    """The administrator everything, a stranger not."""
+    attributes = {"verb": "patch", "group": "kubeflow.org", "resource": "mpijobs", "namespace": space}
+    review: Object = {
+        "apiVersion": "authorization.k8s.io/v1",
+        "kind": "SelfSubjectAccessReview",
+        "spec": {"resourceAttributes": attributes},
+    }
+    path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    answers = [each.send("POST", path, review) for each in (cluster.admin, cluster.stranger)]
+    assert [201, 201] == [answer.code for answer in answers]
+    assert [True, False] == [answer.body["status"]["allowed"] for answer in answers]
