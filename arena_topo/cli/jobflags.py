@@ -18,6 +18,7 @@ GO_FLAGS = (
     "--hostPID",
     "--mounts-on-launcher",
     "--coalesce",
+    "--share-gpus",
 )
 
 

@@ -38,6 +38,13 @@ PLAN_OPTIONS: tuple[Any, ...] = (
         help="Pack the ranks of a node into one pod.",
     ),
     click.option(
+        "--share-gpus",
+        type=GoBool(),
+        default=False,
+        metavar="[true|false]",
+        help="Let the workers of a node see each other's GPUs (DRA; experimental).",
+    ),
+    click.option(
         "--nccl-version", default="", metavar="X.Y", help="NCCL of the image, if it is older than 2.8."
     ),
     click.option(
@@ -110,6 +117,7 @@ def options_of(values: dict[str, Any]) -> "PlanOptions":
         required_level=values.pop("require_topology"),
         preferred_level=values.pop("prefer_topology"),
         coalesce=values.pop("coalesce"),
+        share_gpus=values.pop("share_gpus"),
         levels=_levels(values),
         model=model,
     )

@@ -1,5 +1,6 @@
 """How a plan is made to hold on this cluster: the means, and what it puts onto the job."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -8,8 +9,9 @@ from arena_topo.errors import UsageError
 from arena_topo.manifest import pinning as manifest
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.labels import GANG_GATE
-from arena_topo.model.planned import PlanRecord, Stage, encode
+from arena_topo.model.planned import CLAIMS, SHARED, UUIDS, PlanRecord, Stage, encode, planned_workers
 from arena_topo.pin import affinity, wire
+from arena_topo.pin.claims import claim_name
 
 Object = dict[str, Any]
 
@@ -57,11 +59,9 @@ def choose_means(pin: Pin, ground: Ground, *, gates_are_the_gang: bool = False) 
         return Means.GATES
     if ground.admission and held and pin is not Pin.NODES:
         return Means.ADMISSION
-    if pin is Pin.GPUS:
-        raise _too_exact(pin, "exact GPUs take the admission policy, and DRA or HAMi for the GPUs")
     if gates and pin is not Pin.NODES:
         return Means.GATES
-    if pin is Pin.WORKERS:
+    if pin in (Pin.WORKERS, Pin.GPUS):
         raise _too_exact(pin, "neither the admission policy nor scheduling gates can be used")
     return Means.AFFINITY
 
@@ -75,7 +75,7 @@ def _too_exact(pin: Pin, why: str) -> UsageError:
 
 def held(job: Object, record: PlanRecord, means: Means) -> Object:
     """Return *job* with its plan, held back by *means* until ``let_go``."""
-    made = manifest.planned(job, encode(record))
+    made = manifest.with_claimed_gpus(manifest.planned(job, encode(record)))
     return manifest.gated(made, GANG_GATE) if means is Means.GATES else manifest.suspended(made)
 
 
@@ -85,15 +85,19 @@ def at_once(job: Object, record: PlanRecord) -> Object:
     return let_go(manifest.planned(job, encode(confirmed)), confirmed)
 
 
-def let_go(job: Object, record: PlanRecord) -> Object:
-    """Return the held *job* with the confirmed *record* and its pins; gated workers are then released one by one."""
+def let_go(job: Object, record: PlanRecord, uuids: Mapping[int, Sequence[str]] | None = None) -> Object:
+    """Return the held *job* with the confirmed *record* and its pins; gated workers are then released one by one.
+
+    *uuids* are the workers' GPUs, where the plan enforces them.
+    """
     made = manifest.with_plan(job, encode(record))
     if record.stage is not Stage.CONFIRMED:
         return made
     hostnames = [record.hostname(slot.node) for slot in record.slots]
     match Means(record.means):
         case Means.ADMISSION:
-            made = manifest.with_annotations(made, wire.pins(nodes=hostnames))
+            made = manifest.with_annotations(made, _pins(job, record, hostnames, uuids or {}))
+            made = manifest.with_shared_gpus(made) if record.gpus_by == SHARED else made
         case Means.AFFINITY:
             name = str(job["metadata"]["name"])
             made = manifest.with_affinity(made, affinity.term(hostnames), affinity.spread(name, hostnames))
@@ -101,6 +105,35 @@ def let_go(job: Object, record: PlanRecord) -> Object:
             pass
     return manifest.resumed(made)
 
+
+def _pins(
+    job: Object, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
+) -> dict[str, str]:
+    """Return the lists that the admission policy reads."""
+    name, claiming = str(job["metadata"]["name"]), record.gpus_by in (CLAIMS, SHARED)
+    owners = claimants(record) if claiming else {}
+    named = record.gpus_by in (UUIDS, SHARED)
+    return wire.pins(
+        nodes=hostnames,
+        gpus=[uuids[slot.worker] for slot in record.slots] if named else (),
+        claims=[claim_name(name, owners[slot.worker]) for slot in record.slots] if claiming else (),
+    )
+
+
+def claimants(record: PlanRecord) -> dict[int, int]:
+    """Return for each worker the one after which its claim is named: itself, or the first that shares it."""
+    if record.gpus_by != SHARED:
+        return {slot.worker: slot.worker for slot in record.slots}
+    return {slot.worker: slots[0].worker for _, slots in planned_workers(record) for slot in slots}
+
+
+ENFORCED_GPUS = {
+    CLAIMS: "each on its own GPUs, by a DRA claim",
+    SHARED: "the workers of a node share a DRA claim, each its own GPUs first (experimental: not seen on hardware yet)",
+    UUIDS: "each on its own GPUs, named to HAMi",
+    "": "which GPUs of the node it gets is the kubelet's choice",
+}
+"""What users are told of exact GPUs."""
 
 ENFORCED = {
     Means.ADMISSION: "all workers together, each on its node, by the cluster's admission policy",

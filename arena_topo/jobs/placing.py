@@ -6,8 +6,9 @@ from typing import Any
 
 from arena_topo.cluster.session import Session
 from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, WaitTimeout
+from arena_topo.jobs.exactgpus import exactness
 from arena_topo.jobs.lookup import Found, find
-from arena_topo.jobs.pinning import ENFORCED, Means
+from arena_topo.jobs.pinning import ENFORCED, ENFORCED_GPUS, Means, Pin
 from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
 from arena_topo.jobs.promises import ended
 from arena_topo.jobs.releasing import gated_workers, release_as_they_come
@@ -16,7 +17,7 @@ from arena_topo.jobs.reserving import Desk
 from arena_topo.jobs.waiting import Patience
 from arena_topo.model.labels import PLAN
 from arena_topo.model.placement import Placement, Verdict
-from arena_topo.model.planned import PlanRecord, Stage, UnreadablePlan, decode
+from arena_topo.model.planned import SHARED, UUIDS, PlanRecord, Stage, UnreadablePlan, decode
 from arena_topo.model.snapshot import Snapshot
 
 Object = dict[str, Any]
@@ -33,13 +34,30 @@ class Planner:
     options: PlanOptions
     means: Means
     needs: tuple[str, ...] = ()
+    pin: Pin = Pin.AUTO
     verdict: Verdict | None = field(default=None, init=False)
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the proposal for *snapshot*, or why the job waits."""
         self.verdict = plan_object(self.job, snapshot, self.options)
         record = record_of(self.verdict, self.job, snapshot, self.options, self.means)
-        return replace(record, needs=self.needs)
+        if not isinstance(self.verdict, Placement):
+            return replace(record, needs=self.needs)
+        resource = demand_of(self.job, snapshot, self.options).gpu_resource
+        share = self.options.share_gpus
+        gpus_by = exactness(self.verdict, snapshot, resource, self.means, share=share)
+        if share and gpus_by != SHARED:
+            raise UsageError(
+                "--share-gpus takes GPUs that a DRA driver hands out, and the admission policy",
+                hint="use --coalesce, which makes one pod of a node's ranks on any cluster",
+            )
+        if self.pin is Pin.GPUS and not gpus_by:
+            raise UsageError(
+                "--pin=gpus cannot be kept on this cluster: it takes GPUs of a DRA driver, or HAMi's",
+                hint="use --pin=auto, which says what is only predicted",
+            )
+        left_open = self.pin is Pin.WORKERS and gpus_by == UUIDS
+        return replace(record, needs=self.needs, gpus_by="" if left_open else gpus_by)
 
 
 def record_of(
@@ -81,7 +99,9 @@ class Settled:
     @property
     def enforced(self) -> str:
         """What is enforced, and by what."""
-        return ENFORCED[Means(self.record.means)]
+        told = ENFORCED[Means(self.record.means)]
+        exact = any(slot.gpus for slot in self.record.slots) and self.record.means in ("admission", "gates")
+        return f"{told}; {ENFORCED_GPUS[self.record.gpus_by]}" if exact else told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +131,7 @@ def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
         pause = min(pause * _SLOWER, _LONGEST_PAUSE)
         record = desk.settle(planner)
     found = Found(desk.version, desk.made)
-    return Settled(found.job, record, planner.verdict, _activate(desk.session, found, record, waiting))
+    return Settled(found.job, record, planner.verdict, _activate(desk, found, record, waiting))
 
 
 def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
@@ -135,7 +155,7 @@ def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
     if record.stage is Stage.CONFIRMED:
         if Means(record.means) is Means.GATES:
             record = with_places(desk, record, gated_workers(session, found))
-        return Settled(desk.made, record, None, _activate(session, found, record, waiting))
+        return Settled(desk.made, record, None, _activate(desk, found, record, waiting))
     return settle(desk, Planner(found.job, options, Means(record.means), record.needs), waiting)
 
 
@@ -171,8 +191,9 @@ def _never(_: PlanRecord) -> Object:
     raise AssertionError("the job exists already")
 
 
-def _activate(session: Session, found: Found, record: PlanRecord, waiting: Waiting) -> int:
+def _activate(desk: Desk, found: Found, record: PlanRecord, waiting: Waiting) -> int:
     """Release gated workers; the other means act by themselves once the plan is confirmed."""
     if record.stage is not Stage.CONFIRMED or Means(record.means) is not Means.GATES:
         return 0
-    return release_as_they_come(session, found, record, waiting.patience)
+    uuids = desk.uuids(record)
+    return release_as_they_come(desk.session, found, record, waiting.patience, uuids=uuids)

@@ -29,13 +29,14 @@ Object = dict[str, Any]
 class PlanOptions:
     """What the user asks of a placement; levels are a tier's name or label key, empty for none.
 
-    ``levels`` are label keys, coarse to fine, in place of the fabric ladder that the cluster shows.
+    ``share_gpus`` lets the workers of a node see each other's GPUs. ``levels`` are label keys, coarse to fine, in place of the fabric ladder that the cluster shows.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
     required_level: str = ""
     preferred_level: str = ""
     coalesce: bool = False
+    share_gpus: bool = False
     levels: tuple[str, ...] = ()
     model: BandwidthModel = DEFAULT_MODEL
 
@@ -46,6 +47,7 @@ class PlanOptions:
             "required": self.required_level,
             "preferred": self.preferred_level,
             "levels": ",".join(self.levels),
+            "share": "true" if self.share_gpus else "",
             "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in told.items() if text}}
@@ -58,6 +60,7 @@ def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
         required_level=wishes.get("required", ""),
         preferred_level=wishes.get("preferred", ""),
         levels=tuple(key for key in wishes.get("levels", "").split(",") if key),
+        share_gpus=wishes.get("share") == "true",
         model=_model(wishes.get("nccl", "")),
     )
 
@@ -77,7 +80,7 @@ def plan_object(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdic
         verdict.shares,
         {node.name: node for node in snapshot.nodes},
         gpus_per_pod=verdict.gpus,
-        pods_see_each_other=keys.ACK_GPU in requests,
+        pods_see_each_other=keys.ACK_GPU in requests or options.share_gpus,
         host_network_rdma=any(name.startswith("rdma/") for name in requests),
         calibration=shipped_calibration(),
     )
@@ -99,9 +102,20 @@ def _rendered(job: JobSpec, snapshot: Snapshot) -> Object:
 
 
 def gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:
-    """Return the resource by which *job* asks for its GPUs: the vendor's where a node is set up for it."""
+    """Return the resource by which *job* asks for its GPUs: the vendor's where a node is set up for it.
+
+    Where GPUs are handed out by DRA claims alone it is their device class.
+    """
     vendor = any(node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes)
-    return keys.ACK_GPU if job.topology and vendor else keys.NVIDIA_GPU
+    if job.topology and vendor:
+        return keys.ACK_GPU
+    return keys.DRA_GPU if by_claims_alone(snapshot) else keys.NVIDIA_GPU
+
+
+def by_claims_alone(snapshot: Snapshot) -> bool:
+    """Whether the cluster hands out its GPUs by DRA claims, and none by NVIDIA's device plugin."""
+    offered = {node.gpu_resource for node in snapshot.nodes if node.gpu_total}
+    return keys.DRA_GPU in offered and keys.NVIDIA_GPU not in offered
 
 
 def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
@@ -169,7 +183,8 @@ def _larger(quantity: str, shares: tuple[int, int]) -> str:
 def _requests(template: Object) -> Resources:
     """Return what kube-scheduler will reserve for a pod of *template*."""
     pod = {"metadata": {"name": "pod", "namespace": "default"}, "spec": template.get("spec") or {}}
-    return pod_facts(pod).requests
+    claimed = ((template.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS, "")
+    return {**pod_facts(pod).requests, **({keys.DRA_GPU: int(claimed)} if claimed.isdecimal() else {})}
 
 
 def _gpus(requests: Resources, snapshot: Snapshot) -> tuple[str, int]:

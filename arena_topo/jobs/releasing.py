@@ -1,7 +1,7 @@
 """Releasing the gated workers of a job, each to its planned node."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from arena_topo.model.planned import PlanRecord
 from arena_topo.pin.gates import is_gated, release
 
 Object = dict[str, Any]
+Uuids = Mapping[int, Sequence[str]]
 
 _TRIES = 5
 
@@ -32,13 +33,14 @@ def gated_workers(session: Session, found: Found) -> frozenset[int]:
     return frozenset(index for index, pod in _workers(pods_of(session, found)) if is_gated(pod))
 
 
-def release_all(session: Session, found: Found, record: PlanRecord) -> Released:
-    """Release every gated worker of the job that exists to its place in *record*."""
+def release_all(session: Session, found: Found, record: PlanRecord, uuids: Uuids | None = None) -> Released:
+    """Release every gated worker of the job that exists to its place in *record*, and to its GPUs where given."""
     workers = dict(_workers(pods_of(session, found)))
     gated = {index: pod for index, pod in workers.items() if is_gated(pod)}
     for slot in record.slots:
         if slot.worker in gated:
-            _release(session, gated[slot.worker], record.hostname(slot.node))
+            gpus = (uuids or {}).get(slot.worker, ())
+            _release(session, gated[slot.worker], record.hostname(slot.node), gpus)
     known = sum(slot.worker in workers for slot in record.slots)
     return Released(len(gated), known - len(gated), len(record.slots) - known)
 
@@ -49,6 +51,7 @@ def release_as_they_come(
     record: PlanRecord,
     patience: Patience,
     *,
+    uuids: Uuids | None = None,
     timeout: float = 120.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
@@ -58,7 +61,7 @@ def release_as_they_come(
     """
     deadline, released = clock() + timeout, 0
     while True:
-        done = release_all(session, found, record)
+        done = release_all(session, found, record, uuids)
         released += done.now
         if not done.missing:
             return released
@@ -77,11 +80,11 @@ def _workers(pods: list[Object]) -> Iterator[tuple[int, Object]]:
             yield int(index), pod
 
 
-def _release(session: Session, pod: Object, hostname: str) -> None:
+def _release(session: Session, pod: Object, hostname: str, uuids: Sequence[str]) -> None:
     path = PODS.path(pod["metadata"]["namespace"], pod["metadata"]["name"])
     for _ in range(_TRIES):
         try:
-            session.patch(path, release(pod, hostname))
+            session.patch(path, release(pod, hostname, uuids))
         except Conflict:
             pod = session.get(path)
             if not is_gated(pod):

@@ -9,12 +9,13 @@ from typing import Any
 from arena_topo.cluster.resources import mpijobs
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Conflict, Invalid
+from arena_topo.jobs.exactgpus import make_claims, uuids_of
 from arena_topo.jobs.pinning import let_go
 from arena_topo.jobs.promises import Bound, bound_workers, order_of, promises
 from arena_topo.jobs.snapshot import take_snapshot
 from arena_topo.manifest.pinning import changes
 from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.planned import PlanRecord
+from arena_topo.model.planned import CLAIMS, SHARED, PlanRecord, Stage
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.negotiating import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 from arena_topo.planner.reserving import reserved
@@ -86,6 +87,14 @@ class Desk:
                 self.sleep(_PAUSE)
         return None
 
+    def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
+        """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
+        if not record.gpus_by:
+            return {}
+        if self.snapshot is None:
+            self.look()
+        return uuids_of(record, self.snapshot or Snapshot())
+
     def _order(self) -> tuple[str, str]:
         return order_of(self.job) if self.job else ("", "")
 
@@ -98,7 +107,10 @@ class Desk:
             self.job = self.create(record)
             return
         meta = self.job["metadata"]
-        operations = changes(self.job, let_go(self.job, record))
+        uuids = self.uuids(record) if record.stage is Stage.CONFIRMED else {}
+        if record.stage is Stage.CONFIRMED and record.gpus_by in (CLAIMS, SHARED):
+            make_claims(self.session, self.job, record, uuids)
+        operations = changes(self.job, let_go(self.job, record, uuids))
         path = mpijobs(self.version).path(meta["namespace"], meta["name"])
         try:
             self.job = self.session.patch(path, operations, "json")

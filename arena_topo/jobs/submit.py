@@ -17,11 +17,15 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitOptions:
-    """How a job is submitted; ``version`` None means the one that the cluster serves."""
+    """How a job is submitted.
+
+    ``version`` None means the one that the cluster serves, ``gpu_resource`` empty what the cluster hands out GPUs by.
+    """
 
     version: ApiVersion | None = None
     template: str = ""
     dry_run: bool = False
+    gpu_resource: str = ""
 
 
 def prepare(session: Session, job: JobSpec, options: SubmitOptions) -> Manifest:
@@ -33,7 +37,7 @@ def prepare(session: Session, job: JobSpec, options: SubmitOptions) -> Manifest:
     if existing is not None:
         raise name_taken(job.name)
     _check_priority(session, job)
-    habitat = Habitat(options.version or served, _gpu_resource(session, job))
+    habitat = Habitat(options.version or served, options.gpu_resource or _gpu_resource(session, job))
     return manifest(job, habitat, template=options.template)
 
 

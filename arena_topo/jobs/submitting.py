@@ -12,9 +12,10 @@ from arena_topo.jobs.detectionrights import PLANNING, RELEASING, may
 from arena_topo.jobs.gangs import GangChoice, GangWishes, choose_gang
 from arena_topo.jobs.pinning import Ground, Means, Pin, at_once, choose_means, held
 from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
-from arena_topo.jobs.planning import PlanOptions, plan_object, reshaped
+from arena_topo.jobs.planning import PlanOptions, by_claims_alone, plan_object, reshaped
 from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
+from arena_topo.jobs.snapshot import take_snapshot
 from arena_topo.jobs.submit import SubmitOptions, create, path_of, prepare
 from arena_topo.jobs.waiting import Patience
 from arena_topo.manifest.decorating import decorated
@@ -23,7 +24,7 @@ from arena_topo.manifest.roles import version_of
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.clusterfacts import ClusterFacts
 from arena_topo.model.jobspec import JobSpec
-from arena_topo.model.labels import ACK_GPU
+from arena_topo.model.labels import ACK_GPU, DRA_GPU
 from arena_topo.model.placement import Placement
 from arena_topo.model.planned import PlanRecord, Stage
 
@@ -83,6 +84,9 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
     if not (job.gang or job.topology or place.given):
         return Prepared(manifest=rendered, warnings=rendered.notes)
     facts = detect(session)
+    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and by_claims_alone(take_snapshot(session)):
+        options = replace(options, gpu_resource=DRA_GPU)
+        rendered = prepare(session, job, options)
     if place.plan.coalesce:
         rendered = _coalesced(session, job, options, place, rendered)
     gang = choose_gang(rendered.job, facts, place.gang) if job.gang else None
@@ -120,7 +124,7 @@ def submit_placed(
     if dry_run or ready.means is None:
         return Submitted(objects=create(session, ready.manifest, dry_run=dry_run))
     needs = tuple(path_of(companion) for companion in ready.manifest.companions)
-    planner = Planner(ready.manifest.job, replace(place.plan, coalesce=False), ready.means, needs)
+    planner = Planner(ready.manifest.job, replace(place.plan, coalesce=False), ready.means, needs, place.pin)
     if ready.gang_waits or version_of(ready.manifest.job) is ApiVersion.V1ALPHA1:
         snapshot = promised_snapshot(session, version_of(ready.manifest.job), levels=place.plan.levels)
         record = planner(snapshot)

@@ -5,13 +5,21 @@ from copy import deepcopy
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.manifest.roles import WORKER, templates, version_of
+from arena_topo.manifest.roles import WORKER, containers, templates, version_of
 from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.labels import PLAN, PLANNED, PLANNED_JOB
+from arena_topo.model.labels import CLAIMED_GPUS, DRA_GPU, HAMI_USE_GPUS, PLAN, PLANNED, PLANNED_JOB
 
 Object = dict[str, Any]
 Piece = dict[str, Any]
 
+_SHARING: tuple[Piece, ...] = (
+    {
+        "name": "CUDA_VISIBLE_DEVICES",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{HAMI_USE_GPUS}']"}},
+    },
+    {"name": "NCCL_HOSTID", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+    {"name": "NCCL_CUMEM_ENABLE", "value": "0"},
+)
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -44,6 +52,35 @@ def gated(job: Object, gate: str) -> Object:
     gates = spec.get("schedulingGates") or []
     if gate not in [each["name"] for each in gates]:
         spec["schedulingGates"] = [*gates, {"name": gate}]
+    return made
+
+
+def with_claimed_gpus(job: Object) -> Object:
+    """Return *job* whose workers ask for their GPUs by claim: the number goes from their resources into an annotation."""
+    made = deepcopy(job)
+    template = templates(made)[WORKER]
+    counts = [
+        amounts.pop(DRA_GPU)
+        for container in containers(template)
+        for amounts in (container.get("resources") or {}).values()
+        if DRA_GPU in amounts
+    ]
+    if counts:
+        _values(template, "annotations")[CLAIMED_GPUS] = str(counts[0])
+    return made
+
+
+def with_shared_gpus(job: Object) -> Object:
+    """Return *job* whose workers see the GPUs of all on their node, their own first, and know that they share it.
+
+    NCCL then takes them for ranks of one host (its ``NCCL_HOSTID``) and may use their links; without
+    ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
+    """
+    made = deepcopy(job)
+    for container in containers(templates(made)[WORKER]):
+        env = container.setdefault("env", [])
+        have = {each["name"] for each in env}
+        env += [each for each in _SHARING if each["name"] not in have]
     return made
 
 

@@ -47,11 +47,13 @@ POLICY_VERSION = f"{OUR_DOMAIN}/policy-version"
 GANG_GATE = f"{OUR_DOMAIN}/gang"
 PLAN = f"{OUR_DOMAIN}/plan"
 PLANNED = f"{OUR_DOMAIN}/planned"
+CLAIMED_GPUS = f"{OUR_DOMAIN}/claimed-gpus"
 PLANNED_JOB = f"{OUR_DOMAIN}/job"
 
 HOSTNAME = "kubernetes.io/hostname"
 
 NVIDIA_GPU = "nvidia.com/gpu"
+DRA_GPU = "gpu.nvidia.com"
 ACK_GPU = "aliyun.com/gpu"
 GPU_RESOURCES = (NVIDIA_GPU, ACK_GPU)
 RDMA = "rdma/hca"

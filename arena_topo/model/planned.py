@@ -13,6 +13,13 @@ from arena_topo.model.quantity import Resources
 
 _VERSION = 1
 
+CLAIMS = "claims"
+"""Each worker's GPUs are those of its ResourceClaim."""
+SHARED = "shared claims"
+"""The workers of a node share one ResourceClaim, and each sees its own GPUs first."""
+UUIDS = "uuids"
+"""Each worker's GPUs are named to HAMi."""
+
 
 class Stage(Enum):
     """How far a plan is.
@@ -34,7 +41,8 @@ class PlanRecord:
     values of nodes' hostname labels where these differ from the nodes' names. ``level`` and ``domain`` are the
     placement's; ``written`` is an RFC 3339 instant; ``remark`` tells users of a waiting job why it waits. ``wishes``
     are what the user asked of the placement, so that it can be planned again. ``needs`` are the paths of the objects
-    that belong to the job, so that one that was only half created is known for it.
+    that belong to the job, so that one that was only half created is known for it. ``gpus_by``
+    is ``CLAIMS``, ``SHARED`` or ``UUIDS`` where exact GPUs are enforced, empty where they are a prediction.
     """
 
     stage: Stage
@@ -48,6 +56,7 @@ class PlanRecord:
     remark: str = ""
     wishes: Mapping[str, str] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    gpus_by: str = ""
 
     def hostname(self, node: str) -> str:
         """Return the value of the hostname label of *node*."""
@@ -76,6 +85,7 @@ def encode(record: PlanRecord) -> str:
         "remark": record.remark,
         "wishes": dict(record.wishes),
         "needs": list(record.needs),
+        "gpusBy": record.gpus_by,
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -109,6 +119,7 @@ def _decoded(document: Mapping[str, Any]) -> PlanRecord:
         remark=str(document.get("remark", "")),
         wishes={str(name): str(wish) for name, wish in document.get("wishes", {}).items()},
         needs=tuple(str(path) for path in document.get("needs", ())),
+        gpus_by=str(document.get("gpusBy", "")),
     )
 
 

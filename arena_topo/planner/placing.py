@@ -1,5 +1,6 @@
 """From the chosen nodes to a place for every worker: ranks in fabric order, GPUs in ring order."""
 
+from dataclasses import replace
 from math import isinf
 
 from arena_topo.model.demand import Demand
@@ -18,7 +19,10 @@ def placement(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Pl
     slots: list[Slot] = []
     known: _Indices = {}
     for at, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        share = _share(fleet, at, offer, len(slots), known)
+        workers = range(len(slots), len(slots) + offer.workers)
+        share = _share(fleet, at, offer, workers, known)
+        if share.gpus is None and demand.gpus:
+            share = replace(share, gpus=_first_free(fleet, at, offer.workers * demand.gpus))
         shares.append(share)
         slots += _slots(share, demand.gpus)
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
@@ -37,7 +41,7 @@ _Indices = dict[tuple[int, int], tuple[int, ...]]
 """The GPU indices of a choice on nodes with the same GPUs, by the identities of both."""
 
 
-def _share(fleet: Fleet, at: int, offer: Offer, first: int, known: _Indices) -> NodeShare:
+def _share(fleet: Fleet, at: int, offer: Offer, workers: range, known: _Indices) -> NodeShare:
     node, choice = fleet.nodes[at], offer.choice
     gpus = None
     if choice:
@@ -48,12 +52,20 @@ def _share(fleet: Fleet, at: int, offer: Offer, first: int, known: _Indices) -> 
     communicates = choice is not None and not isinf(offer.inside)
     return NodeShare(
         node=node.name,
-        workers=tuple(range(first, first + offer.workers)),
+        workers=tuple(workers),
         gpus=gpus,
         busbw=choice.busbw if choice and communicates else None,
         best=choice.best if choice and communicates else None,
         domain=fleet.paths[at],
     )
+
+
+def _first_free(fleet: Fleet, at: int, count: int) -> tuple[int, ...] | None:
+    """Return the first free GPUs of a node that does not tell its links: as good as any; None if those are unknown."""
+    free = fleet.state(at).mask
+    if free is None:
+        return None
+    return indices_of(fleet.nodes[at], [bit for bit in range(free.bit_length()) if free >> bit & 1][:count])
 
 
 def _slots(share: NodeShare, gpus: int) -> list[Slot]:

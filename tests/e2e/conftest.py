@@ -1,6 +1,6 @@
 """Objects that the end-to-end tests create raw, independent of the product."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,14 +8,24 @@ import pytest
 
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.pinning import acts, admission_policy
 
 
 @pytest.fixture
 def arena(kubeconfig: Path) -> Arena:
     """Return the tool as the administrator runs it, in the test's namespace."""
     return Arena(kubeconfig)
+
+
+@pytest.fixture
+def policy(plane: ControlPlane) -> Iterator[None]:
+    """Install the admission policy for one test, as an admin does."""
+    with admission_policy(plane):
+        yield
+    eventually(lambda: not acts(plane.kube), "the policy to be gone")
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """Planned is what runs: gangs on the stock scheduler, held by gates, on a real API server."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -28,15 +27,6 @@ def four_nodes(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
         plane.kube.delete(*MPIJOB, job["metadata"]["name"], namespace)
     eventually(lambda: not plane.kube.list(*MPIJOB, namespace), "the jobs to go")
     delete_nodes(plane.kube, names)
-
-
-@pytest.fixture
-def policy(arena: Arena) -> Iterator[None]:
-    """Install the admission policy for one test."""
-    assert 0 == arena("cluster", "setup", "--apply").code
-    eventually(lambda: re.search(r"Admission policy +ok", arena("doctor").out), "the policy to be seen")
-    yield
-    arena("cluster", "remove", "--apply")
 
 
 def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 60) -> Outcome:

@@ -29,6 +29,7 @@ HOSTNAME = "kubernetes.io/hostname"
         (Pin.AUTO, OLD, False, Means.AFFINITY),
         (Pin.NODES, POLICY, False, Means.AFFINITY),
         (Pin.WORKERS, GATES, False, Means.GATES),
+        (Pin.GPUS, GATES, False, Means.GATES),
         (Pin.NONE, POLICY, False, Means.NONE),
         (Pin.NONE, GATES, True, Means.GATES),
         (Pin.AUTO, POLICY, True, Means.GATES),
@@ -39,7 +40,7 @@ def test_the_most_exact_means_is_taken(pin: Pin, ground: Ground, *, gang: bool, 
     assert expected is choose_means(pin, ground, gates_are_the_gang=gang)
 
 
-@pytest.mark.parametrize(("pin", "ground"), [(Pin.WORKERS, NEITHER), (Pin.WORKERS, OLD), (Pin.GPUS, GATES)])
+@pytest.mark.parametrize(("pin", "ground"), [(Pin.WORKERS, NEITHER), (Pin.WORKERS, OLD), (Pin.GPUS, NEITHER)])
 def test_a_pin_that_cannot_be_kept_is_refused(pin: Pin, ground: Ground) -> None:
     """With what to do instead."""
     with pytest.raises(UsageError, match=f"--pin={pin.value} cannot be kept") as refused:
