@@ -26,6 +26,10 @@ from .processes import Processes
 _ADMINS = "system:masters"
 
 
+_OPERATOR_WORKS = "Started workers"
+"""What the operator logs once it leads and has seen what there is: a job before that waits for half a minute."""
+
+
 class ControlPlane:
     """etcd, API server and what ``options`` ask for, from entering the context to leaving it.
 
@@ -144,5 +148,4 @@ class ControlPlane:
             return False
         if not options.operator:
             return True
-        lease = kube.find("coordination.k8s.io/v1", "Lease", "mpi-operator", "mpi-operator")
-        return bool(lease and lease["spec"].get("holderIdentity"))
+        return _OPERATOR_WORKS in self.processes.log("mpi-operator").read_text("utf-8", "replace")

@@ -29,7 +29,7 @@ def four_nodes(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
-def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 60) -> Outcome:
+def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 150) -> Outcome:
     """Submit a gang that is planned."""
     shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}")
     return arena(
