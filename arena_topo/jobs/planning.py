@@ -75,7 +75,7 @@ def plan_object(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdic
     verdict = plan(demand_of(job, snapshot, options), snapshot, options.model)
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
-    requests = _requests(templates(job)[0][1])
+    requests = worker_requests(job)
     prediction = gang_prediction(
         verdict.shares,
         {node.name: node for node in snapshot.nodes},
@@ -178,6 +178,11 @@ def refusal(verdict: Infeasible) -> str:
 
 def _larger(quantity: str, shares: tuple[int, int]) -> str:
     return times(quantity, *shares) if quantity else ""
+
+
+def worker_requests(job: Object) -> Resources:
+    """Return what kube-scheduler will reserve for a worker of the MPIJob *job*."""
+    return _requests(templates(job)[0][1])
 
 
 def _requests(template: Object) -> Resources:

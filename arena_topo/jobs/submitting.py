@@ -5,14 +5,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from arena_topo.cluster.session import Session
-from arena_topo.errors import Forbidden
+from arena_topo.errors import Forbidden, UsageError
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.detection import detect
 from arena_topo.jobs.detectionrights import PLANNING, RELEASING, may
 from arena_topo.jobs.gangs import GangChoice, GangWishes, choose_gang
 from arena_topo.jobs.pinning import Ground, Means, Pin, at_once, choose_means, held
 from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
-from arena_topo.jobs.planning import PlanOptions, by_claims_alone, plan_object, reshaped
+from arena_topo.jobs.planning import PlanOptions, by_claims_alone, plan_object, reshaped, worker_requests
 from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
 from arena_topo.jobs.snapshot import take_snapshot
@@ -90,15 +90,13 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
     if place.plan.coalesce:
         rendered = _coalesced(session, job, options, place, rendered)
     gang = choose_gang(rendered.job, facts, place.gang) if job.gang else None
-    vendor = job.topology and ACK_GPU in str(rendered.job["spec"])
-    backend = gang.backend if gang else ""
-    wanted = backend == "gates" or (backend != "kueue" and (place.given or (job.topology and not vendor)))
-    means = _means(gang, place, rendered.job, facts) if wanted else None
+    means = _means(gang, place, rendered.job, facts) if _is_planned(job, rendered, gang, place) else None
+    warnings = rendered.notes
     if means and (missing := _missing(session, job.namespace, means)):
-        return _unplanned(rendered, place, missing)
-    if gang is None:
+        means, warnings = None, (*warnings, _unplanned(place, missing))
+    if gang is None or (gang.backend == "gates" and means is None):
         alone = (NO_GANG,) if job.gang else ()
-        return Prepared(manifest=rendered, means=means, warnings=(*rendered.notes, *alone))
+        return Prepared(manifest=rendered, means=means, warnings=(*warnings, *alone))
     decoration = decorate(gang.backend, gang.gang)
     manifest = replace(
         rendered,
@@ -108,10 +106,23 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
     return Prepared(
         manifest=manifest,
         means=means,
-        gang_waits=gang.backend != "gates" and place.pin is Pin.AUTO,
-        warnings=rendered.notes,
+        gang_waits=gang.backend != "gates" and place.pin is Pin.AUTO and place.timeout is None,
+        warnings=warnings,
         notes=() if gang.backend == "gates" else decoration.notes,
     )
+
+
+def _is_planned(job: JobSpec, rendered: Manifest, gang: GangChoice | None, place: PlaceOptions) -> bool:
+    """Whether *job* gets a plan of ours. Raises ``UsageError`` where pins are asked of a scheduler that has its own."""
+    backend = gang.backend if gang else ""
+    if backend == "kueue" and place.pin not in (Pin.AUTO, Pin.NONE):
+        raise UsageError(
+            f"--pin={place.pin.value} cannot be kept under Kueue, which chooses the places of a job's workers itself",
+            hint="use --require-topology or --prefer-topology, which Kueue is told",
+        )
+    if backend in ("gates", "kueue"):
+        return backend == "gates"
+    return place.given or (job.topology and ACK_GPU not in worker_requests(rendered.job))
 
 
 def submit_placed(
@@ -170,8 +181,8 @@ def _missing(session: Session, namespace: str, means: Means) -> tuple[str, ...]:
     return tuple(need.what for need in needs if may(session, need, namespace).allowed is False)
 
 
-def _unplanned(rendered: Manifest, place: PlaceOptions, missing: tuple[str, ...]) -> Prepared:
-    """Return the job without a plan, as on any cluster. Raises ``Forbidden`` where a plan was asked for."""
+def _unplanned(place: PlaceOptions, missing: tuple[str, ...]) -> str:
+    """Return what to tell of a job that gets no plan. Raises ``Forbidden`` where one was asked for."""
     what = f"you may not {', '.join(missing)}"
     if place.given or place.gang.scheduler == "gates":
         raise Forbidden(
@@ -180,8 +191,7 @@ def _unplanned(rendered: Manifest, place: PlaceOptions, missing: tuple[str, ...]
             "or leave out the flags of the placement",
             status=403,
         )
-    told = f"the job is not planned, and nothing keeps it together or in place: {what}"
-    return Prepared(manifest=rendered, warnings=(*rendered.notes, told))
+    return f"the job is not planned, and nothing keeps it in place: {what}"
 
 
 def _means(gang: GangChoice | None, place: PlaceOptions, job: Object, facts: ClusterFacts) -> Means:
