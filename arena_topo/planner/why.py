@@ -24,7 +24,7 @@ def _fits(demand: Demand, fleet: Fleet, space: Room) -> Step:
     taking = len(space.places) - space.places.count(0)
     return Step(
         criterion="fits",
-        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} take workers",
+        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'takes' if taking == 1 else 'take'} workers",
         bound=f"{plural(space.total, 'place')} for {plural(demand.workers, 'worker')}",
     )
 
