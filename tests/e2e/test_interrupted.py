@@ -104,10 +104,13 @@ def _no_pods(kube: Kube, namespace: str, name: str) -> bool:
 
 
 @pytest.mark.usefixtures("gpu_nodes")
+@pytest.mark.parametrize("means", ["gates", "policy"])
 def test_a_submit_killed_at_any_step_can_be_finished(
-    arena: Arena, kube: Kube, namespace: str, kubeconfig: Path
+    arena: Arena, kube: Kube, namespace: str, kubeconfig: Path, request: pytest.FixtureRequest, means: str
 ) -> None:
     """Nothing is there, or resume places all workers, or says what is missing; delete then leaves nothing."""
+    if means == "policy":
+        request.getfixturevalue("policy")
     endings: set[str] = set()
     requests, died = 0, True
     while died:
