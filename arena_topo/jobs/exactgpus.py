@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from arena_topo.cluster.resources import Resource
+from arena_topo.cluster.resources import path_of, resource_of
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Conflict, NotFound, UsageError
 from arena_topo.jobs.pinning import Means, claimants
@@ -75,9 +75,7 @@ def make_claims(
 
 def _make(session: Session, wanted: Object) -> None:
     meta = wanted["metadata"]
-    group, _, version = wanted["apiVersion"].partition("/")
-    resource = Resource(group, version, "resourceclaims")
-    path = resource.path(meta["namespace"], meta["name"])
+    resource, path = resource_of(wanted["apiVersion"], wanted["kind"]), path_of(wanted)
     try:
         session.create(resource.path(meta["namespace"]), wanted)
     except Conflict as error:

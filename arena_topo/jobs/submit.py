@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from arena_topo.cluster.resources import CONFIG_MAPS, NODES, PRIORITY_CLASSES, Resource, mpijobs
+from arena_topo.cluster.resources import NODES, PRIORITY_CLASSES, path_of
 from arena_topo.cluster.session import Session
 from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up
@@ -13,6 +13,8 @@ from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.jobspec import JobSpec
 
 Object = dict[str, Any]
+
+_COMPANIONS = frozenset({"ConfigMap", "PodGroup"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +66,7 @@ def create(session: Session, plan: Manifest, *, dry_run: bool = False) -> tuple[
         owned = [_owned(companion, job) for companion in plan.companions]
         companions = [session.create(_collection(companion), companion) for companion in owned]
     except BaseException:
-        session.delete(path_of(job), uid=job["metadata"]["uid"])
+        session.delete(_path(job), uid=job["metadata"]["uid"])
         raise
     return (job, *companions)
 
@@ -137,20 +139,16 @@ def _owned(companion: Object, job: Object) -> Object:
 
 
 def _collection(item: Object) -> str:
-    return path_of({**item, "metadata": {**item["metadata"], "name": ""}})
+    return _path({**item, "metadata": {**item["metadata"], "name": ""}})
 
 
-def path_of(item: Object) -> str:
-    """Return the path of one of our objects: an MPIJob, a ConfigMap or a PodGroup."""
-    namespace, name = item["metadata"]["namespace"], item["metadata"]["name"]
-    if item["kind"] == "ConfigMap":
-        return CONFIG_MAPS.path(namespace, name)
+def _path(item: Object) -> str:
+    """Return the path of one of our objects: the job, or what belongs to it."""
     group, _, version = str(item["apiVersion"]).partition("/")
-    if item["kind"] == "PodGroup":
-        return Resource(group, version, "podgroups").path(namespace, name)
-    if group != "kubeflow.org" or version not in {each.value for each in ApiVersion}:
+    known = group == "kubeflow.org" and version in {each.value for each in ApiVersion}
+    if item["kind"] not in _COMPANIONS and not known:
         raise ArenaTopoError(
             f"the template renders a {item['kind']} of {item['apiVersion']}, not an MPIJob",
             hint="the first object of a template must be kubeflow.org/v2beta1, v1 or v1alpha1 MPIJob",
         )
-    return mpijobs(ApiVersion(version)).path(namespace, name)
+    return path_of({**item, "kind": "MPIJob"} if item["kind"] not in _COMPANIONS else item)

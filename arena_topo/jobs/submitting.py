@@ -4,6 +4,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from arena_topo.cluster.resources import path_of
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Forbidden, UsageError
 from arena_topo.gang.backends import decorate
@@ -16,7 +17,7 @@ from arena_topo.jobs.planning import PlanOptions, by_claims_alone, plan_object, 
 from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
 from arena_topo.jobs.snapshot import take_snapshot
-from arena_topo.jobs.submit import SubmitOptions, create, path_of, prepare
+from arena_topo.jobs.submit import SubmitOptions, create, prepare
 from arena_topo.jobs.waiting import Patience
 from arena_topo.manifest.decorating import decorated
 from arena_topo.manifest.render import Manifest

@@ -29,11 +29,6 @@ def reasons(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
     )
 
 
-def node_reason(demand: Demand, fleet: Fleet, at: int) -> str:
-    """Return why the node at *at* takes no worker, empty if it takes one; for one node: ``has the taint x``."""
-    return _agreeing(_reason(demand, fleet, at, fleet.nodes[at]), 1)
-
-
 def _meant(demand: Demand, state: NodeState) -> bool:
     return not demand.gpus or state.total > 0
 
