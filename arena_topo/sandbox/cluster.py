@@ -48,7 +48,10 @@ class Cluster:
         self.store.listen(self._noticed)
 
     def create(self, layout: layouts.Layout) -> None:
-        """Fill an empty cluster with the objects of a layout; raises ``DocumentError`` for one that is not valid."""
+        """Fill an empty cluster with the objects of a layout, its kubelets having reported.
+
+        Raises ``DocumentError`` for a layout that is not valid.
+        """
         self.layout = layout.name
         for name in NAMESPACES:
             self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
@@ -57,6 +60,7 @@ class Cluster:
         for obj in layout.objects:
             if obj["kind"] != "Namespace" or obj["metadata"]["name"] not in NAMESPACES:
                 self._make_of(layout, obj)
+        nodes.keep_ready(self.api)
         self.store.compact()
 
     def _make_of(self, layout: layouts.Layout, obj: Object) -> None:

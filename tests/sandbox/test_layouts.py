@@ -7,6 +7,9 @@ import pytest
 
 from arena_topo.errors import DocumentError
 from arena_topo.sandbox import layouts
+from arena_topo.sandbox.cluster import Cluster
+from arena_topo.sandbox.sim import throughput
+from arena_topo.sandbox.sim.clock import Clock
 from arena_topo.topology import annotation
 
 _AT = "2026-11-21T08:00:00Z"
@@ -30,6 +33,20 @@ def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
 
     assert nodes == len(found)
     assert gpus == sum(int(each.get("nvidia.com/gpu", each.get("aliyun.com/gpu", 0))) for each in counts)
+
+
+@pytest.mark.parametrize("name", layouts.names())
+def test_kubelets_have_reported_before_the_first_request(name: str) -> None:
+    """Whoever asks a sandbox the moment it serves sees every node Ready and with its address."""
+    cluster = Cluster({}, Clock(1.0), throughput.images_per_second)
+    cluster.create(layouts.load(name, _AT))
+    found = [node["status"] for node in cluster.store.values(("", "nodes"))]
+
+    assert found
+    assert all(
+        {"type": "Ready", "status": "True"}.items() <= each["conditions"][-1].items() for each in found
+    )
+    assert all(each["addresses"] for each in found)
 
 
 def test_stock_publishes_no_links() -> None:
