@@ -20,6 +20,8 @@ def plain(value: Any) -> Any:
     """Return *value*, a frozen value or a tuple of such, as what documents are made of, by the names of its fields."""
     if is_dataclass(value) and not isinstance(value, type):
         return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(each) for name, each in value._asdict().items()}
     if isinstance(value, tuple | list):
         return [plain(each) for each in value]
     return value.value if isinstance(value, Enum) else value

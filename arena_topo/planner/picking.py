@@ -14,7 +14,8 @@ from operator import attrgetter, itemgetter
 from arena_topo.planner.fleet import Domain, Fleet
 from arena_topo.planner.levels import Room
 from arena_topo.planner.offers import Offer, Offers
-from arena_topo.planner.searching import Chosen, Effort, Goal, Group, greedy, search
+from arena_topo.planner.searching import Effort, greedy, search
+from arena_topo.planner.spreading import Chosen, Goal, Group
 
 Merit = tuple[float, float, int, int]
 """The rank among picks of as many nodes in domains of one level, the lowest best: bandwidth with NICs counted and

@@ -1,6 +1,5 @@
 """From the chosen nodes to a place for every worker: ranks in fabric order, GPUs in ring order."""
 
-from dataclasses import replace
 from math import isinf
 
 from arena_topo.model.demand import Demand
@@ -19,10 +18,8 @@ def placement(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Pl
     slots: list[Slot] = []
     known: _Indices = {}
     for at, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        workers = range(len(slots), len(slots) + offer.workers)
-        share = _share(fleet, at, offer, workers, known)
-        if share.gpus is None and demand.gpus:
-            share = replace(share, gpus=_first_free(fleet, at, offer.workers * demand.gpus))
+        gpus = _gpus(fleet, at, offer, demand.gpus, known)
+        share = _share(fleet, at, offer, gpus, len(slots))
         shares.append(share)
         slots += _slots(share, demand.gpus)
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
@@ -41,23 +38,24 @@ _Indices = dict[tuple[int, int], tuple[int, ...]]
 """The GPU indices of a choice on nodes with the same GPUs, by the identities of both."""
 
 
-def _share(fleet: Fleet, at: int, offer: Offer, workers: range, known: _Indices) -> NodeShare:
+def _gpus(fleet: Fleet, at: int, offer: Offer, each: int, known: _Indices) -> tuple[int, ...] | None:
+    """Return the GPUs of the node at *at* that *offer* takes for workers of *each*, None where nobody knows."""
     node, choice = fleet.nodes[at], offer.choice
-    gpus = None
-    if choice:
-        key = id(choice), id(node.gpus)
-        gpus = known.get(key)
-        if gpus is None:
-            gpus = known[key] = indices_of(node, choice.order)
-    communicates = choice is not None and not isinf(offer.inside)
-    return NodeShare(
-        node=node.name,
-        workers=tuple(workers),
-        gpus=gpus,
-        busbw=choice.busbw if choice and communicates else None,
-        best=choice.best if choice and communicates else None,
-        domain=fleet.paths[at],
-    )
+    if not choice:
+        return _first_free(fleet, at, offer.workers * each) if each else None
+    key = id(choice), id(node.gpus)
+    found = known.get(key)
+    if found is None:
+        found = known[key] = indices_of(node, choice.order)
+    return found
+
+
+def _share(fleet: Fleet, at: int, offer: Offer, gpus: tuple[int, ...] | None, first: int) -> NodeShare:
+    """Return what *offer* takes of the node at *at*, the workers counted from *first*."""
+    choice = None if isinf(offer.inside) else offer.choice
+    busbw, best = (choice.busbw, choice.best) if choice else (None, None)
+    workers = tuple(range(first, first + offer.workers))
+    return NodeShare(fleet.nodes[at].name, workers, gpus, busbw, best, fleet.paths[at])
 
 
 def _first_free(fleet: Fleet, at: int, count: int) -> tuple[int, ...] | None:

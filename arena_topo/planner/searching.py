@@ -3,46 +3,17 @@
 The goal names the fewest nodes that hold the gang, so that the *slack*, the places left unused on them, is smaller than
 one node. Bandwidth is the lowest of the nodes and comes first: the highest limit is looked for that still leaves a
 choice. Damage is a sum: without slack all but the narrowest of the chosen nodes are forced, and of those the least
-damaged are taken; with slack, dynamic programming runs over the groups, with the nodes and the slack used so far as its
-state.
+damaged are taken; with slack, ``spreading`` tells who leaves which places unused.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from math import inf
 from operator import attrgetter
 
 from arena_topo.planner.offers import Offer
-
-Chosen = list[tuple[int, Offer]]
-"""The nodes that take the gang, by position, each with its offer."""
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Nodes that are equally good, by position, and what each may take: the most workers first."""
-
-    nodes: tuple[int, ...]
-    offers: tuple[Offer, ...]
-
-    @property
-    def most(self) -> int:
-        """The most workers that one of the nodes may take."""
-        return self.offers[0].workers
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the offers leave out no number of workers between the most and the least."""
-        return self.offers[0].workers - self.offers[-1].workers == len(self.offers) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """So many nodes that together take so many workers."""
-
-    count: int
-    workers: int
+from arena_topo.planner.spreading import Chosen, Goal, Group, spread
 
 
 @dataclass(slots=True)
@@ -133,11 +104,13 @@ def _raised(
 
 def _limited(pool: Sequence[Group], measure: Callable[[Offer], float], least: float) -> list[Group]:
     """Return *pool* with only the offers whose *measure* is *least* or more."""
-    kept = (
-        Group(group.nodes, tuple(offer for offer in group.offers if measure(offer) >= least))
-        for group in pool
-    )
+    kept = (_reduced(group, measure, least) for group in pool)
     return sorted((group for group in kept if group.offers), key=_width)
+
+
+def _reduced(group: Group, measure: Callable[[Offer], float], least: float) -> Group:
+    offers = tuple([offer for offer in group.offers if measure(offer) >= least])
+    return group if len(offers) == len(group.offers) else Group(group.nodes, offers)
 
 
 def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | None:
@@ -171,104 +144,8 @@ def _cheapest(pool: Sequence[Group], goal: Goal) -> Chosen:
     return chosen + [each for each, _ in zip(free, range(goal.count - len(chosen)), strict=False)]
 
 
-_Chain = tuple["_Chain", int, int, int] | None
-"""The way to a state: the one before it, a group's number, how many of its nodes are taken, and how much less."""
-_States = dict[tuple[int, int], tuple[int, _Chain]]
-"""By the numbers of nodes and workers placed: the least damage so far, and the way there."""
-
-
 def _spread(pool: Sequence[Group], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
-    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice.
-
-    A node that is left out, or not filled, is slack: before each group the nodes taken and the places filled are known
-    up to the slack, and so is what may be taken of it.
-    """
+    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice."""
     if not effort.spend(len(pool) * (slack + 1) * min(goal.count, slack + 1) ** 2):
         return None
-    reach = list(accumulate((group.most for group in pool for _ in group.nodes), initial=0))
-    states: _States = {(0, 0): (0, None)}
-    position = 0
-    for number, group in enumerate(pool):
-        position += len(group.nodes)
-        turn = _Turn(number, group, _extra(group, slack), position)
-        states = _extended(states, turn, reach, goal)
-    best = states.get((goal.count, goal.workers))
-    return _unrolled(pool, best[1], slack) if best else []
-
-
-@dataclass(frozen=True, slots=True)
-class _Turn:
-    """A group whose turn it is, what taking less costs on it, and how many nodes there are up to its end."""
-
-    number: int
-    group: Group
-    extra: list[list[float]]
-    position: int
-
-
-def _extended(states: _States, turn: _Turn, reach: Sequence[int], goal: Goal) -> _States:
-    """Return the states after nodes of a group were taken as well, of those that can still complete the gang."""
-    group, extra, position = turn.group, turn.extra, turn.position
-    most, full, size = group.most, group.offers[0].damage, len(group.nodes)
-    made: _States = {}
-    for (taken, placed), (damage, way) in states.items():
-        for more in range(min(size, goal.count - taken), -1, -1):
-            left, after = goal.count - taken - more, placed + more * most
-            if position + left >= len(reach):
-                break
-            spare = after + reach[position + left] - reach[position] - goal.workers
-            if spare < 0:
-                break
-            row = extra[min(more, len(extra) - 1)]
-            for less in range(min(spare, len(row) - 1) + 1):
-                if row[less] == inf or after - less + left > goal.workers:
-                    continue
-                key, total = (taken + more, after - less), damage + more * full + int(row[less])
-                known = made.get(key)
-                if known is None or total < known[0]:
-                    made[key] = (total, (way, turn.number, more, less) if more else way)
-    return made
-
-
-def _extra(group: Group, slack: int) -> list[list[float]]:
-    """Return what it costs that n nodes of *group* together take m workers less than the most, as [n][m].
-
-    From as many nodes on as there is slack, another one changes nothing.
-    """
-    full, most = group.offers[0].damage, group.most
-    single = [inf] * (slack + 1)
-    for offer in group.offers:
-        if most - offer.workers <= slack:
-            single[most - offer.workers] = offer.damage - full
-    rows: list[list[float]] = [[0, *[inf] * slack]]
-    for _ in range(min(slack, len(group.nodes))):
-        before = rows[-1]
-        rows.append(
-            [min(before[less - mine] + single[mine] for mine in range(less + 1)) for less in range(slack + 1)]
-        )
-    return rows
-
-
-def _unrolled(pool: Sequence[Group], way: _Chain, slack: int) -> Chosen:
-    """Return the choice that *way* is."""
-    chosen: Chosen = []
-    while way is not None:
-        way, number, more, less = way
-        group = pool[number]
-        by_width = {offer.workers: offer for offer in group.offers}
-        taken = [group.offers[0]] * more
-        rows = _extra(group, slack) if less else []
-        while less:
-            row = min(more, len(rows) - 1)
-            before, most, full = rows[row - 1], group.most, group.offers[0].damage
-            mine = next(
-                each
-                for each in range(less + 1)
-                if (offer := by_width.get(most - each))
-                and before[less - each] + offer.damage - full == rows[row][less]
-            )
-            more -= 1
-            taken[more] = by_width[most - mine]
-            less -= mine
-        chosen += zip(group.nodes, taken, strict=False)
-    return chosen
+    return spread(pool, goal, slack)
