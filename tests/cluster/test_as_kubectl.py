@@ -86,7 +86,7 @@ def write(home: Path, cluster: dict[str, Any], user: dict[str, Any]) -> None:
 
 def kubectl(*flags: str) -> int:
     """Let kubectl ask for /x and return how it ended."""
-    command = [str(KUBECTL), *flags, "--request-timeout=2s", "get", "--raw", "/x"]
+    command = [str(KUBECTL), *flags, "--request-timeout=20s", "get", "--raw", "/x"]
     return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode
 
 
@@ -296,7 +296,7 @@ def test_a_proxy_stands_where_kubectl_sees_one(
         for name, value in given.items():
             monkeypatch.setenv(name, value)
         subprocess.run(
-            [str(KUBECTL), "--request-timeout=300ms", "get", "--raw", "/x"], capture_output=True, check=False
+            [str(KUBECTL), "--request-timeout=5s", "get", "--raw", "/x"], capture_output=True, check=False
         )
         target = Target("c", "d", {"server": address}, TOKEN)
 

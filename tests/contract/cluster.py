@@ -16,7 +16,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.pods import FINISH
 
 T = TypeVar("T")
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 def eventually(fact: Callable[[], T], what: str, patience: float = PATIENCE) -> T:

@@ -55,7 +55,7 @@ def kubectl(home: Home, space: str, tmp_path: Path) -> Kubectl:
         command = [str(program), "--kubeconfig", str(home.kubeconfig), "-n", space, *arguments]
         environment = {"HOME": str(tmp_path), "PATH": ""}
         return subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=60, check=False, env=environment
+            command, input=stdin, capture_output=True, text=True, timeout=90, check=False, env=environment
         )
 
     return run

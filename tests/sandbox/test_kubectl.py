@@ -42,9 +42,9 @@ def test_describe_node_counts_its_gpus(kubectl: Kubectl) -> None:
 def test_an_applied_job_runs_to_its_end(kubectl: Kubectl) -> None:
     """apply, wait and logs -f show the seeds' benchmark from start to end."""
     applied = kubectl("apply", "-f", "-", stdin=_job())
-    kubectl("wait", "--for=condition=Running", "mpijob/vgg", "--timeout=30s")
+    kubectl("wait", "--for=condition=Running", "mpijob/vgg", "--timeout=60s")
     log = kubectl("logs", "-f", "job/vgg-launcher").stdout.splitlines()
-    waited = kubectl("wait", "--for=condition=Succeeded", "mpijob/vgg", "--timeout=30s")
+    waited = kubectl("wait", "--for=condition=Succeeded", "mpijob/vgg", "--timeout=60s")
 
     assert applied.stdout == "mpijob.kubeflow.org/vgg created\n"
     assert waited.stdout == "mpijob.kubeflow.org/vgg condition met\n"
@@ -97,7 +97,7 @@ def test_get_watch_follows_a_pod(kubectl: Kubectl) -> None:
     """``get -w`` shows a pod become Running."""
     body = pod("a", node=_NODES[0], command="sleep 30")
     kubectl("apply", "-f", "-", stdin=json.dumps(body))
-    shown = kubectl("get", "pods", "-w", "--request-timeout=2s").stdout
+    shown = kubectl("get", "pods", "-w", "--request-timeout=6s").stdout
 
     assert "Running" in shown
     assert shown.splitlines()[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
@@ -106,7 +106,7 @@ def test_get_watch_follows_a_pod(kubectl: Kubectl) -> None:
 def test_describe_tells_why_a_pod_waits(kubectl: Kubectl) -> None:
     """``describe pod`` ends with the scheduler's event."""
     kubectl("apply", "-f", "-", stdin=json.dumps(pod("a", gpus=9)))
-    kubectl("wait", "--for=condition=PodScheduled=False", "pod/a", "--timeout=20s")
+    kubectl("wait", "--for=condition=PodScheduled=False", "pod/a", "--timeout=60s")
     shown = kubectl("describe", "pod", "a").stdout
 
     assert "FailedScheduling" in shown
@@ -116,7 +116,7 @@ def test_describe_tells_why_a_pod_waits(kubectl: Kubectl) -> None:
 def test_delete_waits_for_the_end(kubectl: Kubectl) -> None:
     """``delete`` returns once the pod is gone."""
     kubectl("apply", "-f", "-", stdin=json.dumps(pod("a", node=_NODES[0])))
-    kubectl("wait", "--for=condition=Ready", "pod/a", "--timeout=20s")
+    kubectl("wait", "--for=condition=Ready", "pod/a", "--timeout=60s")
     deleted = kubectl("delete", "pod", "a")
 
     assert deleted.stdout.startswith('pod "a" deleted')
@@ -149,7 +149,7 @@ def test_cordon_keeps_pods_away(kubectl: Kubectl) -> None:
     kubectl("cordon", _NODES[1])
     shown = kubectl("get", "node", _NODES[1]).stdout
     kubectl("apply", "-f", "-", stdin=json.dumps(pod("a", node=_NODES[1])))
-    kubectl("wait", "--for=condition=PodScheduled=False", "pod/a", "--timeout=20s")
+    kubectl("wait", "--for=condition=PodScheduled=False", "pod/a", "--timeout=60s")
     why = kubectl("get", "pod", "a", "-o", "jsonpath={.status.conditions[0].message}").stdout
     kubectl("uncordon", _NODES[1])
 
