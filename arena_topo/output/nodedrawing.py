@@ -65,6 +65,21 @@ def owners(node: GpuNode) -> dict[int, str]:
     }
 
 
+def workers(node: GpuNode) -> dict[int, int]:
+    """Return the number of the MPIJob's worker that holds each GPU, where one does."""
+    found: dict[int, int] = {}
+    for holder in node.holders:
+        number = holder.pod.removeprefix(f"{holder.job}-worker-") if holder.job else ""
+        if number.isdecimal():
+            found |= dict.fromkeys(holder.indices or (), int(number))
+    return found
+
+
+def user_of(index: int, held: Mapping[int, str], numbers: Mapping[int, int]) -> str:
+    """Return who holds a GPU, in words."""
+    return held[index] + (f", worker {numbers[index]}" if index in numbers else "")
+
+
 def _heading(node: GpuNode) -> Iterator[str]:
     product = node.gpus[0].product if node.gpus else ""
     memory = node.gpus[0].memory if node.gpus else 0
@@ -188,16 +203,31 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
     radius = min(26.0, _RADIUS * 0.0174 * ring.span * 0.4)
-    held = owners(node)
+    held, numbers = owners(node), workers(node)
     for place in ring.angles:
         gpu = node.gpus[place] if place < len(node.gpus) else None
         index = gpu.index if gpu else place
         x, y = ring.point(place, _RADIUS, _CENTRE)
         style, words = _state(node, place, held, colours)
+        if style.startswith("u") and index in held:
+            words = f"used by {user_of(index, held, numbers)}"
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = f"GPU{index}: {words}" + (f"\n{gpu.uuid}" if gpu and gpu.uuid else "")
         circle = element("circle", cx=x, cy=y, r=radius, class_=style)
-        yield titled(tip, circle, label(str(index), x, y + 5, text))
+        badge = (
+            _badge(numbers[index], ring.point(place, _RADIUS - radius - 2, _CENTRE))
+            if index in numbers
+            else ()
+        )
+        yield titled(tip, circle, label(str(index), x, y + 5, text), *badge)
+
+
+def _badge(number: int, at: tuple[float, float]) -> Iterator[str]:
+    """Yield the worker's number as a tag on its GPU, towards the middle of the ring."""
+    text = f"w{number}"
+    width = 9 + 6 * len(text)
+    yield element("rect", x=at[0] - width / 2, y=at[1] - 8, width=width, height=16, rx=8, class_="card")
+    yield label(text, at[0], at[1] + 3.5, "tiny middle")
 
 
 def _state(node: GpuNode, place: int, held: Mapping[int, str], colours: Mapping[str, int]) -> tuple[str, str]:

@@ -25,9 +25,8 @@ def placed(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot:
 def _with(node: GpuNode, name: str, share: NodeShare, verdict: Placement) -> GpuNode:
     count = len(share.workers) * verdict.gpus
     holders = tuple(
-        Holder("plan", f"{name}-worker-{slot.worker}", name, verdict.gpus, slot.gpus)
-        for slot in verdict.slots
-        if slot.node == node.name
+        Holder("plan", f"{name}-worker-{worker}", name, verdict.gpus, verdict.slots[worker].gpus)
+        for worker in share.workers
     )
     used = (
         node.used | frozenset(share.gpus) if node.used is not None and share.gpus is not None else node.used

@@ -75,10 +75,12 @@ def test_cards_without_links_say_so() -> None:
 def test_holders_have_their_colours_and_names() -> None:
     """The GPUs of one job look alike, and tell whose they are."""
     svg = node_picture(machine("v100-0", vgg16=(0, 3), bert=(5,)))
+    workers = {
+        f"GPU{at}: used by team-a/{job}, worker 0" for at, job in ((0, "vgg16"), (3, "vgg16"), (5, "bert"))
+    }
 
-    assert {"GPU0: used by team-a/vgg16", "GPU3: used by team-a/vgg16", "GPU5: used by team-a/bert"} <= set(
-        tips(svg)
-    )
+    assert workers <= set(tips(svg))
+    assert svg.count(">w0<") == 3
     assert svg.count('class="u1"') == 3  # two GPUs and the legend
     assert ">team-a/bert<" in svg
 
