@@ -51,7 +51,7 @@ def requests(demand: Demand) -> Resources:
 
 def open_to(demand: Demand, state: NodeState) -> bool:
     """Whether nodes of *state* take pods with the tolerations of *demand* at all."""
-    if not state.ready or untolerated(state.taints, demand.tolerations):
+    if not state.ready or (state.taints and untolerated(state.taints, demand.tolerations)):
         return False
     return not state.unschedulable or not untolerated((CORDON,), demand.tolerations)
 
@@ -70,7 +70,7 @@ def offers(demand: Demand, state: NodeState) -> bool:
 
 
 def _by_state(demand: Demand, state: NodeState) -> int:
-    if not open_to(demand, state):
+    if state.free < demand.gpus or not open_to(demand, state):
         return 0
     if not demand.gpus:
         return demand.workers

@@ -102,7 +102,7 @@ def _groups(problem: Problem, domain: Domain, count: int) -> list[Group]:
     return [
         Group(
             tuple(alike),
-            tuple(offers.of(kind, taken, most) for taken in range(most, max(most - slack, 1) - 1, -1)),
+            tuple([offers.of(kind, taken, most) for taken in range(most, max(most - slack, 1) - 1, -1)]),
         )
         for most, kind, alike in _alike(problem, domain, least, count)
     ]
@@ -112,7 +112,7 @@ def _alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator
     """Yield the nodes of *domain* that take *least* workers or more, by places and state, at most *count* of each."""
     places, kinds, by_kind = problem.space.places, problem.fleet.kinds, problem.space.by_kind
     start, end = domain.start, domain.end
-    if by_kind is not None and len(by_kind) < end - start:
+    if by_kind is not None and 4 * len(by_kind) < end - start:
         members = problem.fleet.members
         for kind, most in enumerate(by_kind):
             if most >= least:
@@ -122,8 +122,16 @@ def _alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator
                 if alike:
                     yield most, kind, alike
         return
+    able = compress(range(start, end), map(least.__le__, places[start:end]))
+    if by_kind is not None:
+        alike_kinds: dict[int, list[int]] = {}
+        for at in able:
+            alike_kinds.setdefault(kinds[at], []).append(at)
+        for kind, alike in alike_kinds.items():
+            yield by_kind[kind], kind, alike[:count]
+        return
     found: dict[tuple[int, int], list[int]] = {}
-    for at in compress(range(start, end), map(least.__le__, places[start:end])):
+    for at in able:
         found.setdefault((places[at], kinds[at]), []).append(at)
     for (most, kind), alike in found.items():
         yield most, kind, alike[:count]

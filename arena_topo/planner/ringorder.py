@@ -66,5 +66,17 @@ class RingOrder:
         return tuple(ring)
 
 
+def cut(graph: LinkGraph, ring: Sequence[int], each: int) -> Sequence[int]:
+    """Return *ring* begun where cutting it into pieces of *each* positions keeps the best links within the pieces.
+
+    Workers that cannot see each other's GPUs exchange nothing over the hops that are cut.
+    """
+    if not 1 < each < len(ring):
+        return ring
+    hops = [_cost(graph.between(ring[at - 1], position)) for at, position in enumerate(ring)]
+    start = max(range(each), key=lambda first: round(sum(hops[first::each]), 3))
+    return (*ring[start:], *ring[:start])
+
+
 def _cost(link: Link) -> float:
     return -link.bandwidth + (0.0 if link.kind.is_direct else _INDIRECT)

@@ -69,6 +69,10 @@ _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
 
 
+_Rated = tuple[Group, tuple[float, ...]]
+"""A group and the rate of each of its offers."""
+
+
 def _width(group: Group) -> tuple[int, int]:
     return -group.most, group.nodes[0]
 
@@ -87,11 +91,12 @@ def _raised(
     pool: list[Group], goal: Goal, measure: Callable[[Offer], float], effort: Effort
 ) -> list[Group] | None:
     """Return *pool* with only the offers that reach the highest possible minimum of *measure*, still sorted."""
-    rates = sorted({measure(offer) for group in pool for offer in group.offers})
+    rated = [(group, tuple(map(measure, group.offers))) for group in pool]
+    rates = sorted({rate for _, rates in rated for rate in rates})
     best, low, high = pool, 0, len(rates)
     while high - low > 1:
         middle = (low + high) // 2
-        limited = _limited(pool, measure, rates[middle])
+        limited = _limited(rated, rates[middle])
         possible = _is_possible(limited, goal, effort)
         if possible is None:
             return None
@@ -102,15 +107,17 @@ def _raised(
     return best
 
 
-def _limited(pool: Sequence[Group], measure: Callable[[Offer], float], least: float) -> list[Group]:
-    """Return *pool* with only the offers whose *measure* is *least* or more."""
-    kept = (_reduced(group, measure, least) for group in pool)
-    return sorted((group for group in kept if group.offers), key=_width)
-
-
-def _reduced(group: Group, measure: Callable[[Offer], float], least: float) -> Group:
-    offers = tuple([offer for offer in group.offers if measure(offer) >= least])
-    return group if len(offers) == len(group.offers) else Group(group.nodes, offers)
+def _limited(rated: Sequence[_Rated], least: float) -> list[Group]:
+    """Return the groups with only the offers whose rate is *least* or more, sorted as before."""
+    kept, whole = [], True
+    for group, rates in rated:
+        if min(rates) >= least:
+            kept.append(group)
+        elif max(rates) >= least:
+            offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
+            kept.append(Group(group.nodes, tuple(offers)))
+            whole = False
+    return kept if whole else sorted(kept, key=_width)
 
 
 def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | None:

@@ -1,10 +1,11 @@
 """From nodes to slots: shapes of pods, ring order, room for the launcher, nodes that share or hide their GPUs."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
@@ -21,6 +22,7 @@ from arena_topo.planner.fragmentation import fragmentation
 from arena_topo.planner.machine import Choice
 from arena_topo.planner.offers import best_set
 from arena_topo.planner.plan import decide, plan
+from arena_topo.planner.ringorder import RingOrder, cut
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
 
 MIG = "nvidia.com/mig-1g.10gb"
@@ -91,6 +93,33 @@ def test_a_workers_gpus_are_a_stretch_of_the_ring() -> None:
     answer = placed(Demand(4, 2), node("a", links=V100))
 
     assert answer.shares[0].gpus == tuple(gpu for slot in answer.slots for gpu in slot.gpus or ())
+
+
+def test_the_ring_is_cut_where_its_links_are_weakest() -> None:
+    """Two workers of two GPUs on the V100 mesh, whose quads are rings of three double links and a single one."""
+    answer = placed(Demand(2, 2), node("a", links=V100))
+
+    assert [2, 2] == [V100.between(*slot.gpus).count for slot in answer.slots if slot.gpus]
+
+
+@given(st.sets(st.integers(0, 7), min_size=4, max_size=8), st.sampled_from((2, 3, 4)))
+@example({0, 1, 2, 3}, 2)
+def test_no_other_cut_keeps_more_within_the_workers(positions: set[int], each: int) -> None:
+    """Of all ways to cut a ring into stretches of that size; it stays the same ring."""
+    ring = RingOrder(V100).of(sum(1 << at for at in positions))[: len(positions) // each * each]
+    assume(len(ring) > each)  # one worker's ring is not cut
+    turns = [(*ring[at:], *ring[:at]) for at in range(len(ring))]
+    found = cut(V100, ring, each)
+
+    assert found in turns
+    assert kept(found, each) == max(kept(turn, each) for turn in turns)
+
+
+def kept(ring: Sequence[int], each: int) -> tuple[int, float]:
+    """Return how many hops within stretches of *each* are links of GPUs, and what they carry together."""
+    stretches = [ring[at : at + each] for at in range(0, len(ring), each)]
+    hops = [V100.between(a, b) for stretch in stretches for a, b in pairwise(stretch)]
+    return sum(hop.kind.is_direct for hop in hops), sum(hop.bandwidth for hop in hops)
 
 
 def test_a_single_node_is_not_judged_by_its_network() -> None:
