@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from arena_topo.jobs.conditions import ended
 from arena_topo.model.jobview import PlanView
 from arena_topo.model.labels import PLAN
 from arena_topo.model.planned import PlanRecord, Stage, UnreadablePlan, decode
@@ -40,13 +41,21 @@ def _moved(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
 
 def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Sequence[str]) -> str:
     name = job["metadata"]["name"]
-    if record.stage is Stage.WAITING:
-        return f"waits for a place: {record.remark}; arena-topo resume {name} tries again"
-    if record.stage is Stage.PROPOSED:
-        return f"its submitter did not finish: arena-topo resume {name} goes on"
+    if record.stage is not Stage.CONFIRMED:
+        return "the job ended without a place" if ended(job) else _unfinished(name, record)
     placed = {each["metadata"]["name"] for each in pods if (each.get("spec") or {}).get("nodeName")}
-    there = sum(f"{name}-worker-{slot.worker}" in placed for slot in record.slots) - len(moved)
-    told = f"{there} of {plural(len(record.slots), 'worker')} where planned ({record.means})"
+    found = sum(f"{name}-worker-{slot.worker}" in placed for slot in record.slots)
+    workers = plural(len(record.slots), "worker")
+    if ended(job) and found < len(record.slots):
+        nodes = plural(len({slot.node for slot in record.slots}), "node")
+        return f"{workers} on {nodes} ({record.means}); the job has ended"
+    told = f"{found - len(moved)} of {workers} where planned ({record.means})"
     return told + (
         f"; elsewhere: {', '.join(moved[:5])}" + (" ..." if len(moved) > 5 else "") if moved else ""
     )
+
+
+def _unfinished(name: str, record: PlanRecord) -> str:
+    if record.stage is Stage.WAITING:
+        return f"waits for a place: {record.remark}; arena-topo resume {name} tries again"
+    return f"its submitter did not finish: arena-topo resume {name} goes on"

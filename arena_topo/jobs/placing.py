@@ -6,11 +6,11 @@ from typing import Any
 
 from arena_topo.cluster.session import Session
 from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, WaitTimeout
+from arena_topo.jobs.conditions import ended
 from arena_topo.jobs.exactgpus import exactness
 from arena_topo.jobs.lookup import Found, find
 from arena_topo.jobs.pinning import ENFORCED, ENFORCED_GPUS, Means, Pin
 from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
-from arena_topo.jobs.promises import ended
 from arena_topo.jobs.releasing import gated_workers, release_as_they_come
 from arena_topo.jobs.replacing import with_places
 from arena_topo.jobs.reserving import Desk

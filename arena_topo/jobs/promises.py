@@ -7,6 +7,7 @@ from typing import Any
 from arena_topo.cluster.resources import PODS, mpijobs
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Forbidden
+from arena_topo.jobs.conditions import ended
 from arena_topo.jobs.snapshot import take_snapshot
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.durations import parse_instant
@@ -47,17 +48,6 @@ def promised_snapshot(session: Session, version: ApiVersion, *, levels: Sequence
     bound = bound_workers(session)
     snapshot = take_snapshot(session, levels=levels)
     return reserved(snapshot, promises(session, version, bound))
-
-
-def ended(job: Object) -> bool:
-    """Whether *job* has ended, or is being deleted: its pods hold what they hold, and nothing more is promised."""
-    status = job.get("status") or {}
-    conditions = {each["type"] for each in status.get("conditions") or () if each.get("status") == "True"}
-    return bool(
-        job["metadata"].get("deletionTimestamp")
-        or conditions & {"Succeeded", "Failed"}
-        or status.get("launcherStatus") in ("Succeeded", "Failed")
-    )
 
 
 def order_of(job: Object) -> tuple[str, str]:

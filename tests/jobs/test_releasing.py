@@ -137,6 +137,27 @@ def test_planned_is_told_against_actual(
     assert (message, moved) == (view.message, view.moved)
 
 
+@pytest.mark.parametrize(
+    ("record", "nodes", "message"),
+    [
+        (RECORD, (), "2 workers on 2 nodes (gates); the job has ended"),
+        (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)"),
+        (PlanRecord(stage=Stage.WAITING, remark="full"), (), "the job ended without a place"),
+    ],
+    ids=["pods gone", "pods kept", "never placed"],
+)
+def test_an_ended_job_is_not_said_to_lack_its_workers(
+    record: PlanRecord, nodes: tuple[str, ...], message: str
+) -> None:
+    """The operator cleans pods up, and there is nothing left to resume."""
+    made = job(record)
+    made["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    view = plan_view(made, [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)])
+
+    assert view is not None
+    assert message == view.message
+
+
 def test_a_job_without_a_plan_tells_none() -> None:
     """As those of other tools."""
     assert None is plan_view(mpijob("job"), [])
