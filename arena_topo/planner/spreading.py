@@ -143,10 +143,9 @@ def _unrolled(turns: Sequence[_Turn], way: _Way) -> Chosen:
     while way is not None:
         way, number, more, less = way
         turn = turns[number]
-        taken = _amounts(turn, more, less)
+        amounts = _amounts(turn, more, less)
         chosen += [
-            (at, group.offers[turn.most - workers] if group.is_whole else _offer(group, workers))
-            for (at, group), workers in zip(turn.nodes, taken, strict=False)
+            (at, _offer(group, workers)) for (at, group), workers in zip(turn.nodes, amounts, strict=False)
         ]
     return chosen
 
