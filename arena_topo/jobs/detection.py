@@ -4,6 +4,7 @@ A submit asks for the facts alone; ``doctor`` asks for the caller's rights too, 
 """
 
 from collections.abc import Callable
+from itertools import chain
 from typing import Any, TypeVar
 
 from arena_topo.cluster.resources import (
@@ -20,7 +21,7 @@ from arena_topo.jobs.detectionrights import NEEDS, POD_GROUPS, may, pod_group_ne
 from arena_topo.jobs.detectionschema import worker_fields
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.clusterfacts import ClusterFacts, Policy, Program, Right
-from arena_topo.model.labels import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
+from arena_topo.model.labels import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
 from arena_topo.pin import admission
 
 Object = dict[str, Any]
@@ -53,6 +54,20 @@ def detect(session: Session, *, namespace: str = "", rights: bool = False) -> Cl
         policy=_policy(session, groups, gangs=bool(pod_groups)),
         rights=_rights(session, groups, pod_groups, namespace or session.namespace) if rights else (),
     )
+
+
+def by_device_plugin(session: Session) -> bool | None:
+    """Whether a node hands out GPUs by NVIDIA's device plugin; None where the caller may not look."""
+    pages = session.pages(NODES.path())
+    return _tolerant(
+        lambda: any(map(_has_plugin, chain.from_iterable(page.get("items") or () for page in pages))),
+        default=False,
+    )
+
+
+def _has_plugin(node: Object) -> bool:
+    amounts = (node.get("status") or {}).get("allocatable") or {}
+    return str(amounts.get(NVIDIA_GPU, "0")) != "0"
 
 
 def _tolerant(ask: Callable[[], Value], default: Value) -> Value | None:

@@ -109,10 +109,10 @@ def gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:
     vendor = any(node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes)
     if job.topology and vendor:
         return keys.ACK_GPU
-    return keys.DRA_GPU if by_claims_alone(snapshot) else keys.NVIDIA_GPU
+    return keys.DRA_GPU if _by_claims_alone(snapshot) else keys.NVIDIA_GPU
 
 
-def by_claims_alone(snapshot: Snapshot) -> bool:
+def _by_claims_alone(snapshot: Snapshot) -> bool:
     """Whether the cluster hands out its GPUs by DRA claims, and none by NVIDIA's device plugin."""
     offered = {node.gpu_resource for node in snapshot.nodes if node.gpu_total}
     return keys.DRA_GPU in offered and keys.NVIDIA_GPU not in offered

@@ -8,15 +8,14 @@ from arena_topo.cluster.resources import path_of
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Forbidden, UsageError
 from arena_topo.gang.backends import decorate
-from arena_topo.jobs.detection import detect
+from arena_topo.jobs.detection import by_device_plugin, detect
 from arena_topo.jobs.detectionrights import PLANNING, RELEASING, may
 from arena_topo.jobs.gangs import GangChoice, GangWishes, choose_gang
 from arena_topo.jobs.pinning import Ground, Means, Pin, at_once, choose_means, held
 from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
-from arena_topo.jobs.planning import PlanOptions, by_claims_alone, plan_object, reshaped, worker_requests
+from arena_topo.jobs.planning import PlanOptions, plan_object, reshaped, worker_requests
 from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
-from arena_topo.jobs.snapshot import take_snapshot
 from arena_topo.jobs.submit import SubmitOptions, create, prepare
 from arena_topo.jobs.waiting import Patience
 from arena_topo.manifest.decorating import decorated
@@ -85,7 +84,7 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
     if not (job.gang or job.topology or place.given):
         return Prepared(manifest=rendered, warnings=rendered.notes)
     facts = detect(session)
-    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and by_claims_alone(take_snapshot(session)):
+    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and by_device_plugin(session) is False:
         options = replace(options, gpu_resource=DRA_GPU)
         rendered = prepare(session, job, options)
     if place.plan.coalesce:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.detection import detect
+from arena_topo.jobs.detection import by_device_plugin, detect
 from arena_topo.jobs.detectionprograms import programs
 from arena_topo.jobs.detectionschema import kept
 from arena_topo.model.apiversion import ApiVersion
@@ -126,6 +126,28 @@ def test_dra_drivers_are_those_that_publish_slices() -> None:
     )
 
     assert ("dra.net", "gpu.nvidia.com") == facts.dra_drivers
+
+
+@pytest.mark.parametrize(
+    ("amounts", "denied", "expected"),
+    [
+        ([{"cpu": "8"}, {"nvidia.com/gpu": "4"}], False, True),
+        ([{"cpu": "8"}, {"nvidia.com/gpu": "0"}, {}], False, False),
+        ([], False, False),
+        (None, True, None),
+    ],
+    ids=["some", "none", "no nodes", "may not look"],
+)
+def test_a_device_plugin_is_there_where_a_node_hands_out_its_resource(
+    amounts: list[dict[str, str]] | None, denied: bool, expected: bool | None
+) -> None:
+    """Nodes alone tell, without the pods on them."""
+    nodes = [{"metadata": {"name": "n"}, "status": {"allocatable": each}} for each in amounts or ()]
+    served = {} if amounts is None else {"/api/v1/nodes": {"items": nodes}}
+    opened, transport = session(Cluster(served, denied=denied))
+
+    assert expected is by_device_plugin(opened)
+    assert ["/api/v1/nodes"] == [call.path for call in transport.calls]
 
 
 @pytest.mark.parametrize(
