@@ -58,13 +58,13 @@ class Pick:
 def picked(problem: Problem, domain: Domain, chosen: Chosen, *, exact: bool = True) -> Pick:
     """Return *chosen*, nodes of *domain* that take the gang of *problem*, in fabric order and with its merit."""
     ordered = sorted(chosen, key=_position)
-    offers = tuple(offer for _, offer in ordered)
+    nodes, offers = zip(*ordered, strict=True)
     inside = min(map(_INSIDE, offers))
     busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
     left = problem.space.within(domain) - problem.workers
     return Pick(
         domain=domain,
-        nodes=tuple(at for at, _ in ordered),
+        nodes=nodes,
         offers=offers,
         merit=(-busbw, -inside, sum(map(_DAMAGE, offers)), left),
         exact=exact,
@@ -80,10 +80,7 @@ _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 def fewest(space: Room, domain: Domain, workers: int) -> int:
     """Return the least number of nodes of *domain* that have *workers* places together; it has as many."""
     widest = sorted(space.places[domain.start : domain.end], reverse=True)
-    for count, placed in enumerate(accumulate(widest), 1):
-        if placed >= workers:
-            return count
-    raise ValueError(f"{domain.name} has fewer than {workers} places")
+    return bisect_left(list(accumulate(widest)), workers) + 1
 
 
 def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
