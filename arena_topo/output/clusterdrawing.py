@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from arena_topo.model.snapshot import GpuNode, Snapshot
 from arena_topo.output.domains import Domain, cluster_domains, remarks, state_marks
-from arena_topo.output.nodedrawing import owners, user_colours, user_of, workers
+from arena_topo.output.nodedrawing import user_colours, users_of
 from arena_topo.output.svg import element, label, picture, titled
 
 _TILE = (156.0, 58.0)
@@ -107,17 +107,17 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
         element("rect", width=width, height=height + _extra(node), rx=8, class_="card"),
         label(_short(node.name, 19), 9, 17, "small strong"),
     ]
-    held, numbers = owners(node), workers(node)
+    held = users_of(node)
     for at, state in enumerate(state_marks(node)):
         x, y = 9 + 17.4 * (at % _PER_ROW), 24 + 17.0 * (at // _PER_ROW)
         known = node.used is not None and at in held
         style = (
-            f"u{colours.get(held[at], 0)}"
+            f"u{colours.get(held[at].key, 0)}"
             if known
             else {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}[state]
         )
         mark = element("rect", x=x, y=y, width=13, height=13, rx=3, class_=style)
-        parts.append(titled(f"GPU{at}: {user_of(at, held, numbers)}", mark) if known else mark)
+        parts.append(titled(f"GPU{at}: {held[at].words}", mark) if known else mark)
     closed = not node.ready or node.unschedulable
     words = ", ".join(remarks(node)) if closed else node.machine
     parts.append(

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from arena_topo.model.hardware import Link, LinkClass
-from arena_topo.model.snapshot import GpuNode
+from arena_topo.model.snapshot import GpuNode, Holder
 from arena_topo.output.domains import remarks
 from arena_topo.output.ring import Ring, polar, ring_of
 from arena_topo.output.svg import USERS, element, label, picture, titled
@@ -56,28 +56,28 @@ def holder_key(namespace: str, name: str) -> str:
     return f"{namespace}/{name}" if namespace else name
 
 
-def owners(node: GpuNode) -> dict[int, str]:
-    """Return the holder of each GPU whose holder is known."""
-    return {
-        index: holder_key(holder.namespace, holder.job or holder.pod)
-        for holder in node.holders
-        for index in holder.indices or ()
-    }
+class User(NamedTuple):
+    """Who holds a GPU: the holder (``holder_key``), and the number of the MPIJob's worker where it is one."""
+
+    key: str
+    worker: int | None
+
+    @property
+    def words(self) -> str:
+        """The user as people say it."""
+        return self.key if self.worker is None else f"{self.key}, worker {self.worker}"
 
 
-def workers(node: GpuNode) -> dict[int, int]:
-    """Return the number of the MPIJob's worker that holds each GPU, where one does."""
-    found: dict[int, int] = {}
-    for holder in node.holders:
-        number = holder.pod.removeprefix(f"{holder.job}-worker-") if holder.job else ""
-        if number.isdecimal():
-            found |= dict.fromkeys(holder.indices or (), int(number))
-    return found
+def users_of(node: GpuNode) -> dict[int, User]:
+    """Return the user of each GPU whose user is known."""
+    return {index: _user(holder) for holder in node.holders for index in holder.indices or ()}
 
 
-def user_of(index: int, held: Mapping[int, str], numbers: Mapping[int, int]) -> str:
-    """Return who holds a GPU, in words."""
-    return held[index] + (f", worker {numbers[index]}" if index in numbers else "")
+def _user(holder: Holder) -> User:
+    number = holder.pod.removeprefix(f"{holder.job}-worker-") if holder.job else ""
+    return User(
+        holder_key(holder.namespace, holder.job or holder.pod), int(number) if number.isdecimal() else None
+    )
 
 
 def _heading(node: GpuNode) -> Iterator[str]:
@@ -203,40 +203,38 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
     radius = min(26.0, _RADIUS * 0.0174 * ring.span * 0.4)
-    held, numbers = owners(node), workers(node)
+    held = users_of(node)
     for place in ring.angles:
         gpu = node.gpus[place] if place < len(node.gpus) else None
         index = gpu.index if gpu else place
         x, y = ring.point(place, _RADIUS, _CENTRE)
         style, words = _state(node, place, held, colours)
-        if style.startswith("u") and index in held:
-            words = f"used by {user_of(index, held, numbers)}"
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = f"GPU{index}: {words}" + (f"\n{gpu.uuid}" if gpu and gpu.uuid else "")
         circle = element("circle", cx=x, cy=y, r=radius, class_=style)
-        badge = (
-            _badge(numbers[index], ring.point(place, _RADIUS - radius - 2, _CENTRE))
-            if index in numbers
-            else ()
-        )
+        badge = _badge(held.get(index), ring.point(place, _RADIUS - radius - 2, _CENTRE))
         yield titled(tip, circle, label(str(index), x, y + 5, text), *badge)
 
 
-def _badge(number: int, at: tuple[float, float]) -> Iterator[str]:
-    """Yield the worker's number as a tag on its GPU, towards the middle of the ring."""
-    text = f"w{number}"
+def _badge(user: User | None, at: tuple[float, float]) -> Iterator[str]:
+    """Yield the number of a worker as a tag on its GPU, towards the middle of the ring."""
+    if user is None or user.worker is None:
+        return
+    text = f"w{user.worker}"
     width = 9 + 6 * len(text)
     yield element("rect", x=at[0] - width / 2, y=at[1] - 8, width=width, height=16, rx=8, class_="card")
     yield label(text, at[0], at[1] + 3.5, "tiny middle")
 
 
-def _state(node: GpuNode, place: int, held: Mapping[int, str], colours: Mapping[str, int]) -> tuple[str, str]:
+def _state(
+    node: GpuNode, place: int, held: Mapping[int, User], colours: Mapping[str, int]
+) -> tuple[str, str]:
     gpu = node.gpus[place] if place < len(node.gpus) else None
     index = gpu.index if gpu else place
     if gpu and not gpu.healthy:
         return "gpu-bad", "unhealthy"
     if index in held:
-        return f"u{colours.get(held[index], 0)}", f"used by {held[index]}"
+        return f"u{colours.get(held[index].key, 0)}", f"used by {held[index].words}"
     if node.used is None:
         return "gpu-unknown", "whether it is used is not known"
     return ("u6", "used") if index in node.used else ("gpu-free", "free")
@@ -260,7 +258,7 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
             )
         )
         parts.append(label(_words(link), 68, y + 4.5, "small"))
-    names = sorted({*owners(node).values()})
+    names = sorted({user.key for user in users_of(node).values()})
     for at, name in enumerate(names[:_MOST_NAMES]):
         parts += _swatch(f"u{colours.get(name, 0)}", name, at)
     rest = len(names) - _MOST_NAMES
