@@ -19,19 +19,20 @@ _COMPANIONS = frozenset({"ConfigMap", "PodGroup"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitOptions:
-    """How a job is submitted.
-
-    ``version`` None means the one that the cluster serves, ``gpu_resource`` empty what the cluster hands out GPUs by.
-    """
+    """How a job is submitted; ``version`` None means the one that the cluster serves."""
 
     version: ApiVersion | None = None
     template: str = ""
     dry_run: bool = False
-    gpu_resource: str = ""
 
 
 def prepare(session: Session, job: JobSpec, options: SubmitOptions) -> Manifest:
-    """Return what would be created for *job* on this cluster.
+    """Return what would be created for *job* on this cluster; raises what ``habitat_for`` raises."""
+    return manifest(job, habitat_for(session, job, options), template=options.template)
+
+
+def habitat_for(session: Session, job: JobSpec, options: SubmitOptions) -> Habitat:
+    """Return what this cluster serves and hands out GPUs by, once nothing stands in the way of *job*.
 
     Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist.
     """
@@ -39,8 +40,7 @@ def prepare(session: Session, job: JobSpec, options: SubmitOptions) -> Manifest:
     if existing is not None:
         raise name_taken(job.name)
     _check_priority(session, job)
-    habitat = Habitat(options.version or served, options.gpu_resource or _gpu_resource(session, job))
-    return manifest(job, habitat, template=options.template)
+    return Habitat(options.version or served, _gpu_resource(session, job))
 
 
 def offline(job: JobSpec, options: SubmitOptions) -> Manifest:

@@ -16,10 +16,10 @@ from arena_topo.jobs.placing import Planner, Settled, Waiting, settle
 from arena_topo.jobs.planning import PlanOptions, plan_object, reshaped, worker_requests
 from arena_topo.jobs.promises import promised_snapshot
 from arena_topo.jobs.reserving import Desk
-from arena_topo.jobs.submit import SubmitOptions, create, prepare
+from arena_topo.jobs.submit import SubmitOptions, create, habitat_for
 from arena_topo.jobs.waiting import Patience
 from arena_topo.manifest.decorating import decorated
-from arena_topo.manifest.render import Manifest
+from arena_topo.manifest.render import Manifest, manifest
 from arena_topo.manifest.roles import version_of
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.clusterfacts import ClusterFacts
@@ -78,17 +78,19 @@ class Submitted:
 def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> Prepared:
     """Return the job as it would be created on this cluster, gang and means chosen.
 
-    Raises what ``prepare`` raises, and ``UsageError`` for a gang scheduler or a pin that the cluster cannot keep.
+    Raises what ``habitat_for`` raises, and ``UsageError`` for a gang scheduler or a pin that the cluster cannot keep.
     """
-    rendered = prepare(session, job, options)
+    habitat = habitat_for(session, job, options)
+    rendered = manifest(job, habitat, template=options.template)
     if not (job.gang or job.topology or place.given):
         return Prepared(manifest=rendered, warnings=rendered.notes)
     facts = detect(session)
     if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and by_device_plugin(session) is False:
-        options = replace(options, gpu_resource=DRA_GPU)
-        rendered = prepare(session, job, options)
+        habitat = replace(habitat, gpu_resource=DRA_GPU)
+        rendered = manifest(job, habitat, template=options.template)
     if place.plan.coalesce:
-        rendered = _coalesced(session, job, options, place, rendered)
+        shaped = _coalesced(session, job, place, rendered)
+        rendered = manifest(shaped, habitat, template=options.template)
     gang = choose_gang(rendered.job, facts, place.gang) if job.gang else None
     means = _means(gang, place, rendered.job, facts) if _is_planned(job, rendered, gang, place) else None
     warnings = rendered.notes
@@ -98,13 +100,13 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
         alone = (NO_GANG,) if job.gang else ()
         return Prepared(manifest=rendered, means=means, warnings=(*warnings, *alone))
     decoration = decorate(gang.backend, gang.gang)
-    manifest = replace(
+    whole = replace(
         rendered,
         job=decorated(rendered.job, replace(decoration, scheduling_gates=())),
         companions=(*rendered.companions, *decoration.companions),
     )
     return Prepared(
-        manifest=manifest,
+        manifest=whole,
         means=means,
         gang_waits=gang.backend != "gates" and place.pin is Pin.AUTO and place.timeout is None,
         warnings=warnings,
@@ -165,14 +167,11 @@ def _reserved(
     return Submitted(objects=(settled.job, *made[1:]), settled=settled)
 
 
-def _coalesced(
-    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, rendered: Manifest
-) -> Manifest:
-    """Return the manifest of *job* in the shape that fits the cluster best at this moment."""
+def _coalesced(session: Session, job: JobSpec, place: PlaceOptions, rendered: Manifest) -> JobSpec:
+    """Return *job* in the shape that fits the cluster best at this moment."""
     snapshot = promised_snapshot(session, version_of(rendered.job), levels=place.plan.levels)
     verdict = plan_object(rendered.job, snapshot, place.plan)
-    shaped = reshaped(job, verdict) if isinstance(verdict, Placement) else job
-    return rendered if shaped is job else prepare(session, shaped, options)
+    return reshaped(job, verdict) if isinstance(verdict, Placement) else job
 
 
 def _missing(session: Session, namespace: str, means: Means) -> tuple[str, ...]:
