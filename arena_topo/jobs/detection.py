@@ -22,7 +22,7 @@ from arena_topo.jobs.detectionschema import worker_fields
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.clusterfacts import ClusterFacts, Policy, Program, Right
 from arena_topo.model.labels import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
-from arena_topo.pin import admission
+from arena_topo.pin import admission, claims
 
 Object = dict[str, Any]
 Value = TypeVar("Value")
@@ -32,7 +32,6 @@ _SAMPLE = 50
 _MANY = 500
 _NO_PROGRAMS: dict[str, Program] = {}
 _NO_DRIVERS: tuple[str, ...] = ()
-_SLICES = ("v1", "v1beta2", "v1beta1")
 _POD_GROUPS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
 
 
@@ -103,7 +102,7 @@ def _hami(session: Session) -> bool:
 
 
 def _dra_drivers(session: Session, groups: frozenset[str]) -> tuple[str, ...] | None:
-    api = next((each for each in _SLICES if f"resource.k8s.io/{each}" in groups), "")
+    api = next((each for each in claims.VERSIONS if f"{claims.GROUP}/{each}" in groups), "")
     if not api:
         return ()
     return _tolerant(lambda: _drivers(session.get(resource_slices(api).path(), limit=_MANY)), _NO_DRIVERS)

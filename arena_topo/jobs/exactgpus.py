@@ -6,6 +6,7 @@ from typing import Any
 from arena_topo.cluster.resources import path_of, resource_of
 from arena_topo.cluster.session import Session
 from arena_topo.errors import Conflict, NotFound, UsageError
+from arena_topo.jobs.detection import served_groups
 from arena_topo.jobs.pinning import Means, claimants
 from arena_topo.model.labels import DRA_GPU
 from arena_topo.model.placement import Placement
@@ -93,13 +94,8 @@ def _make(session: Session, wanted: Object) -> None:
 
 
 def _version(session: Session) -> str:
-    served = {
-        each["version"]
-        for group in session.get("/apis").get("groups") or []
-        if group["name"] == GROUP
-        for each in group.get("versions") or []
-    }
-    found = next((version for version in VERSIONS if version in served), "")
+    served = served_groups(session)
+    found = next((version for version in VERSIONS if f"{GROUP}/{version}" in served), "")
     if not found:
         raise NotFound(f"this cluster serves no ResourceClaims ({GROUP})", status=404)
     return found
