@@ -36,7 +36,8 @@ def _number(*names: str, default: int | None, help: str) -> Callable[[Command], 
     )
 
 
-def _bool(*names: str, help: str) -> Callable[[Command], Command]:  # noqa: A002  # click's word
+def go_flag(*names: str, help: str) -> Callable[[Command], Command]:  # noqa: A002  # click's word
+    """Return a flag that takes true or false as Go's flags do."""
     return click.option(*names, type=GoBool(), default=False, metavar="[true|false]", help=help)
 
 
@@ -45,8 +46,8 @@ OPTIONS = (
     _text("--image", help="Image of launcher and workers (required)."),
     _number("--workers", default=1, help="Number of worker pods."),
     _number("--gpus", default=0, help="GPUs of each worker."),
-    _bool("--gang", help="Start all workers or none."),
-    _bool("--gputopology", help="Choose nodes and GPUs by their links."),
+    go_flag("--gang", help="Start all workers or none."),
+    go_flag("--gputopology", help="Choose nodes and GPUs by their links."),
     _text("--cpu", help="CPUs of each worker, for example 8 or 500m."),
     _text("--memory", help="Memory of each worker, for example 64Gi."),
     _text("--share-memory", default="2Gi", help="Size of /dev/shm in launcher and workers."),
@@ -54,7 +55,7 @@ OPTIONS = (
         "--slots-per-worker", default=None, help="Ranks of each worker; as many as it has GPUs by default."
     ),
     _many("--device", metavar="NAME=N", help="Another device of each worker, for example amd.com/gpu=1."),
-    _bool("--rdma", help="Give each worker an RDMA device (rdma/hca) and the right to pin memory."),
+    go_flag("--rdma", help="Give each worker an RDMA device (rdma/hca) and the right to pin memory."),
     _many("-e", "--env", metavar="NAME=VALUE", help="Environment variable."),
     _many("--env-from", metavar="KIND/NAME", help="Environment from secret/NAME or configmap/NAME."),
     _many("-d", "--data", metavar="PVC:PATH", help="PersistentVolumeClaim to mount."),
@@ -76,13 +77,13 @@ OPTIONS = (
     _text("--scheduler", help="Scheduler of the pods."),
     _text("--image-pull-policy", default="Always", help="Always, IfNotPresent or Never."),
     _many("--image-pull-secret", metavar="NAME", help="Secret to pull the image with."),
-    _bool("--hostNetwork", "host_network", help="Use the node's network."),
-    _bool("--hostIPC", "host_ipc", help="Use the node's IPC namespace."),
-    _bool("--hostPID", "host_pid", help="Use the node's process namespace."),
+    go_flag("--hostNetwork", "host_network", help="Use the node's network."),
+    go_flag("--hostIPC", "host_ipc", help="Use the node's IPC namespace."),
+    go_flag("--hostPID", "host_pid", help="Use the node's process namespace."),
     _text("--launcher-cpu", help="CPUs of the launcher."),
     _text("--launcher-memory", help="Memory of the launcher."),
     _many("--launcher-selector", metavar="LABEL=VALUE", help="Node label that the launcher needs, instead."),
-    _bool("--mounts-on-launcher", help="Mount the claims of --data on the launcher too."),
+    go_flag("--mounts-on-launcher", help="Mount the claims of --data on the launcher too."),
     _number("--retry", default=0, help="How often the launcher is tried again."),
     _text("--clean-task-policy", default="All", help="Pods to remove at the end: All, Running or None."),
     _text("--ttl-after-finished", help="Time after which a job that has ended is deleted, for example 1h."),

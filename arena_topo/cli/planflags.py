@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from arena_topo.cli.jobflags import go_flag
 from arena_topo.cli.source import text_of
-from arena_topo.cli.values import GoBool
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,20 +30,8 @@ PLAN_OPTIONS: tuple[Any, ...] = (
     ),
     click.option("--require-topology", default="", metavar="LEVEL", help="Level that must hold all workers."),
     click.option("--prefer-topology", default="", metavar="LEVEL", help="Level that is close enough."),
-    click.option(
-        "--coalesce",
-        type=GoBool(),
-        default=False,
-        metavar="[true|false]",
-        help="Pack the ranks of a node into one pod.",
-    ),
-    click.option(
-        "--share-gpus",
-        type=GoBool(),
-        default=False,
-        metavar="[true|false]",
-        help="Let the workers of a node see each other's GPUs (DRA; experimental).",
-    ),
+    go_flag("--coalesce", help="Pack the ranks of a node into one pod."),
+    go_flag("--share-gpus", help="Let the workers of a node see each other's GPUs (DRA; experimental)."),
     click.option(
         "--nccl-version", default="", metavar="X.Y", help="NCCL of the image, if it is older than 2.8."
     ),

@@ -6,7 +6,7 @@ from typing import Any
 from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.planning import demand_of, options_of_wishes, refusal
 from arena_topo.jobs.reserving import Desk
-from arena_topo.model.placement import Placement, Slot
+from arena_topo.model.placement import Placement
 from arena_topo.model.planned import PlanRecord, Stage
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.model.words import plural
@@ -43,9 +43,7 @@ class Replacement:
             self.record,
             stage=Stage.PROPOSED,
             slots=tuple(
-                Slot(slot.worker, places[slot.worker].node, places[slot.worker].gpus)
-                if slot.worker in places
-                else slot
+                places[slot.worker]._replace(worker=slot.worker) if slot.worker in places else slot
                 for slot in self.record.slots
             ),
             hostnames={**self.record.hostnames, **hostnames},

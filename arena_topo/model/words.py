@@ -9,6 +9,16 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def last_part(name: str) -> str:
+    """Return a label key without its prefix, as people say it."""
+    return name.rpartition("/")[2]
+
+
+def written_rate(rate: float | None) -> str:
+    """Return a rate in GB/s for a table, a dash where it is not known."""
+    return "-" if rate is None else f"{rate:.4g}"
+
+
 def written_amount(resource: str, amount: int) -> str:
     """Return *amount* of *resource* with its unit: cpu in cores, bytes in GiB, devices by count."""
     if resource == "cpu":

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.snapshot import GpuNode, Snapshot
+from arena_topo.model.words import last_part
 from arena_topo.output.domains import Domain, cluster_domains, remarks, state_marks
 from arena_topo.output.nodedrawing import user_colours, users_of
 from arena_topo.output.svg import element, label, picture, titled
@@ -54,7 +55,7 @@ def cluster_picture(
 def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float) -> _Box:
     """Return a domain as a titled box around what is in it."""
     inner = _inside(domain, tiles, widest - 2 * _PAD)
-    tier = domain.tier.rpartition("/")[2]
+    tier = last_part(domain.tier)
     title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     count = f"{domain.free}/{domain.total}"
     width = max(inner.width + 2 * _PAD, 30 + 7.4 * (len(title) + len(count)) + 2 * _PAD)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from arena_topo.model.snapshot import GpuNode, Snapshot
+from arena_topo.model.words import last_part
 from arena_topo.output.colour import Line, Span, rendered
 from arena_topo.output.domains import Domain, cluster_domains, remarks, state_marks
 
@@ -45,7 +46,7 @@ def _below(domain: Domain, indent: str, *, with_nodes: bool) -> Iterator[Line]:
 
 
 def _domain_spans(domain: Domain) -> Line:
-    tier = domain.tier.rpartition("/")[2]
+    tier = last_part(domain.tier)
     name = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     count = sum(1 for _ in domain.all_nodes)
     words = f"{domain.free}/{domain.total} free"

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from arena_topo.model.comparison import Blind, Comparison, Figure, Way
-from arena_topo.model.words import plural
+from arena_topo.model.words import last_part, plural, written_rate
 from arena_topo.output.colour import Line, Span, rendered
-from arena_topo.output.table import tabulate
+from arena_topo.output.table import table_lines
 
 _HEAD = ("WAY", "PODS", "NOW", "LEVEL", "NODES", "INSIDE", "ACROSS", "REMARK")
 _RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}
@@ -28,8 +28,7 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     rows: list[Sequence[str]] = [_HEAD, *map(_row, comparison.ways)]
     for blind in comparison.blind:
         rows += _blind_rows(blind, comparison)
-    for at, line in enumerate(tabulate(rows).splitlines()):
-        yield [Span(line, "bold" if at == 0 else "")]
+    yield from table_lines(rows)
     yield []
     yield from ([Span(each, "dim")] for each in _legend(comparison))
 
@@ -38,18 +37,23 @@ def _row(way: Way) -> Sequence[str]:
     shape = _shape(way.workers, way.gpus)
     if not way.fits:
         return (_name(way), shape, "no", "-", "-", "-", "-", _waits(way))
-    where = way.domain if way.level == "cluster" else f"{_short(way.level)} {way.domain}"
+    where = way.domain if way.level == "cluster" else f"{last_part(way.level)} {way.domain}"
     remark = "pods share a node*" if way.isolated else ""
-    return (_name(way), shape, "yes", where, str(way.nodes), _rate(way.inside), _rate(way.across), remark)
+    return (
+        _name(way),
+        shape,
+        "yes",
+        where,
+        str(way.nodes),
+        written_rate(way.inside),
+        written_rate(way.across),
+        remark,
+    )
 
 
 def _name(way: Way) -> str:
-    name = f"required {_short(way.required)}" if way.required else "best effort"
+    name = f"required {last_part(way.required)}" if way.required else "best effort"
     return f"{name}, coalesced" if way.coalesce else name
-
-
-def _short(level: str) -> str:
-    return level.rpartition("/")[2]
 
 
 def _shape(workers: int, gpus: int) -> str:
@@ -61,10 +65,6 @@ def _waits(way: Way) -> str:
         return way.reason
     more = len(way.waits_for) - _MOST_NAMED
     return f"waits for {', '.join(way.waits_for[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
-
-
-def _rate(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate:.4g}"
 
 
 def _blind_rows(blind: Blind, comparison: Comparison) -> Iterator[Sequence[str]]:
@@ -79,14 +79,14 @@ def _blind_rows(blind: Blind, comparison: Comparison) -> Iterator[Sequence[str]]
         f"{name}: expected",
         shape,
         "yes",
-        f"{_short(usual.level)} ({usual.share:.0%})",
+        f"{last_part(usual.level)} ({usual.share:.0%})",
         f"{blind.nodes:.3g}",
         _mean(blind.inside),
         _mean(blind.across),
         close,
     )
-    lowest = (_rate(figure.worst if figure else None) for figure in (blind.inside, blind.across))
-    yield (f"  worst of {blind.draws}", "", "", _short(blind.widest), str(blind.most_nodes), *lowest, "")
+    lowest = (written_rate(figure.worst if figure else None) for figure in (blind.inside, blind.across))
+    yield (f"  worst of {blind.draws}", "", "", last_part(blind.widest), str(blind.most_nodes), *lowest, "")
 
 
 def _mean(figure: Figure | None) -> str:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from arena_topo.model.fragmentation import Fragmentation, Gain, Move, Part, ShapeRoom
-from arena_topo.model.words import plural
+from arena_topo.model.words import last_part, plural, written_rate
 from arena_topo.output.colour import Line, Span, rendered
-from arena_topo.output.table import tabulate
+from arena_topo.output.table import table_lines
 
 
 def render_fragmentation(found: Fragmentation, form: str = "text", *, colour: bool = False) -> str:
@@ -23,11 +23,11 @@ def _lines(found: Fragmentation) -> Iterator[Line]:
     if not found.shapes:
         return
     yield []
-    yield from _table(_shapes(found))
+    yield from table_lines(_shapes(found))
     if found.whole:
         yield []
         yield [Span("Gangs of wholly free nodes, side by side: now / on the empty cluster", "")]
-        yield from _table(_whole(found))
+        yield from table_lines(_whole(found))
     yield []
     if not found.moves:
         yield [Span("No move of a job was found that would help.", "")]
@@ -41,17 +41,8 @@ def _closed(found: Fragmentation) -> str:
     return f"; {found.closed:,} more on nodes that take no pods" if found.closed else ""
 
 
-def _table(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    for at, line in enumerate(tabulate(rows).splitlines()):
-        yield [Span(line, "bold" if at == 0 else "")]
-
-
-def _short(level: str) -> str:
-    return level.rpartition("/")[2]
-
-
 def _shapes(found: Fragmentation) -> list[Sequence[str]]:
-    levels = [f"IN ONE {_short(level).upper()}" for level in found.levels[:-1]]
+    levels = [f"IN ONE {last_part(level).upper()}" for level in found.levels[:-1]]
     head = ("GPUS EACH", "WORKERS", "IF EMPTY", "USABLE", *levels, "BUSBW", "IF EMPTY")
     return [head, *(_shape(shape, found.free) for shape in found.shapes)]
 
@@ -64,17 +55,13 @@ def _shape(shape: ShapeRoom, free: int) -> Sequence[str]:
         f"{shape.empty}",
         part,
         *map(str, shape.in_one[:-1]),
-        _rate(shape.busbw),
-        _rate(shape.best),
+        written_rate(shape.busbw or None),
+        written_rate(shape.best or None),
     )
 
 
-def _rate(rate: float | None) -> str:
-    return f"{rate:.4g}" if rate else "-"
-
-
 def _whole(found: Fragmentation) -> list[Sequence[str]]:
-    head = ("NODES", *(_short(level).upper() for level in found.levels[1:]))
+    head = ("NODES", *(last_part(level).upper() for level in found.levels[1:]))
     return [
         head,
         *(
@@ -101,5 +88,5 @@ def _indices(part: Part) -> str:
 
 
 def _gain(gain: Gain) -> str:
-    where = f" in one {_short(gain.level)}" if gain.level else ""
+    where = f" in one {last_part(gain.level)}" if gain.level else ""
     return f"{gain.before} -> {gain.after}{where}"

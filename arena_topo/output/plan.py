@@ -6,9 +6,9 @@ from arena_topo.errors import UsageError
 from arena_topo.model.placement import Infeasible, NodeShare, Placement, Prediction, Step, Verdict
 from arena_topo.model.planned import PlanRecord
 from arena_topo.model.snapshot import Snapshot
-from arena_topo.model.words import plural
+from arena_topo.model.words import last_part, plural, written_rate
 from arena_topo.output.colour import Line, Span, rendered
-from arena_topo.output.table import tabulate
+from arena_topo.output.table import table_lines
 
 _MOST_NODES = 40
 
@@ -39,7 +39,7 @@ def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
         return
     yield from summary_lines(name, verdict)
     yield []
-    yield from _bold_first(_shares(verdict))
+    yield from table_lines(_shares(verdict))
     if verdict.prediction:
         yield []
         yield from _prediction(verdict.prediction)
@@ -59,7 +59,7 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
     where = (
         verdict.domain
         if verdict.level in ("node", "cluster")
-        else f"{verdict.level.rpartition('/')[2]} {verdict.domain}"
+        else f"{last_part(verdict.level)} {verdict.domain}"
     )
     where = {"node": f"node {where}", "cluster": "the cluster"}.get(verdict.level, where)
     yield [
@@ -93,8 +93,8 @@ def _shares(verdict: Placement) -> list[Sequence[str]]:
             share.node,
             runs(share.workers),
             _gpus(share, verdict.gpus),
-            _rate(share.busbw),
-            _rate(share.best),
+            written_rate(share.busbw),
+            written_rate(share.best),
             "/".join(share.domain) or "-",
         )
         for share in verdict.shares[:_MOST_NODES]
@@ -117,15 +117,6 @@ def _gpus(share: NodeShare, each: int) -> str:
     if share.gpus is None:
         return f"any {len(share.workers) * each}" if each else "-"
     return ",".join(map(str, share.gpus))
-
-
-def _rate(rate: float | None) -> str:
-    return "-" if rate is None else f"{rate:.4g}"
-
-
-def _bold_first(rows: Sequence[Sequence[str]]) -> Iterator[Line]:
-    for at, line in enumerate(tabulate(rows).splitlines()):
-        yield [Span(line, "bold" if at == 0 else "")]
 
 
 def _prediction(prediction: Prediction) -> Iterator[Line]:

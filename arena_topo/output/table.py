@@ -4,7 +4,9 @@ A cell ends at a tab; cells of neighbouring lines in the same position form a co
 the padding. The last cell of a line belongs to no column. Source: Go's ``text/tabwriter`` with minwidth 0.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+from arena_topo.output.colour import Line, Span
 
 
 def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
@@ -22,6 +24,12 @@ def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
                 widths[at][column] = widest + padding
             start = max(end, start + 1)
     return "".join(_line(line, width) for line, width in zip(lines, widths, strict=True))
+
+
+def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
+    """Yield *rows* as aligned lines, the first of which is the heading."""
+    for at, line in enumerate(tabulate(rows).splitlines()):
+        yield [Span(line, "bold" if at == 0 else "")]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

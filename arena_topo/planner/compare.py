@@ -54,21 +54,13 @@ def _target(demand: Demand, fleet: Fleet) -> str:
 
 def _way(demand: Demand, fleet: Fleet) -> Way:
     answer = plan_on(demand, fleet)
+    asked = Way(demand.required_level, demand.coalesce, demand.workers, demand.gpus, fits=False)
     if isinstance(answer, Infeasible):
         jobs = ending_jobs(demand, fleet, bounds(demand, fleet))
-        return Way(
-            required=demand.required_level,
-            coalesce=demand.coalesce,
-            workers=demand.workers,
-            gpus=demand.gpus,
-            fits=False,
-            reason=answer.summary,
-            waits_for=jobs.alone[:1] or jobs.together,
-        )
+        return replace(asked, reason=answer.summary, waits_for=jobs.alone[:1] or jobs.together)
     inside = [share.busbw for share in answer.shares if len(share.workers) * answer.gpus > 1]
-    return Way(
-        required=demand.required_level,
-        coalesce=demand.coalesce,
+    return replace(
+        asked,
         workers=answer.workers,
         gpus=answer.gpus,
         fits=True,

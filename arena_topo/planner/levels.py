@@ -9,6 +9,7 @@ from operator import attrgetter
 from arena_topo.errors import UsageError
 from arena_topo.model.demand import Demand
 from arena_topo.model.labels import HOSTNAME
+from arena_topo.model.words import last_part
 from arena_topo.planner.fleet import Domain, Fleet
 
 NODE = "node"
@@ -56,7 +57,7 @@ def names(fleet: Fleet) -> tuple[str, ...]:
 def words(fleet: Fleet) -> tuple[str, ...]:
     """Return ``names`` as people say them: a label key by its last part, where no other level ends in it."""
     known = names(fleet)
-    short = [name.rpartition("/")[2] for name in known]
+    short = [last_part(name) for name in known]
     return tuple(
         last if last and short.count(last) == 1 else name for name, last in zip(known, short, strict=True)
     )
@@ -80,7 +81,7 @@ def level_of(fleet: Fleet, wanted: str, flag: str) -> int:
     plain = NODE if wanted == HOSTNAME else wanted
     if plain in known:
         return known.index(plain)
-    short = [name for name in known if name.rpartition("/")[2] == plain]
+    short = [name for name in known if last_part(name) == plain]
     if len(short) == 1:
         return known.index(short[0])
     raise UsageError(
