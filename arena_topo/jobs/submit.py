@@ -11,6 +11,7 @@ from arena_topo.manifest.render import Habitat, Manifest, manifest
 from arena_topo.model import labels as keys
 from arena_topo.model.apiversion import ApiVersion
 from arena_topo.model.jobspec import JobSpec
+from arena_topo.model.owning import owner_reference
 
 Object = dict[str, Any]
 
@@ -129,13 +130,7 @@ def _gpu_resource(session: Session, job: JobSpec) -> str:
 
 
 def _owned(companion: Object, job: Object) -> Object:
-    owner = {
-        "apiVersion": job["apiVersion"],
-        "kind": job["kind"],
-        "name": job["metadata"]["name"],
-        "uid": job["metadata"]["uid"],
-    }
-    return {**companion, "metadata": {**companion["metadata"], "ownerReferences": [owner]}}
+    return {**companion, "metadata": {**companion["metadata"], "ownerReferences": [owner_reference(job)]}}
 
 
 def _collection(item: Object) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_topo.model.labels import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
+from arena_topo.model.owning import owner_reference
 
 Object = dict[str, Any]
 
@@ -24,7 +25,6 @@ def claim_name(job: str, worker: int) -> str:
 def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Object:
     """Return the claim of exactly the GPUs *uuids*, owned by *job* as the server has it."""
     meta = job["metadata"]
-    owner = {"apiVersion": job["apiVersion"], "kind": job["kind"], "name": meta["name"], "uid": meta["uid"]}
     return {
         "apiVersion": f"{GROUP}/{version}",
         "kind": "ResourceClaim",
@@ -32,7 +32,7 @@ def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Objec
             "name": claim_name(meta["name"], worker),
             "namespace": meta["namespace"],
             "labels": {MANAGED_BY: OWN_NAME, PLANNED_JOB: meta["name"]},
-            "ownerReferences": [owner],
+            "ownerReferences": [owner_reference(job)],
         },
         "spec": {"devices": {"requests": [_request(uuids, version)]}},
     }
