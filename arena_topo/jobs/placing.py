@@ -10,7 +10,14 @@ from arena_topo.jobs.conditions import ended
 from arena_topo.jobs.exactgpus import exactness
 from arena_topo.jobs.lookup import Found, find
 from arena_topo.jobs.pinning import ENFORCED, ENFORCED_GPUS, Means, Pin
-from arena_topo.jobs.planning import PlanOptions, demand_of, options_of_wishes, plan_object, refusal
+from arena_topo.jobs.planning import (
+    PlanOptions,
+    demand_of,
+    hostnames_of,
+    options_of_wishes,
+    plan_object,
+    refusal,
+)
 from arena_topo.jobs.releasing import gated_workers, release_as_they_come
 from arena_topo.jobs.replacing import with_places
 from arena_topo.jobs.reserving import Desk
@@ -69,14 +76,12 @@ def record_of(
             stage=Stage.WAITING, means=means.value, remark=refusal(verdict), wishes=options.wishes
         )
     demand = demand_of(job, snapshot, options)
-    hostnames = {node.name: node.hostname or node.name for node in snapshot.nodes}
-    chosen = {slot.node for slot in verdict.slots}
     return PlanRecord(
         stage=Stage.PROPOSED,
         slots=verdict.slots,
         each={**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})},
         means=means.value,
-        hostnames={name: hostnames[name] for name in sorted(chosen) if hostnames[name] != name},
+        hostnames=hostnames_of(verdict.slots, snapshot),
         level=verdict.level,
         domain=verdict.domain,
         wishes=options.wishes,

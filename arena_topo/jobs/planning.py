@@ -1,6 +1,6 @@
 """From a job as the API server would get it to what the planner is asked, and to its answer."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,7 +12,7 @@ from arena_topo.model.comparison import Comparison
 from arena_topo.model.constraints import Requirement, SelectorTerm, Toleration
 from arena_topo.model.demand import Demand, TopologyPolicy
 from arena_topo.model.jobspec import Compute, JobSpec
-from arena_topo.model.placement import Infeasible, Placement, Prediction, Transport, Verdict
+from arena_topo.model.placement import Infeasible, Placement, Prediction, Slot, Transport, Verdict
 from arena_topo.model.quantity import Resources, times
 from arena_topo.model.snapshot import Snapshot
 from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
@@ -169,6 +169,13 @@ def reshaped(job: JobSpec, verdict: Placement) -> JobSpec:
             job.pod, devices={name: _larger(asked, larger) for name, asked in job.pod.devices.items()}
         ),
     )
+
+
+def hostnames_of(slots: Iterable[Slot], snapshot: Snapshot) -> dict[str, str]:
+    """Return the hostname labels of the nodes of *slots*, where they differ from the nodes' names."""
+    chosen = {slot.node for slot in slots}
+    named = {node.name: node.hostname or node.name for node in snapshot.nodes if node.name in chosen}
+    return {name: named[name] for name in sorted(named) if named[name] != name}
 
 
 def refusal(verdict: Infeasible) -> str:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from arena_topo.errors import DoesNotFit
-from arena_topo.jobs.planning import demand_of, options_of_wishes, refusal
+from arena_topo.jobs.planning import demand_of, hostnames_of, options_of_wishes, refusal
 from arena_topo.jobs.reserving import Desk
 from arena_topo.model.placement import Placement
 from arena_topo.model.planned import PlanRecord, Stage
@@ -36,9 +36,6 @@ class Replacement:
                 hint="they stay held back; arena-topo resume tries again",
             )
         places = dict(zip(sorted(self.workers), verdict.slots, strict=True))
-        hostnames = {
-            node.name: node.hostname for node in snapshot.nodes if node.hostname not in ("", node.name)
-        }
         return replace(
             self.record,
             stage=Stage.PROPOSED,
@@ -46,7 +43,7 @@ class Replacement:
                 places[slot.worker]._replace(worker=slot.worker) if slot.worker in places else slot
                 for slot in self.record.slots
             ),
-            hostnames={**self.record.hostnames, **hostnames},
+            hostnames={**self.record.hostnames, **hostnames_of(verdict.slots, snapshot)},
         )
 
 
