@@ -24,6 +24,7 @@ from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.options import Options, native_gang
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
+from tests.e2e.definitions import definition
 from tests.gang.test_backends import KNOWN, LEGAL, ids
 
 TEXT, WHOLE = {"type": "string"}, {"type": "integer", "format": "int32"}
@@ -61,37 +62,22 @@ LEVELS = {
 }
 
 
-def definition(kind: str, plural: str, api: str, spec: dict[str, Any], *, namespaced: bool = True) -> Object:
+def strict(kind: str, plural: str, api: str, spec: dict[str, Any], *, namespaced: bool = True) -> Object:
     """Return a definition whose ``spec`` has these fields and no others."""
-    group, _, version = api.partition("/")
     schema = {
         "type": "object",
         "properties": {"spec": {"type": "object", "properties": spec}, "status": {"type": "object"}},
     }
-    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": group,
-            "scope": "Namespaced" if namespaced else "Cluster",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [served],
-        },
-    }
+    return definition(kind, plural, api, schema, namespaced=namespaced)
 
 
 DEFINITIONS = [
-    definition("PodGroup", "podgroups", "scheduling.volcano.sh/v1beta1", VOLCANO),
-    definition("PodGroup", "podgroups", "scheduling.x-k8s.io/v1alpha1", COSCHEDULING),
-    definition("LocalQueue", "localqueues", "kueue.x-k8s.io/v1beta2", {"clusterQueue": TEXT}),
-    definition("Topology", "topologies", "kueue.x-k8s.io/v1beta2", LEVELS, namespaced=False),
-    definition("Topology", "topologies", "kai.scheduler/v1alpha1", LEVELS, namespaced=False),
-    definition(
+    strict("PodGroup", "podgroups", "scheduling.volcano.sh/v1beta1", VOLCANO),
+    strict("PodGroup", "podgroups", "scheduling.x-k8s.io/v1alpha1", COSCHEDULING),
+    strict("LocalQueue", "localqueues", "kueue.x-k8s.io/v1beta2", {"clusterQueue": TEXT}),
+    strict("Topology", "topologies", "kueue.x-k8s.io/v1beta2", LEVELS, namespaced=False),
+    strict("Topology", "topologies", "kai.scheduler/v1alpha1", LEVELS, namespaced=False),
+    strict(
         "ClusterNetworkTopology",
         "clusternetworktopologies",
         "scheduling.koordinator.sh/v1alpha1",

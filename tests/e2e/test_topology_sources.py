@@ -16,6 +16,7 @@ from tests.controlplane.options import api_only
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.definitions import definition
 from tests.topology.objects import koordinator_device
 from tests.topology.test_fabric import exact, hyper_node, network_topology
 from tests.topology.test_labels_and_zones import zones
@@ -32,24 +33,7 @@ ROW, RACK = "example.com/row", "example.com/rack"
 PLACES = {"a": ("x", "r1"), "b": ("x", "r1"), "c": ("y", "r2")}
 
 
-def definition(kind: str, group: str, version: str, plural: str) -> Object:
-    """Return a definition that keeps every field."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    served = {"name": version, "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {
-            "name": f"{plural}.{group}",
-            "annotations": {"api-approved.kubernetes.io": "unapproved, for a test"},
-        },
-        "spec": {
-            "group": group,
-            "scope": "Cluster",
-            "names": {"kind": kind, "plural": plural, "singular": kind.lower()},
-            "versions": [served],
-        },
-    }
+ANY_FIELDS = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +43,7 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     with ControlPlane(api_only(None)) as plane:
         for name, (version, plural) in KINDS.items():
             kind, _, group = name.partition(".")
-            plane.kube.create(definition(kind, group, version, plural))
+            plane.kube.create(definition(kind, plural, f"{group}/{version}", ANY_FIELDS, namespaced=False))
         for node, (row, rack) in PLACES.items():
             plane.kube.create(manifest(NodeSpec(node, labels={ROW: row, RACK: rack}), managed=False))
         yield plane
