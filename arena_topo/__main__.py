@@ -5,7 +5,7 @@ import sys
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    from arena_topo.cli.boundary import run
+    from arena_topo.cli.errors import run
 
     sys.exit(run(sys.argv[1:]))
 

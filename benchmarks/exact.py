@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from arena_topo.planner.fleet import Fleet
-from arena_topo.planner.levels import domains, names
-from arena_topo.planner.offers import Offers
+from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.levels import domains, names
+from arena_topo.planner.nodes.offers import Offers
 
 Merit = tuple[int, int, float, float, int, int]
 """Level, nodes, busbw and busbw inside the nodes (negative), damage on the nodes used, places left in the domain."""

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 from time import process_time
 
-from arena_topo.model.demand import Demand
-from arena_topo.model.placement import Placement
-from arena_topo.model.snapshot import Snapshot
-from arena_topo.planner.fit import places
-from arena_topo.planner.fleet import Fleet, make_fleet
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Placement
+from arena_topo.planner.nodes.fit import places
+from arena_topo.planner.nodes.fleet import Fleet, make_fleet
 from arena_topo.planner.plan import decide
 from benchmarks.exact import Merit, best_merit, merit
 from benchmarks.fleets import FILLS, SHAPES, demands, large, misleading, random_small

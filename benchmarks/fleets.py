@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from arena_topo.model.demand import Demand
-from arena_topo.model.snapshot import Fabric, GpuNode, Snapshot
-from arena_topo.topology.hardware import Hardware
-from arena_topo.topology.wiring import usual_hardware
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.topology.hardware.usual_wiring import usual_hardware
 
 GPU = "nvidia.com/gpu"
 MACHINES = (

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arena_topo.model.placement import Range, Transport
-from arena_topo.planner.calibration import Bandwidths, Calibration, Framework, shipped_calibration
-from arena_topo.planner.predict import Forecast, Workload, predict
+from arena_topo.model.plan.placement import Range, Transport
+from arena_topo.prediction.calibration import Bandwidths, Calibration, Framework, shipped_calibration
+from arena_topo.prediction.forecast import Forecast, Workload, predict
 from tests.seeds import SEEDS, Seed
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"

@@ -21,7 +21,7 @@ from tests.controlplane.plane import ControlPlane
 KUBECTL = str(Path(sysconfig.get_path("scripts")) / "kubectl")
 CONNECTIONS = 8
 SNAPSHOT = (
-    "import sys; from arena_topo.cli.boundary import run; sys.exit(run(['topology', 'save', '/dev/null']))"
+    "import sys; from arena_topo.cli.errors import run; sys.exit(run(['topology', 'save', '/dev/null']))"
 )
 
 

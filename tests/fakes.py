@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from arena_topo.cluster.choice import Choice
-from arena_topo.cluster.session import Session
-from arena_topo.cluster.transport import Request
 from arena_topo.errors import ConnectionFailed
+from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.session import Session
+from arena_topo.kube.static_client import Request
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion
 
 Object = dict[str, Any]
 

@@ -2,11 +2,11 @@
 
 import shlex
 from dataclasses import dataclass
-from pathlib import Path
 
-from arena_topo.model.documents import load
+from arena_topo.model.notation.yaml_documents import load
+from tests.paths import DATA
 
-_FILE = Path(__file__).parent / "data" / "seeds.yaml"
+_FILE = DATA / "seeds.yaml"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.server import Reply, Seen, serve
+from tests.kube.server import Reply, Seen, serve
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "arena_topo").rglob("*.py"))
 HEAVY = (
     "kubernetes",
@@ -71,7 +71,7 @@ def imported(*args: str) -> set[str]:
     """Return the heavy packages that a command has imported when it is done."""
     script = (
         "import sys\n"
-        "from arena_topo.cli.boundary import run\n"
+        "from arena_topo.cli.errors import run\n"
         f"code = run({list(args)!r})\n"
         f"print('imported:', *(name for name in {HEAVY!r} if name in sys.modules))\n"
         "sys.exit(code)"

@@ -10,8 +10,8 @@ import pytest
 
 from arena_topo.errors import ExitCode
 from tests.cli.conftest import Invoke, invoke
+from tests.paths import ROOT
 
-ROOT = Path(__file__).parent.parent
 PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",

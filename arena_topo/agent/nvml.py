@@ -9,10 +9,10 @@ from typing import Any
 
 from arena_topo.agent.sysfs import PciDevice, near_nics, network_cards, pci_device
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.hardware import Gpu, ShareMode
-from arena_topo.topology.hardware import Hardware
-from arena_topo.topology.linkgraph import build_graph, guess_generation, machine_type
-from arena_topo.topology.products import find_product
+from arena_topo.model.cluster.hardware import Gpu, ShareMode
+from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, machine_type
+from arena_topo.topology.hardware.products import find_product
 
 _LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 _TO_GPU = 0

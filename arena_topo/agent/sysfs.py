@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena_topo.model.hardware import Nic
+from arena_topo.model.cluster.hardware import Nic
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?) Gb/sec")
 _BITS = 8

@@ -9,34 +9,52 @@ _CLUSTER = "Cluster commands"
 _OTHER = "Other commands"
 
 COMMANDS = {
-    "submit": Entry("arena_topo.cli.submit:submit", "Submit a training job.", _JOBS),
+    "submit": Entry("arena_topo.cli.commands.job.submit:submit", "Submit a training job.", _JOBS),
     "plan": Entry(
-        "arena_topo.cli.plan:plan", "Show where a job would run, and why, before anything is created.", _JOBS
+        "arena_topo.cli.commands.job.plan:plan",
+        "Show where a job would run, and why, before anything is created.",
+        _JOBS,
     ),
-    "resume": Entry("arena_topo.cli.resume:resume", "Go on with a job that waits for its place.", _JOBS),
-    "get": Entry("arena_topo.cli.get:get", "Show a job and its instances.", _JOBS),
-    "logs": Entry("arena_topo.cli.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
-    "delete": Entry("arena_topo.cli.delete:delete", "Delete jobs.", _JOBS, ("del",)),
+    "resume": Entry(
+        "arena_topo.cli.commands.job.resume:resume", "Go on with a job that waits for its place.", _JOBS
+    ),
+    "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
+    "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
+    "delete": Entry("arena_topo.cli.commands.job.delete:delete", "Delete jobs.", _JOBS, ("del",)),
     "topology": Entry(
-        "arena_topo.cli.topology:topology",
+        "arena_topo.cli.commands.cluster.topology:topology",
         "Show the GPUs of a cluster, their links, and the fabric between the nodes.",
         _CLUSTER,
     ),
-    "predict": Entry("arena_topo.cli.predict:predict", "Tell how fast a benchmark would train.", _JOBS),
-    "top": Entry("arena_topo.cli.top:top", "Show how GPUs are used.", _CLUSTER),
-    "node": Entry("arena_topo.cli.node:node", "Change nodes.", _CLUSTER),
+    "predict": Entry(
+        "arena_topo.cli.commands.job.predict:predict", "Tell how fast a benchmark would train.", _JOBS
+    ),
+    "top": Entry("arena_topo.cli.commands.cluster.top:top", "Show how GPUs are used.", _CLUSTER),
+    "node": Entry("arena_topo.cli.commands.cluster.node:node", "Change nodes.", _CLUSTER),
     "agent": Entry(
-        "arena_topo.cli.agent:agent",
+        "arena_topo.cli.commands.tool.agent:agent",
         "Publish the topology of nodes whose cluster says nothing of it.",
         _CLUSTER,
     ),
-    "doctor": Entry("arena_topo.cli.doctor:doctor", "Tell what a cluster has for gangs and pins.", _CLUSTER),
-    "cluster": Entry("arena_topo.cli.cluster:cluster", "Set a cluster up for plans that hold.", _CLUSTER),
-    "sandbox": Entry("arena_topo.cli.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER),
-    "version": Entry(
-        "arena_topo.cli.version:version", "Print the versions of the tool and the cluster.", _OTHER
+    "doctor": Entry(
+        "arena_topo.cli.commands.cluster.doctor:doctor",
+        "Tell what a cluster has for gangs and pins.",
+        _CLUSTER,
     ),
-    "completion": Entry("arena_topo.cli.completion:completion", "Print a shell's completion script.", _OTHER),
+    "cluster": Entry(
+        "arena_topo.cli.commands.cluster.cluster:cluster", "Set a cluster up for plans that hold.", _CLUSTER
+    ),
+    "sandbox": Entry(
+        "arena_topo.cli.commands.tool.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER
+    ),
+    "version": Entry(
+        "arena_topo.cli.commands.tool.version:version",
+        "Print the versions of the tool and the cluster.",
+        _OTHER,
+    ),
+    "completion": Entry(
+        "arena_topo.cli.commands.tool.completion:completion", "Print a shell's completion script.", _OTHER
+    ),
 }
 
 

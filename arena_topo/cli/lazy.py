@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import click
 
-from arena_topo.cli.hoisting import hoist
+from arena_topo.cli.options.kube_hoisting import hoist
 
 
 class Entry(NamedTuple):

@@ -1,1 +1,1 @@
-"""The only package that talks to Kubernetes."""
+"""What users do to a whole cluster: read it, examine it, set it up."""

@@ -6,9 +6,9 @@ scheduling".
 
 import json
 
-from arena_topo.gang.common import refuse_other_operator
-from arena_topo.model import labels as keys
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.gang.pod_groups import refuse_other_operator
+from arena_topo.model import keys
+from arena_topo.model.job.gang import Decoration, Gang
 
 
 def decorate(gang: Gang) -> Decoration:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from arena_topo.errors import UsageError
 from arena_topo.gang import ack, coscheduling, gates, kai, koordinator, kueue, native, volcano, yunikorn
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model.job.gang import Decoration, Gang
 
 BACKENDS: Mapping[str, Callable[[Gang], Decoration]] = {
     "ack": ack.decorate,

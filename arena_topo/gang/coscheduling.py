@@ -4,15 +4,15 @@ Sources: scheduler-plugins 0.34 (apis/scheduling/v1alpha1, pkg/coscheduling), mp
 (pkg/controller/podgroup.go).
 """
 
-from arena_topo.gang.common import (
+from arena_topo.gang.pod_groups import (
     level_note,
     operator_makes_group,
     operator_policy,
     pod_group,
     refuse_other_operator,
 )
-from arena_topo.model import labels as keys
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model import keys
+from arena_topo.model.job.gang import Decoration, Gang
 
 SCHEDULER = "scheduler-plugins-scheduler"
 

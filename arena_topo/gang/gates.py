@@ -4,10 +4,10 @@ Sources: KEP-3521, KEP-3838.
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.common import level_note, operator_policy, unversioned
-from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.gang import Decoration, Gang
-from arena_topo.model.labels import GANG_GATE
+from arena_topo.gang.pod_groups import level_note, operator_policy, unversioned
+from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.keys import GANG_GATE
 
 
 def decorate(gang: Gang) -> Decoration:

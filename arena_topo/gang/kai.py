@@ -4,10 +4,10 @@ Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.common import refuse_other_operator, unversioned
-from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.gang import Decoration, Gang
-from arena_topo.model.labels import KAI_QUEUE
+from arena_topo.gang.pod_groups import refuse_other_operator, unversioned
+from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.keys import KAI_QUEUE
 
 SCHEDULER = "kai-scheduler"
 

@@ -5,9 +5,9 @@ Source: koordinator 1.8 (apis/extension/coscheduling.go, apis/extension/network_
 
 import json
 
-from arena_topo.gang.common import refuse_other_operator
-from arena_topo.model import labels as keys
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.gang.pod_groups import refuse_other_operator
+from arena_topo.model import keys
+from arena_topo.model.job.gang import Decoration, Gang
 
 SCHEDULER = "koord-scheduler"
 _STRATEGY = {True: "MustGather", False: "PreferGather"}

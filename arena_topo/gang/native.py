@@ -7,9 +7,9 @@ an annotation. Sources: k8s.io/api/scheduling (v1alpha2 of 1.36, v1beta1 of 1.37
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.common import pod_group, refuse_other_operator
-from arena_topo.model.gang import Decoration, Gang
-from arena_topo.model.labels import POD_GROUP
+from arena_topo.gang.pod_groups import pod_group, refuse_other_operator
+from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.keys import POD_GROUP
 
 
 def decorate(gang: Gang) -> Decoration:

@@ -6,15 +6,15 @@ mpi-operator 0.8.2 (pkg/controller/podgroup.go).
 
 from typing import Any
 
-from arena_topo.gang.common import (
+from arena_topo.gang.pod_groups import (
     operator_makes_group,
     operator_policy,
     pod_group,
     refuse_other_operator,
     times,
 )
-from arena_topo.model import labels as keys
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.model import keys
+from arena_topo.model.job.gang import Decoration, Gang
 
 SCHEDULER = "volcano"
 

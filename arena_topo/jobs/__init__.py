@@ -1,1 +1,1 @@
-"""The use cases, one a verb."""
+"""Use cases about jobs, one room per step."""

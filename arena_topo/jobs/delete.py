@@ -3,10 +3,10 @@
 import time
 from collections.abc import Callable
 
-from arena_topo.cluster.resources import mpijobs
-from arena_topo.cluster.session import Session
 from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.lookup import find
+from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.session import Session
 
 _PERIOD = 0.2
 

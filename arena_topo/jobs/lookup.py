@@ -4,14 +4,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.cluster.refusals import is_unserved
-from arena_topo.cluster.remembered import recall, remember
-from arena_topo.cluster.resources import JOBS, PODS, mpijobs
-from arena_topo.cluster.session import Session
 from arena_topo.errors import NotFound
-from arena_topo.jobs.reading import job_view, pod_selector
-from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.jobview import JobView
+from arena_topo.jobs.status.view import job_view, pod_selector
+from arena_topo.kube.resources import JOBS, PODS, mpijobs
+from arena_topo.kube.session import Session
+from arena_topo.kube.status_errors import is_unserved
+from arena_topo.kube.version_cache import recall, remember
+from arena_topo.model.job.job_view import JobView
+from arena_topo.model.job.mpijob import ApiVersion
 
 Object = dict[str, Any]
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from arena_topo.model import labels as keys
-from arena_topo.model.constraints import Toleration
-from arena_topo.model.jobspec import Compute, JobSpec
+from arena_topo.model import keys
+from arena_topo.model.cluster.scheduling import Toleration
+from arena_topo.model.job.job_spec import Compute, JobSpec
 
 Piece = dict[str, Any]
 

@@ -8,11 +8,11 @@ from typing import Any
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest import pods
 from arena_topo.manifest.templates import render as render_template
-from arena_topo.model import labels as keys
-from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.documents import load
-from arena_topo.model.jobspec import JobSpec
-from arena_topo.model.names import check_for_version
+from arena_topo.model import keys
+from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.validation import check_for_version
+from arena_topo.model.notation.yaml_documents import load
 
 Object = dict[str, Any]
 

@@ -6,9 +6,9 @@ Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.g
 from datetime import datetime
 from typing import Any
 
-from arena_topo.model.durations import short_duration
-from arena_topo.model.jobview import Instance, JobView
-from arena_topo.output.table import tabulate
+from arena_topo.model.job.job_view import Instance, JobView
+from arena_topo.model.notation.durations import short_duration
+from arena_topo.output.text.table import tabulate
 
 _NONE = "N/A"
 _HEADERS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")

@@ -11,7 +11,7 @@ training-operator 1.9 and Arena's operator.
 
 from typing import Any
 
-from arena_topo.model.labels import (
+from arena_topo.model.keys import (
     HAMI_USE_GPUS,
     HOSTNAME,
     MANAGED_BY,

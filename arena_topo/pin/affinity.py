@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from arena_topo.model.labels import HOSTNAME, PLANNED_JOB
+from arena_topo.model.keys import HOSTNAME, PLANNED_JOB
 
 Piece = dict[str, Any]
 

@@ -2,20 +2,20 @@
 
 from dataclasses import replace
 
-from arena_topo.model.demand import Demand, TopologyPolicy
-from arena_topo.model.placement import Infeasible, Placement, Verdict
-from arena_topo.model.snapshot import Snapshot
-from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.choosing import choose
-from arena_topo.planner.fit import fitting, places
-from arena_topo.planner.fleet import Fleet, emptied, fleet_of
-from arena_topo.planner.launcher import hosts, launcher_fits
-from arena_topo.planner.levels import Bounds, Room, bounds, closest_level, names, room
-from arena_topo.planner.offers import Offers
-from arena_topo.planner.picking import Problem
-from arena_topo.planner.placing import placement
-from arena_topo.planner.refusal import infeasible, no_launcher, too_wide
-from arena_topo.planner.shapes import shapes
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.plan.demand import Demand, TopologyPolicy
+from arena_topo.model.plan.placement import Infeasible, Placement, Verdict
+from arena_topo.planner.assign import placement
+from arena_topo.planner.explain.infeasible import infeasible, no_launcher, too_wide
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.nodes.domain_choice import choose
+from arena_topo.planner.nodes.fit import fitting, places
+from arena_topo.planner.nodes.fleet import Fleet, emptied, fleet_of
+from arena_topo.planner.nodes.launcher import hosts, launcher_fits
+from arena_topo.planner.nodes.levels import Bounds, Room, bounds, closest_level, names, room
+from arena_topo.planner.nodes.node_choice import Problem
+from arena_topo.planner.nodes.offers import Offers
+from arena_topo.planner.nodes.shapes import shapes
 
 
 def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Verdict:

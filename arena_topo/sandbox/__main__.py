@@ -12,11 +12,11 @@ from aiohttp import web
 
 from arena_topo.errors import ArenaTopoError
 from arena_topo.sandbox import identity, layouts
-from arena_topo.sandbox.api.service import timestamp
+from arena_topo.sandbox.api.verbs.objects import timestamp
 from arena_topo.sandbox.cluster import Cluster
 from arena_topo.sandbox.home import Home
-from arena_topo.sandbox.sim import throughput
 from arena_topo.sandbox.sim.clock import Clock
+from arena_topo.sandbox.sim.kubelets import throughput
 
 
 async def serve(home: Home) -> None:

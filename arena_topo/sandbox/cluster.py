@@ -8,21 +8,23 @@ from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.sandbox import layouts
-from arena_topo.sandbox.api import definitions
 from arena_topo.sandbox.api.access import User
-from arena_topo.sandbox.api.builtins import builtin_kinds, initial_crds
-from arena_topo.sandbox.api.http import Server
+from arena_topo.sandbox.api.http.server import Server
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.logbook import Logbook
 from arena_topo.sandbox.api.refusals import Refusal, bad_request
-from arena_topo.sandbox.api.service import Api, timestamp
+from arena_topo.sandbox.api.schema.builtins import builtin_kinds, initial_crds
 from arena_topo.sandbox.api.store import Change, Store
-from arena_topo.sandbox.sim import acktopology, collector, jobs, mpioperator, nodes, throughput
+from arena_topo.sandbox.api.verbs import crds
+from arena_topo.sandbox.api.verbs.container_logs import Logbook
+from arena_topo.sandbox.api.verbs.objects import Api, timestamp
 from arena_topo.sandbox.sim.clock import Clock
-from arena_topo.sandbox.sim.gangs import Programs
-from arena_topo.sandbox.sim.kubelet import Kubelet
+from arena_topo.sandbox.sim.controllers import garbage, jobs, mpi_operator
+from arena_topo.sandbox.sim.kubelets import nodes, throughput
+from arena_topo.sandbox.sim.kubelets.kubelet import Kubelet
+from arena_topo.sandbox.sim.kubelets.pod_programs import Programs
 from arena_topo.sandbox.sim.loops import Loop
-from arena_topo.sandbox.sim.scheduler import Scheduler
+from arena_topo.sandbox.sim.scheduling import ack_topology
+from arena_topo.sandbox.sim.scheduling.scheduler import Scheduler
 
 Object = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "other-team")
@@ -80,8 +82,8 @@ class Cluster:
         self.store.load(state["store"])
         self.books.load(state["logs"])
         self._saved = self.store.version
-        for crd in self.store.values(definitions.CRD_KEY):
-            definitions.establish(self.store, self.api.registry, crd, timestamp())
+        for crd in self.store.values(crds.CRD_KEY):
+            crds.establish(self.store, self.api.registry, crd, timestamp())
 
     def save(self, path: Path) -> None:
         """Write the state, whole or not at all."""
@@ -97,9 +99,9 @@ class Cluster:
         api = self.api
         loops = (
             Loop(self.store, {("", "nodes"), ("", "pods")}, lambda: nodes.keep_ready(api)),
-            Loop(self.store, mpioperator.WATCHED, lambda: mpioperator.step(api)),
+            Loop(self.store, mpi_operator.WATCHED, lambda: mpi_operator.step(api)),
             Loop(self.store, {("batch", "jobs"), ("", "pods")}, lambda: jobs.step(api)),
-            Loop(self.store, _PODS_AND_NODES | _POD_GROUP_KEYS, Scheduler(api, acktopology.arrange).step),
+            Loop(self.store, _PODS_AND_NODES | _POD_GROUP_KEYS, Scheduler(api, ack_topology.arrange).step),
             Loop(self.store, {kind.key for kind in api.registry}, self._collect),
         )
         self.save(path)
@@ -119,21 +121,21 @@ class Cluster:
 
     def _collect(self) -> None:
         with contextlib.suppress(Refusal):
-            collector.collect(self.api)
+            garbage.collect(self.api)
 
     def _born(self, kind: Kind, obj: Object) -> None:
         """Do what the API server's own controllers do at once: serve a CRD, furnish a namespace."""
         name = obj["metadata"]["name"]
-        if kind.key == definitions.CRD_KEY:
-            definitions.establish(self.store, self.api.registry, obj, timestamp())
+        if kind.key == crds.CRD_KEY:
+            crds.establish(self.store, self.api.registry, obj, timestamp())
         elif kind.key == ("", "namespaces"):
             accounts = self.api.kind("v1", "ServiceAccount")
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
             self.api.create(accounts, name, account)
 
     def _noticed(self, change: Change) -> None:
-        if change.resource == definitions.CRD_KEY and change.type == "DELETED":
-            definitions.withdraw(self.store, self.api.registry, change.after.body)
+        if change.resource == crds.CRD_KEY and change.type == "DELETED":
+            crds.withdraw(self.store, self.api.registry, change.after.body)
 
     def control(self, method: str, path: str, body: Object) -> Object:
         """Answer a request of the administrator about the sandbox itself."""

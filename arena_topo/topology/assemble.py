@@ -6,19 +6,19 @@ from datetime import datetime
 from functools import partial
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.durations import parse_instant
-from arena_topo.model.hardware import ShareMode
-from arena_topo.model.labels import ACK_GPU, NVIDIA_GPU
-from arena_topo.model.quantity import Resources
-from arena_topo.model.snapshot import Fact, GpuNode, Snapshot
-from arena_topo.topology import ack, annotation, dra, gfd, hami, koordinator, zones
-from arena_topo.topology.fabric import read_fabric
-from arena_topo.topology.holders import Occupancy, occupancy
+from arena_topo.model.cluster.hardware import ShareMode
+from arena_topo.model.cluster.snapshot import Fact, GpuNode, Snapshot
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.notation.quantity import Resources
+from arena_topo.topology.fabric.read import read_fabric
 from arena_topo.topology.merge import NodeHardware, merge
-from arena_topo.topology.nodefacts import NodeFacts
-from arena_topo.topology.podfacts import PodFacts
+from arena_topo.topology.node_facts import NodeFacts
+from arena_topo.topology.occupancy import Occupancy, occupancy
+from arena_topo.topology.pod_facts import PodFacts
+from arena_topo.topology.raw_objects import Malformed, RawObject, each_readable, labels, name
 from arena_topo.topology.reading import Exactness, Reading
-from arena_topo.topology.wire import Malformed, RawObject, each_readable, labels, name
+from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordinator, node_resource_topology
 
 AMD_GPU = "amd.com/gpu"
 GPU_RESOURCES = (ACK_GPU, NVIDIA_GPU, AMD_GPU)
@@ -121,7 +121,7 @@ def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[
         return koordinator.read_device(raw, now, products.get(name(raw), ""))
 
     def zone(raw: RawObject) -> Iterator[Reading]:
-        return zones.read_zones(raw, resources.get(name(raw), NVIDIA_GPU), now)
+        return node_resource_topology.read_zones(raw, resources.get(name(raw), NVIDIA_GPU), now)
 
     yield from each_readable(objects.config_maps, config_map, warnings, "ConfigMap")
     yield from each_readable(objects.devices, device, warnings)

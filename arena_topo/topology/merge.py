@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from arena_topo.model.hardware import Gpu, Link, LinkGraph, Nic, ShareMode
-from arena_topo.model.snapshot import Fact
+from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph, Nic, ShareMode
+from arena_topo.model.cluster.snapshot import Fact
 from arena_topo.topology.reading import Exactness, Reading
 
 

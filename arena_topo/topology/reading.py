@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from arena_topo.model.hardware import Gpu, LinkGraph, Nic
+from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
 
 PodKey = tuple[str, str]
 """A pod by namespace and name."""

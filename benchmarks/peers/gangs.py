@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from random import Random
 
-from arena_topo.planner.fleet import Domain, Fleet
+from arena_topo.planner.nodes.fleet import Domain, Fleet
 
 _START: Callable[[Domain], int] = attrgetter("start")
 Answer = dict[int, int] | None

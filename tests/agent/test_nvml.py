@@ -6,9 +6,9 @@ import pytest
 
 from arena_topo.agent.nvml import read_hardware
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.hardware import LinkClass, Nic, ShareMode
+from arena_topo.model.cluster.hardware import LinkClass, Nic, ShareMode
 from tests.agent.fake_nvml import FakeNvml
-from tests.topology.test_matrix import CUBE_MESH, labels, uniform
+from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 
 
 def device(sysfs: Path, bus: str, path: str, numa: int) -> Path:

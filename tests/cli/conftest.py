@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.cli.boundary import run
+from arena_topo.cli.errors import run
 
 
 @dataclass(frozen=True, slots=True)

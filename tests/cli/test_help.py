@@ -5,9 +5,9 @@ import pytest
 
 from arena_topo import __version__
 from arena_topo.cli.app import cli
-from arena_topo.cli.hoisting import hoist
+from arena_topo.cli.commands.job.submit import submit
 from arena_topo.cli.lazy import LazyGroup
-from arena_topo.cli.submit import submit
+from arena_topo.cli.options.kube_hoisting import hoist
 from tests.cli.conftest import Invoke
 
 

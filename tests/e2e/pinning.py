@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from arena_topo.pin.wire import pins
+from arena_topo.pin.run_lists import pins
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.plane import ControlPlane

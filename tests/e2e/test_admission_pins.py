@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arena_topo.pin.wire import pins
+from arena_topo.pin.run_lists import pins
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.nodes import NodeSpec, create_nodes, delete_nodes

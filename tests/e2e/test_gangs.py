@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.gang.backends import decorate
-from arena_topo.manifest.decorating import decorated
-from arena_topo.manifest.gangs import gang_of
-from arena_topo.model.gang import Decoration, Gang
+from arena_topo.manifest.decorate import decorated
+from arena_topo.manifest.gang_of_job import gang_of
+from arena_topo.model.job.gang import Decoration, Gang
 from tests.controlplane import install, pods
 from tests.controlplane.availability import require_built
 from tests.controlplane.kube import Kube, Object

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.topology.openfile import open_topology
+from arena_topo.topology.open_file import open_topology
 from tests.controlplane.availability import require_built
 from tests.controlplane.kube import Object
 from tests.controlplane.nodes import A100, NodeSpec, manifest

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.cluster.choice import Choice
-from arena_topo.cluster.session import Session, connect
-from arena_topo.cluster.transport import Request, Response, Transport
-from arena_topo.jobs.planning import PlanOptions
-from arena_topo.jobs.submit import SubmitOptions
-from arena_topo.jobs.submitting import PlaceOptions, prepare_placed, submit_placed
-from arena_topo.jobs.waiting import Patience
-from arena_topo.model.jobspec import ConfigFile, JobSpec, PodOptions
+from arena_topo.jobs.logs.wait import Patience
+from arena_topo.jobs.placement.plan import PlanOptions
+from arena_topo.jobs.submit.create import SubmitOptions
+from arena_topo.jobs.submit.prepare import PlaceOptions, prepare_placed, submit_placed
+from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.session import Session, connect
+from arena_topo.kube.static_client import Request, Response, Transport
+from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually

@@ -8,8 +8,9 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.shapes import shape
+from tests.paths import ROOT
 
-README = Path(__file__).parent.parent.parent / "README.md"
+README = ROOT / "README.md"
 
 
 def shown(command: str) -> tuple[str, str]:

@@ -17,9 +17,9 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.definitions import definition
+from tests.topology.fabric.test_read import exact, hyper_node, network_topology
 from tests.topology.objects import koordinator_device
-from tests.topology.test_fabric import exact, hyper_node, network_topology
-from tests.topology.test_labels_and_zones import zones
+from tests.topology.sources.test_labels_and_zones import zones
 
 KINDS = {
     "Topology.kueue.x-k8s.io": ("v1beta2", "topologies"),

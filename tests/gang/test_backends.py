@@ -1,19 +1,19 @@
 """Each gang back-end adds what its scheduler reads, and refuses what cannot work."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.backends import BACKENDS, decorate
-from arena_topo.manifest.decorating import decorated
-from arena_topo.model.apiversion import ApiVersion
-from arena_topo.model.documents import dump
+from arena_topo.manifest.decorate import decorated
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.notation.yaml_documents import dump
+from tests import paths
 from tests.gang.jobs import ALPHA, V1, V2, gang, job
 
-GOLDEN = Path(__file__).parent.parent / "data" / "golden" / "gang"
+GOLDEN = paths.GOLDEN / "gang"
 
 KNOWN: dict[str, dict[str, Any]] = {
     "ack": {"level": "alibabacloud.com/asw-id", "required": True},

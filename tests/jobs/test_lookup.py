@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.lookup import look_up, view
-from arena_topo.model.apiversion import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion
 from tests.fakes import Answer, Call, Script, missing, refusal, session, unserved
 from tests.objects import mpijob, pod
 

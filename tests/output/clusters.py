@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from arena_topo.model.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.topology.detect import parse_topology
+from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.topology.formats.parse import parse_topology
 from tests.topology.texts import saved
 
 TEXTS = {

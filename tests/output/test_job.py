@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arena_topo.model.jobview import Instance, JobStatus, JobView
+from arena_topo.model.job.job_view import Instance, JobStatus, JobView
 from arena_topo.output.job import job_document, job_table
 from tests.seeds import SEEDS, Seed
 

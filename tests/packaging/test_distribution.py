@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from build import ProjectBuilder
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.paths import ROOT
+
 TEMPLATES = {"_pod.yaml.j2", "mpijob.v1.yaml.j2", "mpijob.v1alpha1.yaml.j2", "mpijob.v2beta1.yaml.j2"}
 DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
 

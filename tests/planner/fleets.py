@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 from hypothesis import strategies as st
 
-from arena_topo.model.demand import Demand
-from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
-from arena_topo.model.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.plan.demand import Demand
 
 NVIDIA = "nvidia.com/gpu"
 V100_DOUBLE = ("03", "04", "12", "15", "23", "47", "56", "67")

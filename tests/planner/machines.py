@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from arena_topo.model.hardware import LinkGraph
-from arena_topo.model.snapshot import GpuNode
-from arena_topo.planner.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.gpuset import machine_of
-from arena_topo.planner.machine import Machine
-from arena_topo.topology.wiring import usual_hardware
+from arena_topo.model.cluster.hardware import LinkGraph
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.gpus.machine import Machine
+from arena_topo.planner.gpus.node_machine import machine_of
+from arena_topo.topology.hardware.usual_wiring import usual_hardware
 
 V100 = "Tesla-V100-SXM2-16GB"
 

@@ -7,13 +7,13 @@ from random import Random
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.demand import Demand
-from arena_topo.model.placement import Infeasible, Placement
-from arena_topo.model.snapshot import Snapshot
-from arena_topo.planner.fit import places
-from arena_topo.planner.fleet import Fleet, make_fleet
-from arena_topo.planner.levels import domains, names, room
-from arena_topo.planner.offers import Offer, Offers
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Infeasible, Placement
+from arena_topo.planner.nodes.fit import places
+from arena_topo.planner.nodes.fleet import Fleet, make_fleet
+from arena_topo.planner.nodes.levels import domains, names, room
+from arena_topo.planner.nodes.offers import Offer, Offers
 from arena_topo.planner.plan import decide
 from tests.planner.fleets import demands, racked, snapshots, wide
 

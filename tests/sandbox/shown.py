@@ -5,13 +5,13 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from arena_topo.cluster.choice import Choice
-from arena_topo.cluster.session import connect
-from arena_topo.jobs.snapshot import take_snapshot
-from arena_topo.model.snapshot import Snapshot
-from arena_topo.output.document import document
-from arena_topo.output.topnode import node_details, top_nodes
-from arena_topo.output.topology import render_topology
+from arena_topo.cluster.snapshot import take_snapshot
+from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.session import connect
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.output.documents import document
+from arena_topo.output.top_node.text import node_details, top_nodes
+from arena_topo.output.topology.render import render_topology
 from arena_topo.sandbox import lifecycle
 from arena_topo.sandbox.home import Home
 from arena_topo.sandbox.imported.cluster import layout_document

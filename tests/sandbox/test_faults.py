@@ -7,7 +7,7 @@ import urllib3
 
 from arena_topo.sandbox import probe
 from arena_topo.sandbox.home import Home
-from arena_topo.sandbox.sim.nodes import LOST
+from arena_topo.sandbox.sim.kubelets.nodes import LOST
 from tests.contract.bodies import config_map, pod
 from tests.contract.client import MERGE_PATCH, Client
 from tests.contract.cluster import SandboxCluster, eventually

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.model.labels import GANG_MIN_AVAILABLE, GANG_NAME
+from arena_topo.model.keys import GANG_MIN_AVAILABLE, GANG_NAME
 from arena_topo.sandbox import lifecycle
 from arena_topo.sandbox.home import Home
 from tests.contract.bodies import pod

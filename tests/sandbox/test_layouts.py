@@ -8,9 +8,9 @@ import pytest
 from arena_topo.errors import DocumentError
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.cluster import Cluster
-from arena_topo.sandbox.sim import throughput
 from arena_topo.sandbox.sim.clock import Clock
-from arena_topo.topology import annotation
+from arena_topo.sandbox.sim.kubelets import throughput
+from arena_topo.topology.sources import annotation
 
 _AT = "2026-11-21T08:00:00Z"
 

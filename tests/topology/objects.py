@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.topology.test_matrix import CUBE_MESH
+from tests.topology.formats.test_nvidia_smi import CUBE_MESH
 
 NOW = "2026-11-21T08:00:00Z"
 WRITTEN = "2026-11-21T07:59:30Z"

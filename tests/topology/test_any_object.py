@@ -7,19 +7,19 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.snapshot import GpuNode, Snapshot
-from arena_topo.topology.annotation import KEY
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.loadfile import read_snapshot
-from arena_topo.topology.nodefacts import NodeFacts, node_facts
-from arena_topo.topology.podfacts import PodFacts, pod_facts
-from arena_topo.topology.savefile import snapshot_document
-from arena_topo.topology.wire import each_readable
+from arena_topo.topology.node_facts import NodeFacts, node_facts
+from arena_topo.topology.pod_facts import PodFacts, pod_facts
+from arena_topo.topology.raw_objects import each_readable
+from arena_topo.topology.snapshot_file.read import read_snapshot
+from arena_topo.topology.snapshot_file.write import snapshot_document
+from arena_topo.topology.sources.annotation import KEY
+from tests.topology.fabric.test_read import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod
+from tests.topology.sources.test_dra import claim, gpu_slice
+from tests.topology.sources.test_labels_and_zones import zones
 from tests.topology.test_assemble import PRODUCT, agent_value
-from tests.topology.test_dra import claim, gpu_slice
-from tests.topology.test_fabric import LEAVES, LEVELS, hyper_node, network_topology
-from tests.topology.test_labels_and_zones import zones
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [

@@ -2,12 +2,13 @@
 
 from typing import Any
 
-from arena_topo.model.snapshot import GpuNode, Snapshot
-from arena_topo.topology.annotation import KEY, encode
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.matrix import parse_matrix
-from arena_topo.topology.nodefacts import node_facts
-from arena_topo.topology.podfacts import pod_facts
+from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.node_facts import node_facts
+from arena_topo.topology.pod_facts import pod_facts
+from arena_topo.topology.sources.annotation import KEY, encode
+from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import (
     NOW,
     UUIDS,
@@ -19,8 +20,7 @@ from tests.topology.objects import (
     node,
     pod,
 )
-from tests.topology.test_dra import claim, gpu_slice
-from tests.topology.test_matrix import CUBE_MESH, labels, uniform
+from tests.topology.sources.test_dra import claim, gpu_slice
 from tests.topology.texts import saved
 
 PRODUCT = {"nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB", "nvidia.com/gpu.count": "8"}

@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.snapshot import GpuNode, Snapshot
-from arena_topo.topology.annotation import KEY
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.nodefacts import node_facts
-from arena_topo.topology.podfacts import pod_facts
+from arena_topo.topology.node_facts import node_facts
+from arena_topo.topology.pod_facts import pod_facts
+from arena_topo.topology.sources.annotation import KEY
 from tests.controlplane.kube import Kube
 from tests.controlplane.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import NOW, UUIDS, config_map, hami_register, hami_scores, pod
+from tests.topology.sources.test_dra import gpu_slice
 from tests.topology.test_assemble import agent_value
-from tests.topology.test_dra import gpu_slice
-from tests.topology.test_matrix import CUBE_MESH, labels, uniform
 
 HAMI = {"hami.io/node-nvidia-register": hami_register(), "hami.io/node-nvidia-score": hami_scores()}
 ACK = {"ack.node.gpu.schedule": "topology"}

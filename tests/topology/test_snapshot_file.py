@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.snapshot import Fabric, Fact, GpuNode, Snapshot
-from arena_topo.topology.loadfile import read_snapshot
-from arena_topo.topology.matrix import parse_matrix
-from arena_topo.topology.savefile import snapshot_document
+from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Snapshot
+from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.snapshot_file.read import read_snapshot
+from arena_topo.topology.snapshot_file.write import snapshot_document
+from tests.topology.formats.test_matrix_forms import Machine, machines, written
 from tests.topology.objects import config_map, node, pod
 from tests.topology.test_assemble import ACK, PRODUCT, cluster
-from tests.topology.test_matrix_forms import Machine, machines, written
 
 
 def rich_snapshot() -> Snapshot:

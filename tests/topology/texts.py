@@ -1,8 +1,8 @@
 """The real topology texts that the tests read."""
 
-from pathlib import Path
+from tests.paths import DATA
 
-_FOLDER = Path(__file__).parent.parent / "data" / "topologies"
+_FOLDER = DATA / "topologies"
 
 
 def saved(name: str) -> str:

@@ -6,12 +6,12 @@ own, labels. What another source told (Koordinator, DRA, NodeResourceTopology) i
 
 from typing import Any
 
-from arena_topo.model.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.sandbox.imported.fabric import fabric_objects
 from arena_topo.sandbox.imported.nodes import node_objects, tier_labels
 from arena_topo.sandbox.imported.pods import pod_objects
-from arena_topo.topology.loadfile import read_snapshot
-from arena_topo.topology.savefile import snapshot_document
+from arena_topo.topology.snapshot_file.read import read_snapshot
+from arena_topo.topology.snapshot_file.write import snapshot_document
 
 Object = dict[str, Any]
 

@@ -6,8 +6,8 @@ Kinds: kueue.x-k8s.io Topology, scheduling.koordinator.sh ClusterNetworkTopology
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from arena_topo.model.labels import HOSTNAME
-from arena_topo.model.snapshot import Fabric
+from arena_topo.model.cluster.snapshot import Fabric
+from arena_topo.model.keys import HOSTNAME
 
 Object = dict[str, Any]
 NETWORK_TOPOLOGY = "ClusterNetworkTopology"

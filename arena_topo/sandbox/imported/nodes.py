@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from arena_topo.model.hardware import Gpu, ShareMode
-from arena_topo.model.labels import HOSTNAME
-from arena_topo.model.snapshot import Fabric, GpuNode
+from arena_topo.model.cluster.hardware import Gpu, ShareMode
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode
+from arena_topo.model.keys import HOSTNAME
 from arena_topo.sandbox.imported.fabric import NETWORK_TOPOLOGY, TIER_LABEL
 from arena_topo.sandbox.imported.pods import gpu_resource, quantities
 from arena_topo.sandbox.imported.sources import Teller, agent_tells_users, config_map_name, tellers
-from arena_topo.sandbox.publishing import Machine, hami_annotations, topology_config_map
-from arena_topo.sandbox.sim.nodes import LOST, SILENT
-from arena_topo.topology import annotation
-from arena_topo.topology.hardware import Hardware
+from arena_topo.sandbox.sim.kubelets.nodes import LOST, SILENT
+from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, topology_config_map
+from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.reading import PodKey
+from arena_topo.topology.sources import annotation
 
 Object = dict[str, Any]
 _KEPT_BY_KUBELET = "node.kubernetes.io/un"

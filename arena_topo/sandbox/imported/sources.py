@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from enum import Enum
 
-from arena_topo.model.snapshot import GpuNode
-from arena_topo.topology import annotation, hami
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.topology.sources import annotation, hami
 
 _CONFIG_MAP = "ConfigMap "
 

@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from arena_topo.sandbox.api.service import Api, timestamp
+from arena_topo.sandbox.api.verbs.objects import Api, timestamp
 
 Object = dict[str, Any]
 

@@ -1,0 +1,1 @@
+"""One module per command, in the rooms of the help page."""

@@ -1,0 +1,1 @@
+"""Commands about the tool itself, its sandbox and its agent."""

@@ -1,0 +1,51 @@
+"""Which pod fields the worker template of the served MPIJob keeps; what its schema does not name, the server drops.
+
+Read from the API server's OpenAPI documents, which every user may read.
+"""
+
+from collections.abc import Container
+from typing import Any
+
+from arena_topo.errors import Forbidden, NotFound
+from arena_topo.kube.session import Session
+from arena_topo.model.job.mpijob import ApiVersion
+
+Object = dict[str, Any]
+
+FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
+_PRESERVE = "x-kubernetes-preserve-unknown-fields"
+_PATHS = {
+    ApiVersion.V1ALPHA1: ("spec", "template", "spec"),
+    ApiVersion.V1: ("spec", "mpiReplicaSpecs", "*", "template", "spec"),
+    ApiVersion.V2BETA1: ("spec", "mpiReplicaSpecs", "*", "template", "spec"),
+}
+
+
+def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | None:
+    """Return those of ``FIELDS`` that a worker template of *version* keeps, None where that cannot be seen."""
+    try:
+        document = session.get(f"/openapi/v3/apis/kubeflow.org/{version.value}")
+    except (Forbidden, NotFound):
+        return None
+    return kept(document, version)
+
+
+def kept(document: Object, version: ApiVersion) -> frozenset[str] | None:
+    """Return those of ``FIELDS`` that an OpenAPI *document* keeps, None where it has no MPIJob."""
+    schemas = (document.get("components") or {}).get("schemas") or {}
+    schema = next((each for name, each in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)
+    if schema is None:
+        return None
+    for step in _PATHS[version]:
+        below = (
+            schema.get("additionalProperties") if step == "*" else (schema.get("properties") or {}).get(step)
+        )
+        if not isinstance(below, dict):
+            return _kept(schema, ())
+        schema = below
+    return _kept(schema, schema.get("properties") or {})
+
+
+def _kept(schema: Object, properties: Container[str]) -> frozenset[str]:
+    """Return the fields that *schema* names, or all where it keeps what it does not name."""
+    return frozenset(field for field in FIELDS if schema.get(_PRESERVE) or field in properties)

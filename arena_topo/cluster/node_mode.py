@@ -1,0 +1,68 @@
+"""Switching the vendor's topology scheduling of nodes on and off: one label, ``topology`` or ``default``.
+
+On the vendor's clusters a node with the label ``topology`` offers ``aliyun.com/gpu`` and no longer ``nvidia.com/gpu``.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arena_topo.errors import NotFound
+from arena_topo.kube.resources import NODES
+from arena_topo.kube.session import Session
+from arena_topo.model.keys import ACK_SCHEDULE, GPU_RESOURCES
+
+Object = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One node's label, as it is and as it shall be; ``old`` is empty where there is none."""
+
+    node: str
+    old: str
+    new: str
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return self.old != self.new
+
+
+def changes_of_named(
+    session: Session, names: Iterable[str], value: str
+) -> tuple[list[Change], list[NotFound]]:
+    """Return what setting the label to *value* changes on the nodes *names*, and what is wrong with the others."""
+    changes, missing = [], []
+    for name in dict.fromkeys(names):
+        try:
+            changes.append(_change(session.get(NODES.path(name=name)), value))
+        except NotFound:
+            missing.append(
+                NotFound(f"node {name} does not exist", hint="kubectl get nodes lists them", status=404)
+            )
+    return changes, missing
+
+
+def changes_of_selected(session: Session, selector: str, value: str) -> list[Change]:
+    """Return what setting the label to *value* changes on the nodes of *selector*; all with GPUs if it is empty."""
+    nodes = session.list(NODES.path(), labelSelector=selector or None)
+    return [_change(node, value) for node in nodes if selector or _has_gpus(node)]
+
+
+def apply(session: Session, changes: Sequence[Change], *, dry_run: bool = False) -> Iterable[str]:
+    """Make *changes*, and yield each node's name once it is done."""
+    for change in changes:
+        body = {"metadata": {"labels": {ACK_SCHEDULE: change.new}}}
+        session.patch(NODES.path(name=change.node), body, **({"dryRun": "All"} if dry_run else {}))
+        yield change.node
+
+
+def _change(node: Object, value: str) -> Change:
+    labels = node["metadata"].get("labels") or {}
+    return Change(node["metadata"]["name"], labels.get(ACK_SCHEDULE, ""), value)
+
+
+def _has_gpus(node: Object) -> bool:
+    capacity = (node.get("status") or {}).get("capacity") or {}
+    return any(str(capacity.get(resource, "0")) != "0" for resource in GPU_RESOURCES)

@@ -1,0 +1,97 @@
+"""What users of a cluster need, as RBAC objects; docs/reference/permissions.md says what each rule is for."""
+
+import re
+from hashlib import sha256
+from typing import Any
+
+from arena_topo.errors import UsageError
+from arena_topo.model.keys import MANAGED_BY, OWN_NAME
+
+Object = dict[str, Any]
+
+_GROUP = "rbac.authorization.k8s.io"
+USER, TOPOLOGY = "arena-topo-user", "arena-topo-topology"
+LABELS = {MANAGED_BY: OWN_NAME}
+
+
+def _rule(groups: str, resources: str, verbs: str) -> Object:
+    """Return a rule; ``core`` is the group without a name."""
+    named = ["" if group == "core" else group for group in groups.split()]
+    return {"apiGroups": named, "resources": resources.split(), "verbs": verbs.split()}
+
+
+USER_RULES = [
+    _rule("kubeflow.org", "mpijobs", "create get delete"),
+    _rule("core", "pods", "get list"),
+    _rule("core", "pods/log", "get"),
+    _rule("kubeflow.org", "mpijobs", "patch"),
+    _rule("core", "configmaps", "create"),
+    _rule("core", "pods", "patch"),
+    _rule("batch", "jobs", "get"),
+    _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
+    _rule("resource.k8s.io", "resourceclaims", "create"),
+]
+"""In the namespace of the jobs: submit, read, follow, delete, plans; then files, gates, v1alpha1, gangs, exact GPUs."""
+
+TOPOLOGY_RULES = [
+    _rule("core", "nodes pods", "list"),
+    _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
+    _rule("kubeflow.org", "mpijobs", "list"),
+    _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
+    _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
+    _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
+    _rule("topology.volcano.sh", "hypernodes", "list"),
+    _rule("apps", "deployments", "list"),
+    _rule("scheduling.k8s.io", "priorityclasses", "get"),
+    _rule(
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies mutatingadmissionpolicybindings",
+        "get",
+    ),
+]
+"""In the whole cluster: plan, topology and doctor."""
+
+
+def roles() -> list[Object]:
+    """Return the two ClusterRoles."""
+    return [_role(USER, USER_RULES), _role(TOPOLOGY, TOPOLOGY_RULES)]
+
+
+def bindings(who: str, namespace: str) -> list[Object]:
+    """Return what lets *who* submit in *namespace* and read the topology of the cluster.
+
+    *who* is ``user:NAME``, ``group:NAME`` or ``serviceaccount:NAMESPACE/NAME``. Raises ``UsageError``.
+    """
+    subject = _subject(who)
+    suffix = sha256(who.encode()).hexdigest()[:8]
+    return [
+        _binding("RoleBinding", {"name": f"{USER}-{suffix}", "namespace": namespace}, USER, subject),
+        _binding("ClusterRoleBinding", {"name": f"{TOPOLOGY}-{suffix}"}, TOPOLOGY, subject),
+    ]
+
+
+def _subject(who: str) -> Object:
+    kind, _, name = who.partition(":")
+    if kind in {"user", "group"} and name:
+        return {"apiGroup": _GROUP, "kind": kind.capitalize(), "name": name}
+    if kind == "serviceaccount" and (match := re.fullmatch(r"([^/]+)/([^/]+)", name)):
+        return {"kind": "ServiceAccount", "namespace": match[1], "name": match[2]}
+    raise UsageError(
+        f"--users: {who!r} names nobody",
+        hint="write user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME",
+    )
+
+
+def _role(name: str, rules: list[Object]) -> Object:
+    metadata = {"name": name, "labels": LABELS}
+    return {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+
+
+def _binding(kind: str, metadata: Object, role: str, subject: Object) -> Object:
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": kind,
+        "metadata": {**metadata, "labels": LABELS},
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [subject],
+    }

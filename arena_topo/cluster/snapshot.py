@@ -1,0 +1,125 @@
+"""A cluster as the planner sees it: what it publishes, read once."""
+
+import gc
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from arena_topo.kube.bulk_read import Container, Pod, PodSpec, Survey, survey
+from arena_topo.kube.session import Session
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.notation.quantity import Resources, resources
+from arena_topo.topology.assemble import ClusterObjects, assemble
+from arena_topo.topology.node_facts import NodeFacts, node_facts
+from arena_topo.topology.pod_facts import (
+    POD_ANNOTATIONS,
+    ContainerFacts,
+    PodFacts,
+    effective_requests,
+    job_of,
+)
+from arena_topo.topology.raw_objects import Malformed, RawObject
+
+
+def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
+    """Return the cluster of *session* as it is now.
+
+    *levels* are label keys, coarse to fine, in place of the fabric ladder that the cluster shows. What the user may
+    not read, and what cannot be read, is named in the snapshot's warnings. Raises ``Forbidden`` when the user may
+    not list the nodes.
+    """
+    with _without_garbage_collection():
+        found = survey(session)
+        warnings: list[str] = []
+        snapshot = assemble(
+            _objects(found, warnings), taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), levels=levels
+        )
+    withheld = [f"you may not list {what}: what they would tell is missing" for what in found.withheld]
+    return Snapshot(
+        nodes=snapshot.nodes,
+        fabric=snapshot.fabric,
+        cluster=snapshot.cluster,
+        taken=snapshot.taken,
+        warnings=(*withheld, *warnings, *snapshot.warnings),
+    )
+
+
+def _objects(found: Survey, warnings: list[str]) -> ClusterObjects:
+    optional = found.optional
+    ladders = [each for key in ("kueue", "kai", "koordinator", "volcano") for each in optional.get(key, [])]
+    return ClusterObjects(
+        nodes=list(_nodes(found.nodes, warnings)),
+        pods=_pods(found.pods, warnings),
+        config_maps=found.config_maps,
+        devices=optional.get("devices", []),
+        slices=optional.get("slices", []),
+        claims=optional.get("claims", []),
+        zones=optional.get("zones", []),
+        topologies=ladders,
+    )
+
+
+def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]:
+    for each in raw:
+        try:
+            yield node_facts(each)
+        except Malformed as error:
+            warnings.append(f"Node {each['metadata']['name']}: {error}; skipped")
+
+
+def _pods(pods: Iterable[Pod], warnings: list[str]) -> Iterator[PodFacts]:
+    for pod in pods:
+        try:
+            yield _pod(pod)
+        except ValueError as error:
+            warnings.append(f"Pod {pod.metadata.namespace}/{pod.metadata.name}: {error}; skipped")
+
+
+def _pod(pod: Pod) -> PodFacts:
+    meta, spec = pod.metadata, pod.spec
+    annotations = meta.annotations or {}
+    return PodFacts(
+        namespace=meta.namespace,
+        name=meta.name,
+        node=spec.node_name or "",
+        phase=pod.status.phase,
+        requests=_requests(spec),
+        annotations={key: annotations[key] for key in POD_ANNOTATIONS if key in annotations},
+        job=job_of(meta.labels or {}),
+    )
+
+
+def _requests(spec: PodSpec) -> Resources:
+    """Return what a pod asks; the many of one container, and the same wishes, share one answer."""
+    containers = spec.containers or []
+    if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
+        return _shared(tuple((containers[0].resources.requests or {}).items()))
+    return effective_requests(
+        map(_container, containers),
+        map(_container, spec.init_containers or ()),
+        resources(spec.resources.requests) if spec.resources else None,
+        resources(spec.overhead) if spec.overhead else None,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _shared(requests: tuple[tuple[str, str | int | float], ...]) -> Resources:
+    return resources(dict(requests))
+
+
+def _container(container: Container) -> ContainerFacts:
+    asked = container.resources
+    return ContainerFacts(resources(asked.requests), sidecar=container.restart_policy == "Always")
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """Let a large cluster be decoded without the collector looking at it again and again: half the time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()

@@ -1,0 +1,76 @@
+"""What several back-ends say alike."""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+from arena_topo.errors import UsageError
+from arena_topo.model.job.gang import Gang, Object
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.keys import MANAGED_BY, OWN_NAME
+from arena_topo.model.notation.quantity import parse_quantity
+
+
+def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:
+    """Return a PodGroup of *api_version* under the gang's own name.
+
+    The MPI operator writes the one that has the job's name, over whatever was in it.
+    """
+    metadata = {"name": gang.name, "namespace": gang.namespace, "labels": {MANAGED_BY: OWN_NAME}}
+    return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": dict(spec)}
+
+
+def operator_policy(gang: Gang) -> dict[str, Any]:
+    """Return ``runPolicy.schedulingPolicy`` for an operator that makes, or may make, the PodGroup itself.
+
+    Its own default counts the launcher also where that waits for the workers, and then nothing starts. One that
+    makes none ignores it.
+    """
+    may_make_one = gang.operator_gangs != "" and gang.version is not ApiVersion.V1ALPHA1
+    return {"minAvailable": gang.size} if may_make_one else {}
+
+
+def operator_makes_group(gang: Gang) -> bool:
+    """Whether the operator is known to make the PodGroup itself."""
+    return bool(gang.operator_gangs) and gang.version is not ApiVersion.V1ALPHA1
+
+
+def times(quantities: Mapping[str, str], count: int) -> dict[str, str]:
+    """Return *count* times *quantities*, in base units (cores, bytes, devices)."""
+    return {name: _plain(parse_quantity(quantity) * count) for name, quantity in quantities.items()}
+
+
+def _plain(value: Decimal) -> str:
+    return f"{value.normalize():f}"
+
+
+def unversioned(gang: Gang, backend: str, why: str) -> UsageError:
+    """Return the error for a version of MPIJob with which *backend* cannot work."""
+    return UsageError(
+        f"--gang-scheduler {backend} cannot be used with MPIJob {gang.version.value}: {why}",
+        hint="use another gang scheduler (arena-topo doctor lists what this cluster has), "
+        "or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
+    )
+
+
+def refuse_other_operator(gang: Gang, backend: str, *own: str) -> None:
+    """Raise ``UsageError`` where the operator puts every job under another gang scheduler than *own*.
+
+    It overwrites the scheduler's name and writes a PodGroup of its own. The operator of v1alpha1 does neither.
+    """
+    found = gang.operator_gangs
+    if not found or found in own or gang.version is ApiVersion.V1ALPHA1:
+        return
+    fitting = "volcano" if found == "volcano" else "coscheduling"
+    raise UsageError(
+        f"--gang-scheduler {backend} cannot be used: this cluster's MPI operator puts every job under {found} "
+        "(its --gang-scheduling)",
+        hint=f"use --gang-scheduler {fitting}, or ask the cluster's admin to start the operator without that flag",
+    )
+
+
+def level_note(gang: Gang, backend: str) -> tuple[str, ...]:
+    """Return what to tell where a level was asked for and *backend* knows none."""
+    if not gang.level:
+        return ()
+    return (f"{backend} knows no topology levels: {gang.level} is kept by the pins alone",)

@@ -1,0 +1,1 @@
+"""Planning a job against everybody else, and making its plan hold."""

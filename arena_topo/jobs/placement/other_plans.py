@@ -1,0 +1,87 @@
+"""The plans that other jobs carry, as promises to the planner."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from arena_topo.cluster.snapshot import take_snapshot
+from arena_topo.errors import Forbidden
+from arena_topo.jobs.status.conditions import ended
+from arena_topo.kube.resources import PODS, mpijobs
+from arena_topo.kube.session import Session
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.keys import PLAN, PLANNED
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode
+from arena_topo.planner.reservations.conflicts import Promise, reserved
+
+Object = dict[str, Any]
+Bound = Mapping[tuple[str, str], frozenset[int]]
+"""The workers that have a node, by namespace and name of their job."""
+
+_STALE = 15.0
+_SELECTOR = f"{PLANNED}=true"
+
+
+def bound_workers(session: Session) -> Bound:
+    """Return the workers of planned jobs that have a node now."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for pod in _listed(session, PODS.path(), PODS.path(session.namespace)):
+        job, _, index = pod["metadata"]["name"].rpartition("-worker-")
+        if index.isdecimal() and (pod.get("spec") or {}).get("nodeName"):
+            found.setdefault((pod["metadata"]["namespace"], job), set()).add(int(index))
+    return {job: frozenset(workers) for job, workers in found.items()}
+
+
+def promises(session: Session, version: ApiVersion, bound: Bound, *, but: str = "") -> list[Promise]:
+    """Return the plans of all jobs that have not ended, but for the job with the uid *but*."""
+    resource = mpijobs(version)
+    jobs = _listed(session, resource.path(), resource.path(session.namespace))
+    now = datetime.now(UTC)
+    read = (_promise(job, bound, now) for job in jobs if job["metadata"]["uid"] != but and not ended(job))
+    return [each for each in read if each is not None]
+
+
+def promised_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
+    """Return the cluster as it is now, less what was promised to jobs whose workers do not run yet."""
+    bound = bound_workers(session)
+    snapshot = take_snapshot(session, levels=levels)
+    return reserved(snapshot, promises(session, version, bound))
+
+
+def order_of(job: Object) -> tuple[str, str]:
+    """Return what sorts jobs by age."""
+    meta = job["metadata"]
+    return str(meta.get("creationTimestamp", "")), str(meta.get("uid", ""))
+
+
+def _promise(job: Object, bound: Bound, now: datetime) -> Promise | None:
+    meta = job["metadata"]
+    try:
+        record = decode((meta.get("annotations") or {}).get(PLAN, ""))
+    except UnreadablePlan:
+        return None
+    if record.stage is Stage.WAITING:
+        return None
+    return Promise(
+        order=order_of(job),
+        record=record,
+        bound=bound.get((meta["namespace"], meta["name"]), frozenset()),
+        stale=_age(record.written, now) > _STALE,
+    )
+
+
+def _age(written: str, now: datetime) -> float:
+    try:
+        return (now - parse_instant(written)).total_seconds()
+    except ValueError:
+        return _STALE + 1
+
+
+def _listed(session: Session, everywhere: str, here: str) -> list[Object]:
+    """Return the planned objects of all namespaces, or of the user's own where no more is allowed."""
+    try:
+        return session.list(everywhere, labelSelector=_SELECTOR)
+    except Forbidden:
+        return session.list(here, labelSelector=_SELECTOR)

@@ -1,0 +1,126 @@
+"""Carrying out the steps by which a job gets its reservation, on a real API server."""
+
+import time
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from arena_topo.cluster.snapshot import take_snapshot
+from arena_topo.errors import Conflict, Invalid
+from arena_topo.jobs.placement.enforcement import let_go
+from arena_topo.jobs.placement.exact_gpus import make_claims, uuids_of
+from arena_topo.jobs.placement.other_plans import Bound, bound_workers, order_of, promises
+from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.session import Session
+from arena_topo.manifest.plan_on_job import changes
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.plan_record import CLAIMS, SHARED, PlanRecord, Stage
+from arena_topo.planner.reservations.conflicts import reserved
+from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
+
+Object = dict[str, Any]
+Create = Callable[[PlanRecord], Object]
+
+_PAUSE = 0.3
+
+
+@dataclass(slots=True)
+class Desk:
+    """Where one job's reservation is made.
+
+    ``job`` is the job as the server has it, None before the first plan is written, which creates it by ``create``.
+    """
+
+    session: Session
+    version: ApiVersion
+    create: Create
+    job: Object | None = None
+    levels: tuple[str, ...] = ()
+    sleep: Callable[[float], None] = time.sleep
+    snapshot: Snapshot | None = field(default=None, init=False)
+    _bound: Bound = field(default_factory=dict, init=False)
+
+    @property
+    def made(self) -> Object:
+        """The job as the server has it, once a plan was written. Raises ``LookupError`` before."""
+        if self.job is None:
+            raise LookupError("no plan was written yet")
+        return self.job
+
+    def settle(self, plan: Plan, workers: frozenset[int] | None = None) -> PlanRecord:
+        """Plan, propose and confirm; return the plan that the job has then, confirmed or waiting.
+
+        *workers* are those that have no node yet, None for all. Raises ``Conflict`` when somebody else changes the
+        job's plan meanwhile.
+        """
+        return self._carried_out(negotiate(self._order, plan, workers))
+
+    def look(self) -> Snapshot:
+        """Return the cluster as it is now, less what other jobs were promised."""
+        seen: Seen = self._do(Look())
+        return reserved(seen.snapshot, seen.promises)
+
+    def _carried_out(self, steps: Generator[Step, Any, PlanRecord]) -> PlanRecord:
+        answer: Any = None
+        while True:
+            try:
+                step = steps.send(answer)
+            except StopIteration as end:
+                record: PlanRecord = end.value
+                return record
+            answer = self._do(step)
+
+    def _do(self, step: Step) -> Any:
+        match step:
+            case Look():
+                # The other way round, a worker bound in between would be counted nowhere.
+                self._bound = bound_workers(self.session)
+                self.snapshot = take_snapshot(self.session, levels=self.levels)
+                return Seen(self.snapshot, self._promises())
+            case Read():
+                return self._promises()
+            case Write(record):
+                self._write(replace(record, written=_now()))
+            case Pause():
+                self.sleep(_PAUSE)
+        return None
+
+    def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
+        """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
+        if not record.gpus_by:
+            return {}
+        if self.snapshot is None:
+            self.look()
+        return uuids_of(record, self.snapshot or Snapshot())
+
+    def _order(self) -> tuple[str, str]:
+        return order_of(self.job) if self.job else ("", "")
+
+    def _promises(self) -> Any:
+        uid = str(self.job["metadata"]["uid"]) if self.job else ""
+        return promises(self.session, self.version, self._bound, but=uid)
+
+    def _write(self, record: PlanRecord) -> None:
+        if self.job is None:
+            self.job = self.create(record)
+            return
+        meta = self.job["metadata"]
+        uuids = self.uuids(record) if record.stage is Stage.CONFIRMED else {}
+        if record.stage is Stage.CONFIRMED and record.gpus_by in (CLAIMS, SHARED):
+            make_claims(self.session, self.job, record, uuids)
+        operations = changes(self.job, let_go(self.job, record, uuids))
+        path = mpijobs(self.version).path(meta["namespace"], meta["name"])
+        try:
+            self.job = self.session.patch(path, operations, "json")
+        except Invalid as error:
+            raise Conflict(
+                f"somebody else is placing the job {meta['name']} at this moment",
+                hint=f"see arena-topo get {meta['name']}, or try again",
+                status=409,
+            ) from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

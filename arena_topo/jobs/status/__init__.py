@@ -1,0 +1,1 @@
+"""The state of a submitted job, from its API objects."""

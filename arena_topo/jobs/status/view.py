@@ -1,0 +1,198 @@
+"""API objects to the view of a job, by Arena's rules (trainer_mpi.go, get_advanced.go) without its slips.
+
+The three versions of MPIJob tell the same things in different places; the differences live here and nowhere else.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from arena_topo.jobs.status.plan_drift import plan_view
+from arena_topo.jobs.status.pod_status import pod_word, why_waiting
+from arena_topo.model import keys
+from arena_topo.model.job.job_view import Instance, JobStatus, JobView
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.notation.quantity import amount
+
+Object = dict[str, Any]
+
+
+def pod_selector(version: ApiVersion, name: str) -> str:
+    """Return the label selector of the pods of job *name*."""
+    key = keys.ALPHA_JOB_NAME if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
+    return f"{key}={name}"
+
+
+def is_launcher(pod: Object) -> bool:
+    """Whether *pod* is a launcher, in any version."""
+    labels = pod["metadata"].get("labels") or {}
+    roles = (keys.OPERATOR_JOB_ROLE, keys.OPERATOR_REPLICA_TYPE, keys.ALPHA_ROLE)
+    return any(labels.get(role) in ("launcher", "master") for role in roles)
+
+
+def chief_pod(pods: Sequence[Object]) -> Object | None:
+    """Return the launcher that counts: the newest that got beyond Pending, else the newest."""
+    launchers = sorted(filter(is_launcher, pods), key=lambda pod: (_started(pod), _created(pod)))
+    return launchers[-1] if launchers else None
+
+
+def job_view(
+    version: ApiVersion,
+    job: Object,
+    pods: Sequence[Object],
+    *,
+    now: datetime,
+    launcher_job: Object | None = None,
+) -> JobView:
+    """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
+    chief = chief_pod(pods)
+    status = _status(job, pods, chief)
+    created = _instant(job["metadata"]["creationTimestamp"])
+    ended = _ended(job, chief, launcher_job) if status.is_final else None
+    instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_order))
+    active = status in (JobStatus.PENDING, JobStatus.RUNNING)
+    return JobView(
+        name=job["metadata"]["name"],
+        namespace=job["metadata"]["namespace"],
+        uid=job["metadata"].get("uid", ""),
+        version=version.value,
+        status=status,
+        priority=_priority(job),
+        created=created,
+        duration=((ended or now) - created).total_seconds(),
+        ended=ended,
+        instances=instances,
+        requested_gpus=_requested(job),
+        allocated_gpus=sum(_gpus(pod) for pod in pods if _holds(pod)) if active else 0,
+        message=_message(job, pods, status),
+        plan=plan_view(job, pods),
+    )
+
+
+def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobStatus:
+    told = (job.get("status") or {}).get("launcherStatus")
+    if told == "Succeeded" or _condition(job, "Succeeded"):
+        return JobStatus.SUCCEEDED
+    if told == "Failed" or _condition(job, "Failed"):
+        return JobStatus.FAILED
+    if (job["spec"].get("runPolicy") or {}).get("suspend"):
+        if keys.PLANNED in (job["metadata"].get("labels") or {}):
+            return JobStatus.PENDING
+        queued = keys.KUEUE_QUEUE in (job["metadata"].get("labels") or {})
+        return JobStatus.QUEUING if queued else JobStatus.SUSPENDED
+    if chief is None or any((pod.get("status") or {}).get("phase", "Pending") == "Pending" for pod in pods):
+        return JobStatus.PENDING
+    return JobStatus.RUNNING
+
+
+def _condition(job: Object, kind: str) -> Object | None:
+    """Return the condition *kind* if it is true."""
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)
+
+
+def _ended(job: Object, chief: Object | None, launcher_job: Object | None) -> datetime | None:
+    """Return when a final job ended, by the best witness there is."""
+    condition = _condition(job, "Succeeded") or _condition(job, "Failed") or {}
+    pod_conditions = ((chief or {}).get("status") or {}).get("conditions") or []
+    witnesses = [
+        (job.get("status") or {}).get("completionTime"),
+        ((launcher_job or {}).get("status") or {}).get("completionTime"),
+        condition.get("lastTransitionTime"),
+        max((each.get("lastTransitionTime") or "" for each in pod_conditions), default=""),
+    ]
+    return next((_instant(witness) for witness in witnesses if witness), None)
+
+
+def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
+    status = pod.get("status") or {}
+    pending = status.get("phase", "Pending") == "Pending"
+    created = _instant(pod["metadata"]["creationTimestamp"])
+    return Instance(
+        name=pod["metadata"]["name"],
+        status=pod_word(pod),
+        chief=pod is chief,
+        gpus=_gpus(pod),
+        age=(now - created).total_seconds(),
+        created=created,
+        node="" if pending else (pod.get("spec") or {}).get("nodeName", ""),
+        ip=status.get("podIP", ""),
+        node_ip=status.get("hostIP", ""),
+    )
+
+
+def _order(pod: Object) -> tuple[int, int, str]:
+    """Launchers first, then workers by index: worker-10 comes after worker-9."""
+    name = pod["metadata"]["name"]
+    tail = name.rpartition("-")[2]
+    index = int(tail) if tail.isdecimal() and not is_launcher(pod) else 0
+    return (0 if is_launcher(pod) else 1, index, name)
+
+
+def _gpus(pod: Object) -> int:
+    containers = (pod.get("spec") or {}).get("containers") or []
+    return sum(_gpu_limits(container) for container in containers)
+
+
+def _gpu_limits(container: Object) -> int:
+    limits = (container.get("resources") or {}).get("limits") or {}
+    return sum(amount(name, quantity) for name, quantity in limits.items() if name.endswith("/gpu"))
+
+
+def _holds(pod: Object) -> bool:
+    """Whether *pod* has its GPUs now: it has a node, and has not ended."""
+    ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+    return not ended and bool((pod.get("spec") or {}).get("nodeName"))
+
+
+def _started(pod: Object) -> bool:
+    return bool((pod.get("status") or {}).get("phase", "Pending") != "Pending")
+
+
+def _created(pod: Object) -> str:
+    return str(pod["metadata"]["creationTimestamp"])
+
+
+def templates(job: Object) -> list[tuple[int, Object]]:
+    """Return the pod templates of *job* with their numbers of pods, workers first."""
+    spec = job["spec"]
+    if "template" in spec:
+        return [(int(spec.get("replicas") or 1), spec["template"])]
+    replicas = spec.get("mpiReplicaSpecs") or {}
+    return [
+        (int(replicas[role].get("replicas") or 1), replicas[role].get("template") or {})
+        for role in ("Worker", "Launcher")
+        if replicas.get(role)
+    ]
+
+
+def _priority(job: Object) -> str:
+    names = [(template.get("spec") or {}).get("priorityClassName") for _, template in templates(job)]
+    return next((name for name in names if name), "")
+
+
+def _requested(job: Object) -> int:
+    """Return the GPUs that the job asks for in all."""
+    told = (job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS, "")
+    if told.isdecimal():
+        return int(told)
+    return sum(number * _gpus(template) for number, template in templates(job))
+
+
+def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:
+    if status is JobStatus.FAILED:
+        return str((_condition(job, "Failed") or {}).get("message") or "")
+    if status is not JobStatus.PENDING:
+        return ""
+    waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_order)]
+    return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _unmade(job))
+
+
+def _unmade(job: Object) -> str:
+    conditions = (job.get("status") or {}).get("conditions") or []
+    return "" if conditions else "no pods yet: the MPI operator has not taken up the job"
+
+
+def _instant(text: str) -> datetime:
+    return parse_instant(text)

@@ -1,0 +1,1 @@
+"""From a job specification to a job on the cluster."""

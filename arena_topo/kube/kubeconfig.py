@@ -1,0 +1,250 @@
+"""Which cluster, which credentials, which namespace: kubeconfig files resolved as kubectl resolves them.
+
+``$KUBECONFIG`` may list several files: files that do not exist are skipped, and the first file that sets a value
+(the current context, or a cluster, user or context of some name) wins. ``--kubeconfig`` names one file, which must
+exist. Relative paths are relative to the file that holds them. Source: ``k8s.io/client-go/tools/clientcmd``.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from arena_topo.errors import DocumentError
+from arena_topo.kube.connection_flags import Choice
+
+Document = dict[str, Any]
+
+_LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
+_PATH_KEYS = {"certificate-authority", "client-certificate", "client-key", "tokenFile"}
+_TEXT_KEYS = _PATH_KEYS | {
+    "server",
+    "token",
+    "username",
+    "password",
+    "namespace",
+    "cluster",
+    "user",
+    "as",
+    "proxy-url",
+}
+_IDENTITY = ("as", "as-uid", "as-groups", "as-user-extra")
+_IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """One cluster and one user, as the merged kubeconfig tells them."""
+
+    context: str
+    namespace: str
+    cluster: Mapping[str, Any]
+    user: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def server(self) -> str:
+        """The base URL of the API server, without a slash at its end; without a scheme it is plain HTTP."""
+        server = str(self.cluster.get("server") or "").rstrip("/")
+        return server if not server or "://" in server else f"http://{server}"
+
+
+def resolve(choice: Choice, env: Mapping[str, str] = os.environ) -> Target | None:
+    """Return the target that kubectl would use, or None where no kubeconfig names one.
+
+    Raises ``DocumentError`` for a file that cannot be read or parsed and for names that do not exist.
+    """
+    merged = merge(_paths(choice, env), explicit=bool(choice.kubeconfig))
+    context_name = choice.context or merged["current-context"]
+    context = _named(merged, "contexts", context_name, explicit=bool(choice.context))
+    cluster_name = choice.cluster or context.get("cluster", "")
+    user_name = choice.user or context.get("user", "")
+    cluster = _named(merged, "clusters", cluster_name, explicit=bool(choice.cluster))
+    user = _named(merged, "users", user_name, explicit=bool(choice.user))
+    target = Target(
+        context=context_name,
+        namespace=choice.namespace or context.get("namespace") or _default_namespace(env),
+        cluster=_with_cluster_flags(cluster, choice),
+        user=with_user_flags(user, choice),
+    )
+    if not target.server:
+        return None
+    _check(target)
+    return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
+
+
+def _paths(choice: Choice, env: Mapping[str, str]) -> list[Path]:
+    if choice.kubeconfig:
+        return [Path(choice.kubeconfig)]
+    if listed := env.get("KUBECONFIG", ""):
+        return [Path(part) for part in listed.split(os.pathsep) if part]
+    return [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
+
+
+def merge(paths: list[Path], *, explicit: bool) -> Document:
+    """Return the documents of *paths* as one, the first to set a value winning.
+
+    With *explicit* a missing file is an error. Raises ``DocumentError``.
+    """
+    merged: Document = {"current-context": "", "clusters": {}, "users": {}, "contexts": {}}
+    for path in dict.fromkeys(paths):
+        document = _load(path, explicit=explicit)
+        merged["current-context"] = merged["current-context"] or str(document.get("current-context") or "")
+        for plural, singular in _LISTS.items():
+            merged[plural] = {**_bodies(document, plural, singular, path), **merged[plural]}
+    return merged
+
+
+def _load(path: Path, *, explicit: bool) -> Document:
+    import yaml
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        text = path.read_bytes()
+    except FileNotFoundError:
+        if not explicit:
+            return {}
+        raise DocumentError(
+            f"kubeconfig {path} does not exist", hint="check the path given with --kubeconfig or --config"
+        ) from None
+    except OSError as error:
+        raise DocumentError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
+    try:
+        document = yaml.load(text, Loader=loader) or {}  # noqa: S506  # a safe loader, the C one where built
+    except yaml.YAMLError as error:
+        where = getattr(error, "problem_mark", None)
+        line = f" at line {where.line + 1}" if where else ""
+        raise DocumentError(
+            f"error loading config file {str(path)!r}: it is not valid YAML{line}", hint="kubectl config view"
+        ) from error
+    if not isinstance(document, dict):
+        raise DocumentError(f"error loading config file {str(path)!r}: it is not a kubeconfig")
+    return document
+
+
+def _bodies(document: Document, plural: str, singular: str, path: Path) -> Document:
+    """Return the entries of one list of one file by name. Raises ``DocumentError`` for a name that comes twice."""
+    bodies: Document = {}
+    for entry in _entries(document, plural, path):
+        name = str(entry.get("name", ""))
+        if name in bodies:
+            raise DocumentError(
+                f"error loading config file {str(path)!r}: {plural} has the name {name!r} twice",
+                hint="remove one of the two entries",
+            )
+        body = entry.get(singular) or {}
+        wrong = "" if isinstance(body, dict) else singular
+        wrong = wrong or next((key for key in body if key in _TEXT_KEYS and not _is_text(body[key])), "")
+        if wrong:
+            raise DocumentError(
+                f"error loading config file {str(path)!r}: {wrong} of {name!r} in {plural} has the wrong type",
+                hint="a value of digits needs quotes",
+            )
+        bodies[name] = _absolute(body, path.parent)
+    return bodies
+
+
+def _is_text(value: object) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _entries(document: Document, plural: str, path: Path) -> list[Document]:
+    entries = document.get(plural) or []
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise DocumentError(f"error loading config file {str(path)!r}: {plural} is not a list of entries")
+    return entries
+
+
+def _absolute(body: Document, folder: Path) -> Document:
+    """Return *body* with paths from the root: those of files, and of a plugin that is not looked up in $PATH."""
+    placed = {
+        key: str(folder / value) if key in _PATH_KEYS and value else value for key, value in body.items()
+    }
+    plugin = body.get("exec")
+    if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
+        placed["exec"] = {**plugin, "command": str((folder / plugin["command"]).absolute())}
+    return placed
+
+
+def _named(merged: Document, plural: str, name: str, *, explicit: bool) -> Document:
+    body = merged[plural].get(name)
+    if body is not None:
+        return dict(body)
+    singular = _LISTS[plural]
+    if plural == "contexts" and name:
+        raise DocumentError(
+            f"context was not found for specified context: {name}",
+            hint="kubectl config get-contexts lists the contexts you have",
+        )
+    if explicit or name:
+        raise DocumentError(
+            f"{singular} {name!r} does not exist in the kubeconfig", hint=f"kubectl config get-{plural}"
+        )
+    return {}
+
+
+def _with_cluster_flags(cluster: Document, choice: Choice) -> Document:
+    flags: Document = {
+        "server": choice.server,
+        "certificate-authority": choice.certificate_authority,
+        "tls-server-name": choice.tls_server_name,
+        "insecure-skip-tls-verify": choice.insecure,
+    }
+    chosen = {key: value for key, value in flags.items() if value}
+    replaced: set[str] = set()
+    if choice.certificate_authority or choice.insecure:
+        replaced |= {"certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"}
+    if choice.server:
+        replaced |= {"tls-server-name"}
+    return {**{key: value for key, value in cluster.items() if key not in replaced}, **chosen}
+
+
+def identity(user: Mapping[str, Any]) -> Document:
+    """Return what *user* says of the identity to act as: all of it that travels over plain HTTP, as with kubectl."""
+    return {key: value for key, value in user.items() if key in _IDENTITY and value}
+
+
+def with_user_flags(user: Document, choice: Choice) -> Document:
+    """Return *user* with the token in place of other credentials, and the identities of the flags."""
+    if choice.token:
+        user = {**identity(user), "token": choice.token}
+    flags: Document = {"as": choice.impersonate, "as-groups": list(choice.impersonate_groups)}
+    return {**user, **{key: value for key, value in flags.items() if value}}
+
+
+def _check(target: Target) -> None:
+    """Raise ``DocumentError`` for an entry of a cluster that kubectl refuses too."""
+    wrong = _fault(target)
+    if wrong:
+        raise DocumentError(
+            f"the cluster of context {target.context!r} cannot be used: {wrong}",
+            hint="kubectl config view --minify shows the entry",
+        )
+
+
+def _fault(target: Target) -> str:
+    try:
+        url = urlsplit(target.server)
+        usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        return f"server {target.server!r} is not the address of an API server"
+    authority = target.cluster.get("certificate-authority") or target.cluster.get(
+        "certificate-authority-data"
+    )
+    if authority and target.cluster.get("insecure-skip-tls-verify"):
+        return "certificate-authority and insecure-skip-tls-verify exclude each other"
+    return ""
+
+
+def _default_namespace(env: Mapping[str, str]) -> str:
+    if "KUBERNETES_SERVICE_HOST" in env and _IN_CLUSTER_NAMESPACE.is_file():
+        return _IN_CLUSTER_NAMESPACE.read_text().strip() or "default"
+    return "default"
+
+
+def with_namespace(target: Target, namespace: str) -> Target:
+    """Return *target* for another namespace."""
+    return replace(target, namespace=namespace)

@@ -1,0 +1,220 @@
+"""The transport for credentials that are not static: exec plugins, auth providers, in-cluster, proxies.
+
+The ``kubernetes`` package resolves them and owns TLS and proxies; requests stay raw, its typed models are never
+touched. It costs about 0.2 s to import, so it is imported when one of these is needed.
+"""
+
+import logging
+import os
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from arena_topo.errors import DocumentError, Unauthorized
+from arena_topo.kube.kubeconfig import Target
+from arena_topo.kube.proxies import proxy_of
+from arena_topo.kube.static_client import Request, Response, credentials, failure
+
+
+class PackageTransport:
+    """Sends requests through the pool of a ``kubernetes`` ``ApiClient``; ``load`` makes one."""
+
+    def __init__(self, load: Callable[[], Any]) -> None:
+        self._load = load
+        self._client = load()
+        self._server = str(self._client.configuration.host)
+
+    def send(self, request: Request) -> Response:
+        """Send through the pool; connections are shared and renewed there."""
+        import urllib3
+
+        headers = urllib3.HTTPHeaderDict(self._credentials())
+        for name, value in request.headers:
+            headers.add(name, value)
+        timeout = urllib3.Timeout(total=None, connect=request.timeout, read=request.timeout)
+        try:
+            raw = self._client.rest_client.pool_manager.request(
+                request.method,
+                self._server + request.path,
+                body=request.body,
+                headers=headers,
+                timeout=timeout,
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise failure(self._server, _cause(error)) from error
+        return PackageResponse(raw, self._server)
+
+    def stream(self, request: Request) -> Response:
+        """Send; the pool gives every open answer a connection of its own."""
+        return self.send(request)
+
+    def renew(self) -> bool:
+        """Resolve the credentials anew: an exec plugin runs again."""
+        self._client.close()
+        self._client = self._load()
+        return True
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    def _credentials(self) -> dict[str, str]:
+        headers = {
+            str(setting["key"]): str(setting["value"])
+            for setting in self._client.configuration.auth_settings().values()
+            if setting and setting.get("in") == "header" and setting.get("value")
+        }
+        return {**dict(self._client.default_headers), **headers}
+
+
+class PackageResponse:
+    """A ``urllib3`` answer with the errors of this package."""
+
+    def __init__(self, raw: Any, server: str) -> None:
+        self._raw, self._server = raw, server
+        self._rest = b""
+        self.status = int(raw.status)
+
+    def header(self, name: str) -> str:
+        """Return a header's value, empty if there is none."""
+        return str(self._raw.headers.get(name) or "")
+
+    def read(self) -> bytes:
+        """Return the whole body."""
+        return self._rest + self._guard(lambda: bytes(self._raw.read()))
+
+    def readline(self) -> bytes:
+        """Return the next line."""
+        while b"\n" not in self._rest:
+            chunk = self._guard(lambda: bytes(self._raw.read1(65536)))
+            if not chunk:
+                line, self._rest = self._rest, b""
+                return line
+            self._rest += chunk
+        line, _, self._rest = self._rest.partition(b"\n")
+        return line + b"\n"
+
+    def close(self) -> None:
+        """Drop the rest and the connection with it."""
+        self._raw.close()
+
+    def _guard(self, read: Callable[[], bytes]) -> bytes:
+        import urllib3
+
+        try:
+            return read()
+        except urllib3.exceptions.ReadTimeoutError as error:
+            raise TimeoutError(str(error)) from error
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            raise failure(self._server, _cause(error)) from error
+
+
+def from_target(target: Target) -> PackageTransport:
+    """Return a transport for one entry of the kubeconfig, whatever its credentials are.
+
+    Raises ``DocumentError`` for entries the package cannot use, ``Unauthorized`` when a plugin gives nothing.
+    """
+    document: dict[str, Any] = {
+        "current-context": "chosen",
+        "contexts": [{"name": "chosen", "context": {"cluster": "chosen", "user": "chosen"}}],
+        "clusters": [{"name": "chosen", "cluster": dict(target.cluster)}],
+        "users": [{"name": "chosen", "user": dict(target.user)}],
+    }
+
+    def load() -> Any:
+        from kubernetes import client, config
+
+        if target.user.get("tokenFile"):
+            token = credentials(target.user)["Authorization"].removeprefix("Bearer ")
+            document["users"][0]["user"] = {"token": token}
+        configuration = client.Configuration()
+        with _Overheard() as overheard:
+            try:
+                config.load_kube_config_from_dict(
+                    document, persist_config=False, client_configuration=configuration
+                )
+            except config.ConfigException as error:
+                raise DocumentError(
+                    f"context {target.context!r} of the kubeconfig cannot be used: {error}",
+                    hint="kubectl config view --minify shows the entry",
+                ) from error
+        _check_plugin(target.user, configuration, overheard.messages)
+        configuration.proxy, configuration.no_proxy = proxy_of(target, os.environ) or None, None
+        if target.cluster.get("insecure-skip-tls-verify"):
+            import urllib3
+
+            urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
+        return _client(configuration)
+
+    return PackageTransport(load)
+
+
+def _client(configuration: Any) -> Any:
+    """Return a client, whose pool knows the proxy. Raises ``DocumentError`` for a proxy that cannot be used."""
+    import urllib3
+    from kubernetes import client
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", urllib3.exceptions.DependencyWarning)
+            return client.ApiClient(configuration)
+    except (urllib3.exceptions.URLSchemeUnknown, ImportError) as error:
+        raise DocumentError(
+            f"the proxy {configuration.proxy} cannot be used: {error}",
+            hint="http:// and https:// proxies are spoken; socks5:// ones with pip install PySocks",
+        ) from error
+
+
+def in_cluster() -> PackageTransport:
+    """Return a transport with the pod's own service account. Raises ``DocumentError``."""
+
+    def load() -> Any:
+        from kubernetes import client, config
+
+        configuration = client.Configuration()
+        try:
+            config.load_incluster_config(configuration)
+        except config.ConfigException as error:
+            raise DocumentError(f"the pod's service account cannot be used: {error}") from error
+        return client.ApiClient(configuration)
+
+    return PackageTransport(load)
+
+
+def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[str]) -> None:
+    if "exec" not in user or configuration.api_key or configuration.cert_file:
+        return
+    command = user["exec"].get("command", "") if isinstance(user["exec"], dict) else ""
+    raise Unauthorized(
+        f"the credential plugin {command!r} gave no credentials: {'; '.join(messages) or 'it said nothing'}",
+        hint="run kubectl get pods: it uses the same plugin and shows what it prints",
+        status=401,
+    )
+
+
+class _Overheard(logging.Handler):
+    """What the package says through the root logger while credentials are resolved: its only error channel."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep the message."""
+        self.messages.append(record.getMessage())
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger().removeHandler(self)
+
+
+def _cause(error: Exception) -> Exception:
+    """Return the operating system's error below urllib3's layers, as far as there is one."""
+    layers = (getattr(error, "reason", None), *error.args, error.__cause__, error.__context__)
+    return next((layer for layer in layers if isinstance(layer, OSError)), error)

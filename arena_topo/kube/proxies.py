@@ -1,0 +1,78 @@
+"""Which proxy stands before an API server: the kubeconfig's, or the environment's by Go's rules.
+
+``proxy-url`` of the kubeconfig always applies. ``HTTPS_PROXY`` and ``HTTP_PROXY`` never apply to this machine, nor
+to what ``NO_PROXY`` names. Source: ``golang.org/x/net/http/httpproxy``, which kubectl uses.
+"""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import SplitResult, urlsplit
+
+from arena_topo.kube.kubeconfig import Target
+
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def proxy_of(target: Target, env: Mapping[str, str]) -> str:
+    """Return the URL of the proxy between us and the server of *target*, empty if there is none."""
+    if proxy := target.cluster.get("proxy-url"):
+        return str(proxy)
+    url = urlsplit(target.server)
+    proxy = _either(env, f"{url.scheme}_proxy")
+    if not proxy or not _goes_through(url, _either(env, "no_proxy")):
+        return ""
+    return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def _either(env: Mapping[str, str], name: str) -> str:
+    return env.get(name.upper()) or env.get(name) or ""
+
+
+def _goes_through(url: SplitResult, exceptions: str) -> bool:
+    host, port = (url.hostname or "").lower(), url.port or _DEFAULT_PORTS[url.scheme]
+    address = _address(host)
+    if host == "localhost" or (address and address.is_loopback):
+        return False
+    rules = (rule.strip().lower() for rule in exceptions.split(","))
+    return not any(_names(rule, host, address, port) for rule in rules if rule)
+
+
+def _names(rule: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
+    """Whether a rule of ``NO_PROXY`` (``*``, a network, an address or a domain, perhaps with a port) names a server."""
+    if rule == "*":
+        return True
+    if "/" in rule:
+        return address is not None and _in_network(address, rule)
+    name, its_port = _parts(rule)
+    if its_port not in ("", str(port)):
+        return False
+    if its_address := _address(name):
+        return address == its_address
+    if name.startswith(("*.", ".")):
+        return host.endswith(name.removeprefix("*"))
+    return host == name or host.endswith(f".{name}")
+
+
+def _parts(rule: str) -> tuple[str, str]:
+    """Return the name and the port of a rule, which is a lone IPv6 address where it has several colons."""
+    if rule.startswith("["):
+        name, _, port = rule[1:].partition("]")
+        return name, port.removeprefix(":")
+    if rule.count(":") > 1:
+        return rule, ""
+    name, _, port = rule.partition(":")
+    return name, port
+
+
+def _in_network(address: IPv4Address | IPv6Address, network: str) -> bool:
+    try:
+        return address in ip_network(network, strict=False)
+    except ValueError:
+        return False
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None

@@ -1,0 +1,84 @@
+"""Where resources live: the paths of the API."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+from arena_topo.model.job.mpijob import ApiVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """A resource type; ``group`` is empty for the core API."""
+
+    group: str
+    version: str
+    plural: str
+    namespaced: bool = True
+
+    def path(self, namespace: str = "", name: str = "", sub: str = "") -> str:
+        """Return the path of one object, of a subresource, or of the collection (of all namespaces if empty)."""
+        base = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{quote(namespace, safe='')}" if self.namespaced and namespace else ""
+        tail = "".join(f"/{quote(part, safe='')}" for part in (name, sub) if part)
+        return f"{base}{inside}/{self.plural}{tail}"
+
+
+PODS = Resource("", "v1", "pods")
+NODES = Resource("", "v1", "nodes", namespaced=False)
+CONFIG_MAPS = Resource("", "v1", "configmaps")
+JOBS = Resource("batch", "v1", "jobs")
+DEPLOYMENTS = Resource("apps", "v1", "deployments")
+ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
+PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
+
+
+_PLURALS = {
+    "ServiceAccount": ("serviceaccounts", True),
+    "ConfigMap": ("configmaps", True),
+    "DaemonSet": ("daemonsets", True),
+    "Role": ("roles", True),
+    "RoleBinding": ("rolebindings", True),
+    "ClusterRole": ("clusterroles", False),
+    "ClusterRoleBinding": ("clusterrolebindings", False),
+    "MutatingAdmissionPolicy": ("mutatingadmissionpolicies", False),
+    "MutatingAdmissionPolicyBinding": ("mutatingadmissionpolicybindings", False),
+    "MPIJob": ("mpijobs", True),
+    "PodGroup": ("podgroups", True),
+    "ResourceClaim": ("resourceclaims", True),
+}
+
+
+def resource_of(api_version: str, kind: str) -> Resource:
+    """Return the resource of a *kind* that this program writes. Raises ``KeyError`` for any other."""
+    group, _, version = api_version.rpartition("/")
+    plural, namespaced = _PLURALS[kind]
+    return Resource(group, version, plural, namespaced)
+
+
+def path_of(item: Mapping[str, Any]) -> str:
+    """Return the path of an object that this program writes."""
+    metadata = item["metadata"]
+    resource = resource_of(item["apiVersion"], item["kind"])
+    return resource.path(metadata.get("namespace", ""), metadata["name"])
+
+
+def admission_policies(api: str) -> Resource:
+    """Return the resource of MutatingAdmissionPolicies in version *api*."""
+    return Resource("admissionregistration.k8s.io", api, "mutatingadmissionpolicies", namespaced=False)
+
+
+def admission_bindings(api: str) -> Resource:
+    """Return the resource of MutatingAdmissionPolicyBindings in version *api*."""
+    return Resource("admissionregistration.k8s.io", api, "mutatingadmissionpolicybindings", namespaced=False)
+
+
+def resource_slices(api: str) -> Resource:
+    """Return the resource of DRA's ResourceSlices in version *api*."""
+    return Resource("resource.k8s.io", api, "resourceslices", namespaced=False)
+
+
+def mpijobs(version: ApiVersion) -> Resource:
+    """Return the resource of MPIJobs in *version*."""
+    return Resource("kubeflow.org", version.value, "mpijobs")

@@ -1,0 +1,233 @@
+"""Raw objects from and to one API server, with its refusals as errors."""
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from arena_topo.errors import ArenaTopoError, DocumentError, TooManyRequests
+from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flags
+from arena_topo.kube.proxies import proxy_of
+from arena_topo.kube.static_client import Request, Response, StaticTransport, Transport
+from arena_topo.kube.status_errors import refusal
+
+Object = dict[str, Any]
+Query = Mapping[str, str | int | bool | None]
+
+_PATIENCE = 5
+_STATIC_USER = frozenset(
+    {
+        "client-certificate",
+        "client-certificate-data",
+        "client-key",
+        "client-key-data",
+        "token",
+        "tokenFile",
+        "username",
+        "password",
+    }
+)
+_PAGE = 500
+
+
+class Session:
+    """One user at one API server.
+
+    Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when nobody answers, a kind of
+    ``ApiError`` when the server refuses.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        namespace: str,
+        choice: Choice,
+        server: str = "",
+        user: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._transport = transport
+        self._timeout = choice.timeout or None
+        self._headers = (("User-Agent", "arena-topo"), *_impersonation(user or {}))
+        self.namespace = namespace
+        self.server = server
+
+    def get(self, path: str, **query: str | int | bool | None) -> Object:
+        """Return the object at *path*."""
+        return self._object("GET", path, query)
+
+    def raw(self, path: str, **query: str | int | bool | None) -> bytes:
+        """Return the JSON at *path* as it came, for those who decode it themselves."""
+        headers = (*self._headers, ("Accept", "application/json"))
+        return self._accepted(Request("GET", _with_query(path, query), None, headers, self._timeout)).read()
+
+    def create(self, path: str, body: Object, *, dry_run: bool = False) -> Object:
+        """Create *body* under the collection *path*; unknown and duplicate fields are errors."""
+        query = {
+            "fieldValidation": "Strict",
+            "fieldManager": "arena-topo",
+            "dryRun": "All" if dry_run else None,
+        }
+        return self._object("POST", path, query, body)
+
+    def patch(self, path: str, body: Object | list[Object], kind: str = "merge", **query: str) -> Object:
+        """Patch the object at *path*; *kind* is ``merge``, ``json`` or ``strategic-merge``."""
+        content = f"application/{kind}-patch+json"
+        return self._object("PATCH", path, {"fieldManager": "arena-topo", **query}, body, content)
+
+    def apply(self, path: str, body: Object) -> Object:
+        """Make the object at *path* have what *body* says, and take over what others set of it."""
+        query: Query = {"fieldManager": "arena-topo", "fieldValidation": "Strict", "force": True}
+        return self._object("PATCH", path, query, body, "application/apply-patch+yaml")
+
+    def delete(self, path: str, *, propagation: str = "Background", uid: str = "") -> Object:
+        """Delete the object at *path*, only if it still has *uid* where one is given."""
+        options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        if uid:
+            options["preconditions"] = {"uid": uid}
+        return self._object("DELETE", path, {}, options)
+
+    def pages(self, path: str, **query: str | int | bool | None) -> Iterator[Object]:
+        """Yield the list at *path* in chunks, as the server hands them out."""
+        token = ""
+        while True:
+            chunk = self.get(path, limit=_PAGE, **{**query, "continue": token or None})
+            yield chunk
+            token = str((chunk.get("metadata") or {}).get("continue") or "")
+            if not token:
+                return
+
+    def list(self, path: str, **query: str | int | bool | None) -> list[Object]:
+        """Return every item of the list at *path*."""
+        return [item for chunk in self.pages(path, **query) for item in chunk.get("items") or []]
+
+    def stream(
+        self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
+    ) -> Response:
+        """Open a long answer (a watch, a log); *timeout* is the longest silence in seconds."""
+        request = Request("GET", _with_query(path, query), headers=self._headers, timeout=timeout)
+        return self._accepted(request, stream=True)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._transport.close()
+
+    def _object(
+        self,
+        method: str,
+        path: str,
+        query: Query,
+        body: object = None,
+        content: str = "application/json",
+    ) -> Object:
+        headers = (*self._headers, ("Accept", "application/json"))
+        if body is not None:
+            headers += (("Content-Type", content),)
+        encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
+        answer = self._accepted(Request(method, _with_query(path, query), encoded, headers, self._timeout))
+        try:
+            document = json.loads(answer.read() or b"{}")
+        except ValueError:
+            document = None
+        if not isinstance(document, dict):
+            raise DocumentError(
+                f"the server answered {method} {path} with something that is not an object",
+                hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
+            )
+        return document
+
+    def _accepted(self, request: Request, *, stream: bool = False) -> Response:
+        """Send until the server takes it: once more after a 401, a few times when told to come back later."""
+        send = self._transport.stream if stream else self._transport.send
+        renewed = False
+        for attempt in range(_PATIENCE + 1):
+            answer = send(request)
+            if answer.status < 300:
+                return answer
+            error = refusal(answer.status, answer.read())
+            if stream:
+                answer.close()
+            if answer.status == 401 and not renewed and self._transport.renew():
+                renewed = True
+                continue
+            wait = _retry_after(answer)
+            if wait is None or attempt == _PATIENCE:
+                raise error
+            time.sleep(wait)
+        raise TooManyRequests("the server asked to come back later too often")
+
+
+def _retry_after(answer: Response) -> float | None:
+    """Return the seconds after which the server wants to be asked again, or None if it did not say so."""
+    if answer.status != 429 and answer.status < 500:
+        return None
+    seconds = answer.header("Retry-After")
+    return min(float(seconds), 10.0) if seconds.isdecimal() else None
+
+
+def _with_query(path: str, query: Query) -> str:
+    pairs = {key: _text(value) for key, value in query.items() if value is not None and value is not False}
+    return f"{path}?{urlencode(pairs, quote_via=quote)}" if pairs else path
+
+
+def _text(value: str | int | bool | None) -> str:
+    return "true" if value is True else str(value)
+
+
+def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the headers for the identity that *user* acts as, by the keys of a kubeconfig."""
+    for key, header in (("as", "Impersonate-User"), ("as-uid", "Impersonate-Uid")):
+        if user.get(key):
+            yield header, str(user[key])
+    for group in user.get("as-groups") or ():
+        yield "Impersonate-Group", str(group)
+    for name, values in (user.get("as-user-extra") or {}).items():
+        for value in values:
+            yield f"Impersonate-Extra-{quote(str(name), safe='')}", str(value)
+
+
+def connect(choice: Choice) -> Session:
+    """Return a session with the cluster of *choice*; nothing is sent yet.
+
+    Raises ``DocumentError`` when no kubeconfig names a cluster, or names one that cannot be used.
+    """
+    target = resolve(choice)
+    if target is not None:
+        return Session(
+            _transport(target),
+            namespace=target.namespace,
+            choice=choice,
+            server=target.server,
+            user=target.user,
+        )
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not choice.kubeconfig:
+        from arena_topo.kube.official_client import in_cluster
+
+        user = with_user_flags({}, choice)
+        return Session(in_cluster(), namespace=choice.namespace or "default", choice=choice, user=user)
+    raise no_cluster()
+
+
+def no_cluster() -> ArenaTopoError:
+    """Return what to tell a user who has no kubeconfig."""
+    return DocumentError(
+        "no cluster is configured: neither $KUBECONFIG nor ~/.kube/config names one",
+        hint="pass --kubeconfig FILE, or set KUBECONFIG; kubectl config get-contexts shows what you have",
+    )
+
+
+def _transport(target: Target) -> Transport:
+    if is_static(target, os.environ):
+        return StaticTransport(target)
+    from arena_topo.kube.official_client import from_target
+
+    return from_target(target)
+
+
+def is_static(target: Target, env: Mapping[str, str]) -> bool:
+    """Whether the standard library alone can speak for the user: static credentials, and no proxy."""
+    secret = {key for key, value in target.user.items() if value}
+    return secret <= _STATIC_USER | identity(target.user).keys() and not proxy_of(target, env)

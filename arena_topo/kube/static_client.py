@@ -1,0 +1,304 @@
+"""One request, one response: the seam between what is asked of the API server and how the bytes travel.
+
+Two transports keep the same contract. ``StaticTransport`` speaks through the standard library and is chosen when
+the credentials of the user's entry are static; it starts in a third of the time of the ``kubernetes`` package,
+which ``cluster.package`` uses for everything else.
+"""
+
+import os
+import socket
+import ssl
+from base64 import b64decode, b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from arena_topo.errors import ConnectionFailed, DocumentError
+from arena_topo.kube.kubeconfig import Target
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request as it leaves: ``path`` with its query, ``timeout`` in seconds or None for no limit."""
+
+    method: str
+    path: str
+    body: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    timeout: float | None = None
+
+
+class Response(Protocol):
+    """An answer whose body is read once, whole or line by line.
+
+    Reading raises ``ConnectionFailed`` when the stream breaks off, ``TimeoutError`` when it stays silent for
+    longer than the request's timeout.
+    """
+
+    status: int
+
+    def header(self, name: str) -> str:
+        """Return a header's value, empty if there is none."""
+
+    def read(self) -> bytes:
+        """Return the whole body."""
+
+    def readline(self) -> bytes:
+        """Return the next line with its end; without one at the end of the stream, then empty."""
+
+    def close(self) -> None:
+        """Drop the rest."""
+
+
+class Transport(Protocol):
+    """Sends requests with the user's credentials."""
+
+    def send(self, request: Request) -> Response:
+        """Return the answer to *request*. Raises ``ConnectionFailed``."""
+
+    def stream(self, request: Request) -> Response:
+        """Like ``send``, over a connection of its own, for bodies that are read for long."""
+
+    def renew(self) -> bool:
+        """Fetch credentials anew after a 401; False where there are none to fetch."""
+
+    def close(self) -> None:
+        """Close the connections."""
+
+
+def failure(server: str, error: Exception) -> ConnectionFailed:
+    """Return what to tell the user when *server* did not answer because of *error*."""
+    host = urlsplit(server).netloc or server
+    inner = getattr(error, "reason", None)
+    reason = inner if isinstance(inner, Exception) else error
+    if isinstance(reason, ConnectionRefusedError):
+        return ConnectionFailed(
+            f"the connection to the server {host} was refused",
+            hint="did you specify the right host or port? check the cluster's entry in your kubeconfig",
+        )
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return ConnectionFailed(
+            f"the certificate of the server {host} is not trusted: {reason.verify_message}",
+            hint="check certificate-authority in the cluster's entry of your kubeconfig",
+        )
+    if isinstance(reason, socket.gaierror):
+        return ConnectionFailed(
+            f"the name of the server {host} cannot be resolved", hint="is the network, or the VPN, up?"
+        )
+    if isinstance(reason, TimeoutError):
+        return ConnectionFailed(
+            f"the server {host} did not answer in time",
+            hint="is the network, or the VPN, up? --request-timeout allows more",
+        )
+    return ConnectionFailed(
+        f"the connection to the server {host} failed: {str(reason) or type(reason).__name__}"
+    )
+
+
+class StaticTransport:
+    """The standard library's HTTP client, for a client certificate, a token, a token file or a password."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        url = urlsplit(target.server)
+        self._secure = url.scheme != "http"
+        self._host, self._port = url.hostname or "", url.port or (443 if self._secure else 80)
+        self._prefix = url.path
+        self._context = _tls_context(target) if self._secure else None
+        self._connection: HTTPConnection | None = None
+
+    def send(self, request: Request) -> Response:
+        """Send over the connection that is kept open, once more over a new one if that was stale."""
+        if self._connection is not None:
+            try:
+                return self._exchange(self._connection, request)
+            except TimeoutError as error:
+                self.close()
+                raise failure(self._target.server, error) from error
+            except (HTTPException, OSError):
+                self._connection.close()
+                self._connection = None
+                if request.method == "POST":
+                    raise ConnectionFailed(
+                        "the connection broke off while an object was being created",
+                        hint="look whether it exists before you try again",
+                    ) from None
+        connection = self._connect(request.timeout)
+        self._connection = connection
+        return self._guarded(connection, request)
+
+    def stream(self, request: Request) -> Response:
+        """Send over a connection of its own."""
+        connection = self._connect(request.timeout)
+        return self._guarded(connection, request)
+
+    def renew(self) -> bool:
+        """Return False: static credentials stay what they are, and a token file is read for every request."""
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connect(self, timeout: float | None) -> HTTPConnection:
+        if self._context is None:
+            return HTTPConnection(self._host, self._port, timeout=timeout)
+        return _NamedHTTPSConnection(
+            self._host,
+            self._port,
+            timeout=timeout,
+            context=self._context,
+            tls_name=str(self._target.cluster.get("tls-server-name") or ""),
+        )
+
+    def _guarded(self, connection: HTTPConnection, request: Request) -> Response:
+        try:
+            return self._exchange(connection, request)
+        except (HTTPException, OSError, UnicodeError) as error:
+            connection.close()
+            raise failure(self._target.server, error) from error
+
+    def _exchange(self, connection: HTTPConnection, request: Request) -> Response:
+        if connection.sock is not None:
+            connection.sock.settimeout(request.timeout)
+        connection.putrequest(request.method, self._prefix + request.path)
+        for name, value in (*credentials(self._target.user).items(), *request.headers):
+            connection.putheader(name, value)
+        if request.body is not None:
+            connection.putheader("Content-Length", str(len(request.body)))
+        connection.endheaders(request.body)
+        return StaticResponse(connection.getresponse(), connection, self._target.server)
+
+
+class StaticResponse:
+    """An ``http.client`` answer with the errors of this package."""
+
+    def __init__(self, raw: HTTPResponse, connection: HTTPConnection, server: str) -> None:
+        self._raw, self._connection, self._server = raw, connection, server
+        self.status = raw.status
+
+    def header(self, name: str) -> str:
+        """Return a header's value, empty if there is none."""
+        return self._raw.getheader(name) or ""
+
+    def read(self) -> bytes:
+        """Return the whole body."""
+        with self._broken_stream():
+            return self._raw.read()
+
+    def readline(self) -> bytes:
+        """Return the next line."""
+        with self._broken_stream():
+            line = self._raw.readline()
+            if not line.endswith(b"\n") and self._is_unfinished():
+                raise ConnectionResetError("the stream broke off")
+            return line
+
+    def close(self) -> None:
+        """Drop the rest and the connection with it."""
+        self._connection.close()
+
+    def _is_unfinished(self) -> bool:
+        """Whether a body ended before its last chunk: ``http.client`` keeps what is left of the last one it read."""
+        return bool(self._raw.chunked) and self._raw.chunk_left is not None
+
+    @contextmanager
+    def _broken_stream(self) -> Iterator[None]:
+        try:
+            yield
+        except TimeoutError:
+            raise
+        except (HTTPException, OSError, ValueError) as error:
+            raise failure(self._server, error) from error
+
+
+class _NamedHTTPSConnection(HTTPSConnection):
+    """HTTPS to one host, checked against the certificate's other name (``tls-server-name``)."""
+
+    def __init__(
+        self, host: str, port: int | None, *, tls_name: str, context: ssl.SSLContext, timeout: float | None
+    ) -> None:
+        super().__init__(host, port, context=context, timeout=timeout)
+        self._tls = context
+        self._tls_name = tls_name
+
+    def connect(self) -> None:
+        """Connect, and shake hands under the chosen name."""
+        HTTPConnection.connect(self)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._tls_name or self.host)
+
+
+def credentials(user: Mapping[str, object]) -> dict[str, str]:
+    """Return the headers of a user's static credentials; a token file is read now, as it may rotate.
+
+    Raises ``DocumentError`` when the token file cannot be read.
+    """
+    token = str(user.get("token") or "")
+    if token_file := user.get("tokenFile"):
+        try:
+            token = Path(str(token_file)).read_text().strip()
+        except OSError as error:
+            raise DocumentError(f"the token file {token_file} cannot be read: {error.strerror}") from error
+    if not (token.isascii() and token.isprintable()):
+        raise DocumentError(
+            "the token of the kubeconfig's user has characters that no token has: line ends, say"
+        )
+    if token:
+        return {"Authorization": f"Bearer {token}"}
+    if user.get("username"):
+        pair = f"{user['username']}:{user.get('password', '')}".encode()
+        return {"Authorization": f"Basic {b64encode(pair).decode()}"}
+    return {}
+
+
+def _tls_context(target: Target) -> ssl.SSLContext:
+    cluster, user = target.cluster, target.user
+    try:
+        if data := cluster.get("certificate-authority-data"):
+            context = ssl.create_default_context(cadata=_pem(data))
+        else:
+            context = ssl.create_default_context(cafile=cluster.get("certificate-authority") or None)
+        if cluster.get("insecure-skip-tls-verify"):
+            context.check_hostname = False
+            context.verify_mode = ssl.CERT_NONE
+        with _as_file(user, "client-certificate") as certificate, _as_file(user, "client-key") as key:
+            if certificate:
+                context.load_cert_chain(certificate, key or None, password=_no_password)
+    except (OSError, ValueError) as error:
+        raise DocumentError(
+            f"the certificates of context {target.context!r} cannot be used: {error}",
+            hint="kubectl config view --minify shows the entry",
+        ) from error
+    return context
+
+
+def _no_password() -> str:
+    """Refuse an encrypted key, as kubectl does, instead of asking on the terminal."""
+    raise ValueError("the client key is encrypted")
+
+
+def _pem(data: object) -> str:
+    return b64decode(str(data), validate=False).decode()
+
+
+@contextmanager
+def _as_file(user: Mapping[str, object], key: str) -> Iterator[str]:
+    """Yield the path of a certificate or key; embedded data lies in a private file meanwhile."""
+    if not (data := user.get(f"{key}-data")):
+        yield str(user.get(key) or "")
+        return
+    import tempfile
+
+    handle, path = tempfile.mkstemp(prefix="arena-topo-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            file.write(_pem(data))
+        yield path
+    finally:
+        Path(path).unlink()

@@ -1,0 +1,64 @@
+"""A rendered job with what its gang's back-end adds: nothing that the user set is lost or overruled."""
+
+from collections.abc import Mapping
+from copy import deepcopy
+from typing import Any
+
+from arena_topo.errors import UsageError
+from arena_topo.model.job.gang import Decoration, Object
+from arena_topo.model.job.roles import LAUNCHER, WORKER, templates
+
+
+def decorated(job: Object, decoration: Decoration) -> Object:
+    """Return the MPIJob *job* of any version with *decoration*; *job* itself stays as it is.
+
+    The one template of v1alpha1 is the workers'. Raises ``UsageError`` where the job already says otherwise.
+    """
+    made = deepcopy(job)
+    _metadata(made, "labels", "the job", decoration.job_labels)
+    _metadata(made, "annotations", "the job", decoration.job_annotations)
+    own = {
+        WORKER: (decoration.worker_labels, decoration.worker_annotations),
+        LAUNCHER: (decoration.launcher_labels, decoration.launcher_annotations),
+    }
+    for role, template in templates(made).items():
+        labels, annotations = own[role]
+        whose = f"the {role.lower()}'s pods"
+        _metadata(template, "labels", whose, {**decoration.pod_labels, **labels})
+        _metadata(template, "annotations", whose, {**decoration.pod_annotations, **annotations})
+        if decoration.scheduler_name:
+            _set(template["spec"], "schedulerName", whose, decoration.scheduler_name)
+        if role == WORKER:
+            _add_gates(template["spec"], decoration.scheduling_gates)
+    if decoration.scheduling_policy:
+        policy = made["spec"].setdefault("runPolicy", {}).setdefault("schedulingPolicy", {})
+        for key, value in decoration.scheduling_policy.items():
+            _set(policy, key, "the job's schedulingPolicy", value)
+    return made
+
+
+def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -> None:
+    if not values:
+        return
+    if not item.get("metadata"):
+        item["metadata"] = {}
+    if not item["metadata"].get(field):
+        item["metadata"][field] = {}
+    for key, value in values.items():
+        _set(item["metadata"][field], key, whose, value)
+
+
+def _add_gates(spec: Object, gates: tuple[str, ...]) -> None:
+    have = {gate["name"] for gate in spec.get("schedulingGates") or ()}
+    if new := [{"name": gate} for gate in gates if gate not in have]:
+        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), *new]
+
+
+def _set(values: Object, key: str, whose: str, value: Any) -> None:
+    """Set a value that is not set, or set to the same."""
+    if values.get(key, value) != value:
+        raise UsageError(
+            f"{whose} have {key} {values[key]!r}, and the gang scheduler needs {value!r}",
+            hint=f"leave {key} out of the job's flags and template, or choose another --gang-scheduler",
+        )
+    values[key] = value

@@ -1,0 +1,1 @@
+"""Values about a cluster: hardware, nodes, capabilities."""

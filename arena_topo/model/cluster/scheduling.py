@@ -1,0 +1,93 @@
+"""Where a pod may run: tolerations, node selectors and node affinity, by kube-scheduler's rules.
+
+Source: ``k8s.io/component-helpers/scheduling/corev1`` (helpers, nodeaffinity).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arena_topo.model.cluster.snapshot import Taint
+
+_BLOCKING = frozenset({"NoSchedule", "NoExecute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Toleration:
+    """A toleration of a pod; empty fields match everything, as in the API."""
+
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether this toleration covers *taint*."""
+        if self.effect and self.effect != taint.effect:
+            return False
+        if self.key and self.key != taint.key:
+            return False
+        if self.operator == "Exists":
+            return True
+        return bool(self.key) and self.value == taint.value
+
+
+def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
+    """Return the first taint that keeps a pod with *tolerations* off a node, or None."""
+    for taint in taints:
+        if taint.effect in _BLOCKING and not any(each.tolerates(taint) for each in tolerations):
+            return taint
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One expression of a node selector term: ``key operator values``."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def holds(self, labels: Mapping[str, str]) -> bool:
+        """Whether *labels* meet this requirement."""
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return value is not None and _compare(self.operator, value, self.values)
+            case _:
+                return False
+
+
+def _compare(operator: str, value: str, values: tuple[str, ...]) -> bool:
+    try:
+        left, right = int(value), int(values[0])
+    except (ValueError, IndexError):
+        return False
+    return left > right if operator == "Gt" else left < right
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorTerm:
+    """One term of a required node affinity; all of its requirements must hold.
+
+    ``fields`` are requirements on ``metadata.name``, the only field that kube-scheduler knows.
+    """
+
+    expressions: tuple[Requirement, ...] = ()
+    fields: tuple[Requirement, ...] = ()
+
+    def selects(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether the node *name* with *labels* meets this term; an empty term selects nothing."""
+        if not self.expressions and not self.fields:
+            return False
+        named = {"metadata.name": name}
+        return all(each.holds(labels) for each in self.expressions) and all(
+            each.holds(named) for each in self.fields
+        )

@@ -1,0 +1,117 @@
+"""What the planner is told of a cluster: nodes, their hardware, what is free, and the fabric between them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
+from arena_topo.model.notation.quantity import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Taint:
+    """A taint of a node."""
+
+    key: str
+    value: str
+    effect: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A pod that holds GPUs of a node.
+
+    ``job`` is the name of the MPIJob it belongs to, empty for other pods; ``gpus`` how many it holds;
+    ``indices`` which, or None where no source tells. ``phase`` is the pod's.
+    """
+
+    namespace: str
+    pod: str
+    job: str
+    gpus: int
+    indices: tuple[int, ...] | None = None
+    phase: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Where a statement about a node comes from.
+
+    ``subject`` is what it tells (``links``, ``gpus``, ``used``, ``nics``), ``source`` the object and key it was
+    read from, ``age`` its age in seconds at the snapshot or None, ``assumed`` marks a product table's guess.
+    """
+
+    subject: str
+    source: str
+    age: float | None = None
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNode:
+    """One node as the planner sees it.
+
+    ``allocatable`` and ``requested`` are amounts (cpu in millicores); ``gpu_resource`` is the extended resource
+    by which its GPUs are asked for. ``gpus`` may be empty where only a count is published: the count then is
+    ``allocatable[gpu_resource]``. ``links`` is None where nothing tells the links. ``used`` are the indices of
+    GPUs in use, or None where only ``requested[gpu_resource]`` is known. ``unhealthy`` counts GPUs that the node
+    has and cannot give. ``measured`` is a bandwidth matrix as published: GB/s of both directions together, memory
+    bandwidth on the diagonal.
+    """
+
+    name: str
+    hostname: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    ready: bool = True
+    address: str = ""
+    allocatable: Resources = field(default_factory=dict)
+    requested: Resources = field(default_factory=dict)
+    gpu_resource: str = "nvidia.com/gpu"
+    machine: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    links: LinkGraph | None = None
+    nics: tuple[Nic, ...] = ()
+    measured: tuple[tuple[float, ...], ...] = ()
+    unhealthy: int = 0
+    used: frozenset[int] | None = None
+    holders: tuple[Holder, ...] = ()
+    facts: tuple[Fact, ...] = ()
+
+    @property
+    def gpu_total(self) -> int:
+        """How many GPUs the node can give when empty."""
+        return self.allocatable.get(self.gpu_resource, 0)
+
+    @property
+    def gpu_free(self) -> int:
+        """How many GPUs no pod has asked for yet."""
+        return max(self.gpu_total - self.requested.get(self.gpu_resource, 0), 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Fabric:
+    """A tree of tiers over the nodes.
+
+    ``tiers`` are the names of the levels, coarse to fine, the node itself left out: label keys, or a tier's name
+    in a topology object. ``paths`` gives each node its domain at every tier, in the order of ``tiers``; a node
+    that lacks a domain at some tier has an empty string there, and shares that domain with no one.
+    """
+
+    tiers: tuple[str, ...] = ()
+    paths: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A cluster at one moment.
+
+    ``taken`` is an RFC 3339 text; ``warnings`` name each object and key that was skipped as malformed.
+    """
+
+    nodes: tuple[GpuNode, ...] = ()
+    fabric: Fabric = field(default_factory=Fabric)
+    cluster: str = ""
+    taken: str = ""
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Values about a job: as specified, as an MPIJob, as seen on the cluster."""

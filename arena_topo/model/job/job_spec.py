@@ -1,0 +1,118 @@
+"""A training job as the user described it, before any cluster was asked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arena_topo.model.cluster.scheduling import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A PersistentVolumeClaim mounted at ``path``."""
+
+    name: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class HostDirectory:
+    """A folder of the node mounted at ``path``."""
+
+    source: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigFile:
+    """A small local file that the pods find at ``path``."""
+
+    path: str
+    content: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class EnvSource:
+    """A ``configmap`` or ``secret`` whose keys become environment variables."""
+
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """CPU and memory of a pod as typed; empty means: none asked."""
+
+    cpu: str = ""
+    memory: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LauncherOptions:
+    """What is asked for the launcher alone."""
+
+    compute: Compute = field(default_factory=Compute)
+    selector: Mapping[str, str] = field(default_factory=dict)
+    mounts: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodOptions:
+    """What launcher and workers have in common.
+
+    ``shared_memory`` is the size of ``/dev/shm``, empty to leave it as the container runtime makes it.
+    ``devices`` are further extended resources by name.
+    """
+
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_from: tuple[EnvSource, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Toleration, ...] = ()
+    devices: Mapping[str, str] = field(default_factory=dict)
+    claims: tuple[Claim, ...] = ()
+    directories: tuple[HostDirectory, ...] = ()
+    files: tuple[ConfigFile, ...] = ()
+    working_dir: str = "/root"
+    priority: str = ""
+    scheduler: str = ""
+    pull_policy: str = "Always"
+    pull_secrets: tuple[str, ...] = ()
+    shared_memory: str = "2Gi"
+    host_network: bool = False
+    host_ipc: bool = False
+    host_pid: bool = False
+    rdma: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """How the job runs and ends; times in seconds, None for no limit."""
+
+    retry: int = 0
+    clean_policy: str = "All"
+    ttl: int | None = None
+    timeout: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSpec:
+    """An MPI job of ``workers`` pods with ``gpus`` GPUs each.
+
+    ``command`` is the argument vector of the launcher's container. ``slots`` is the number of ranks a worker
+    takes. ``gang`` and ``topology`` are the two promises that this tool exists for.
+    """
+
+    name: str
+    namespace: str
+    image: str
+    command: tuple[str, ...]
+    workers: int = 1
+    gpus: int = 0
+    compute: Compute = field(default_factory=Compute)
+    slots: int = 1
+    gang: bool = False
+    topology: bool = False
+    pod: PodOptions = field(default_factory=PodOptions)
+    launcher: LauncherOptions = field(default_factory=LauncherOptions)
+    run: RunOptions = field(default_factory=RunOptions)

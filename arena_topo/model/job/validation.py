@@ -1,0 +1,106 @@
+"""Names that Kubernetes accepts: checked before anything is sent.
+
+Sources: ``k8s.io/apimachinery/pkg/util/validation``; the limit of 49 and its texts are Arena's
+(pkg/util/validate.go); a v2beta1 worker's name must be a DNS-1035 label (mpi-operator, validation.go).
+"""
+
+import re
+from collections.abc import Mapping
+
+from arena_topo.errors import UsageError
+from arena_topo.model.job.mpijob import ApiVersion
+
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
+_COUNTED = re.compile(r"([^0-9]*)([0-9]*)")
+_ENV_NAME = re.compile(r"[!-<>-~]+")
+
+LONGEST_JOB_NAME = 49
+
+
+def check_job_name(name: str) -> None:
+    """Raise ``UsageError`` unless *name* can name a job in every version of the API."""
+    if not name:
+        raise UsageError("--name must be set", hint="give the job a name, for example --name=vgg16")
+    if len(name) > LONGEST_JOB_NAME:
+        raise UsageError(
+            f"the len {len(name)} of name {name} is too long, it should be less than {LONGEST_JOB_NAME + 1}",
+            hint="pods are named after the job, and their names are limited",
+        )
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"the job name {name!r} must consist of lower case alphanumeric characters or '-', "
+            "and must start and end with an alphanumeric character",
+            hint="for example --name=vgg16-4gpu",
+        )
+
+
+def check_for_version(name: str, workers: int, version: ApiVersion) -> None:
+    """Raise ``UsageError`` where *version* names pods so that *name* cannot be used."""
+    if version is ApiVersion.V2BETA1 and not name[0].isalpha():
+        raise UsageError(
+            f"the job name {name!r} must start with a letter: the workers' host names are made from it",
+            hint=f"for example --name=job-{name}",
+        )
+    longest = f"{name}-worker-{max(workers - 1, 0)}"
+    if len(longest) > 63:
+        raise UsageError(
+            f"the worker's name {longest!r} would have {len(longest)} characters, and 63 are allowed",
+            hint="use a shorter --name",
+        )
+
+
+def check_namespace(namespace: str) -> None:
+    """Raise ``UsageError`` unless *namespace* can be a namespace."""
+    if not _NAME.fullmatch(namespace) or len(namespace) > 63:
+        raise UsageError(
+            f"{namespace!r} is not a valid namespace",
+            hint="a namespace has lower case alphanumeric characters and '-', 63 at most",
+        )
+
+
+def check_object_name(flag: str, name: str) -> None:
+    """Raise ``UsageError`` unless *name* can name an object such as a Secret."""
+    if not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
+        raise UsageError(
+            f"{flag}: {name!r} is not a valid object name",
+            hint="names have lower case alphanumeric characters, '-' and '.'",
+        )
+
+
+def check_key(flag: str, key: str) -> None:
+    """Raise ``UsageError`` unless *key* is a qualified name such as ``example.com/rack``."""
+    prefix, slash, name = key.rpartition("/")
+    named = bool(_QUALIFIED.fullmatch(name)) and len(name) <= 63
+    prefixed = not slash or (bool(_SUBDOMAIN.fullmatch(prefix)) and len(prefix) <= 253)
+    if not (named and prefixed):
+        raise UsageError(
+            f"{flag}: {key!r} is not a qualified name",
+            hint="write NAME or DOMAIN/NAME, for example team or example.com/team",
+        )
+
+
+def check_labels(flag: str, labels: Mapping[str, str]) -> None:
+    """Raise ``UsageError`` unless every key and value can be a label."""
+    for key, value in labels.items():
+        check_key(flag, key)
+        if len(value) > 63 or not _LABEL_VALUE.fullmatch(value):
+            raise UsageError(
+                f"{flag}: {value!r} cannot be the value of label {key!r}",
+                hint="label values have at most 63 alphanumeric characters, '-', '_' and '.'",
+            )
+
+
+def check_env_name(name: str) -> None:
+    """Raise ``UsageError`` unless *name* can name an environment variable (printable ASCII without ``=``)."""
+    if not _ENV_NAME.fullmatch(name):
+        raise UsageError(
+            f"--env: {name!r} cannot name an environment variable", hint="for example --env=NCCL_DEBUG=INFO"
+        )
+
+
+def natural(name: str) -> tuple[tuple[str, int], ...]:
+    """Return the place of *name* among names as people count: gpu-9 before gpu-10."""
+    return tuple((words, int(digits or 0)) for words, digits in _COUNTED.findall(name))

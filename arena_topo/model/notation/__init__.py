@@ -1,0 +1,1 @@
+"""Reading and writing small notations: quantities, durations, YAML."""

@@ -1,0 +1,88 @@
+"""What a cluster has that decides how gangs are kept together and placements hold."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arena_topo.model.job.mpijob import ApiVersion
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A scheduler or operator that a Deployment runs; ``gangs`` is the gang scheduler that an operator is told."""
+
+    name: str
+    namespace: str
+    ready: bool
+    gangs: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where it is, as kubectl takes it."""
+        return f"Deployment {self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The admission policy: ``api`` is the served version of its API, empty where there is none.
+
+    ``version`` is the installed one's, 0 where none is, None where the user may not look. ``gangs``: it hands workers
+    to PodGroups. ``current``: it is the one that this program would install.
+    """
+
+    api: str = ""
+    version: int | None = 0
+    gangs: bool = False
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Right:
+    """Something that a user needs: ``what`` as kubectl auth can-i takes it, and the commands it is needed for."""
+
+    what: str
+    purpose: str
+    allowed: bool | None
+    optional: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What was found; None means that the user may not look.
+
+    ``kubernetes`` is the server's version; ``groups`` every served ``group/version``; ``versions`` those of MPIJob,
+    newest first; ``worker_fields`` those pod fields of a worker template that the served MPIJob keeps, of
+    ``schedulingGates``, ``resourceClaims`` and ``schedulingGroup``. ``programs`` are what runs, by what it is
+    (``volcano``, ``mpi-operator``). ``ack``, ``hami``: nodes are marked so. ``dra_drivers`` are the drivers that
+    publish ResourceSlices. ``pod_groups`` is the served version of scheduling.k8s.io's PodGroup, empty for none.
+    """
+
+    kubernetes: str = ""
+    groups: frozenset[str] = frozenset()
+    versions: tuple[ApiVersion, ...] = ()
+    worker_fields: frozenset[str] | None = None
+    programs: Mapping[str, Program] | None = None
+    ack: bool | None = None
+    hami: bool | None = None
+    dra_drivers: tuple[str, ...] | None = ()
+    pod_groups: str = ""
+    policy: Policy = field(default_factory=Policy)
+    rights: tuple[Right, ...] = ()
+
+    def serves(self, group: str) -> bool:
+        """Whether the API group *group* is served in any version."""
+        return any(each.partition("/")[0] == group for each in self.groups)
+
+    def keeps(self, field_name: str) -> bool:
+        """Whether a worker template surely keeps the pod field *field_name*."""
+        return self.worker_fields is not None and field_name in self.worker_fields
+
+    @property
+    def operator(self) -> Program | None:
+        """The MPI operator, where it can be seen."""
+        programs = self.programs or {}
+        return programs.get("mpi-operator") or programs.get("training-operator")
+
+    @property
+    def operator_gangs(self) -> str | None:
+        """The gang scheduler that the operator is told, empty for none, None where it cannot be seen."""
+        return self.operator.gangs if self.operator else None

@@ -1,0 +1,51 @@
+"""What a gang asks of a cluster: the planner's view of a job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from arena_topo.model.cluster.scheduling import SelectorTerm, Toleration
+from arena_topo.model.notation.quantity import Resources
+
+
+class TopologyPolicy(Enum):
+    """Whether a level is asked for or insisted on.
+
+    ``NONE`` places only for fit, as a scheduler that knows no topology would be allowed to.
+    """
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    RESTRICTED = "restricted"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing.
+
+    ``requests`` is what one worker pod asks besides GPUs (cpu in millicores, memory and ephemeral storage in
+    bytes, other devices by count). ``gpu_resource`` empty means: whatever resource the node offers its GPUs by.
+    ``launcher`` is what the launcher pod asks; it runs on any node that has it and the labels of ``launcher_selector``. ``required_level`` and
+    ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner pack the ranks
+    of a node into one pod. ``bandwidth_matters`` is False for gangs that never communicate.
+    """
+
+    workers: int
+    gpus: int
+    requests: Resources = field(default_factory=dict)
+    launcher: Resources = field(default_factory=dict)
+    launcher_selector: Mapping[str, str] = field(default_factory=dict)
+    gpu_resource: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: tuple[SelectorTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
+    required_level: str = ""
+    preferred_level: str = ""
+    coalesce: bool = False
+    bandwidth_matters: bool = True
+
+    @property
+    def ranks(self) -> int:
+        """The number of MPI ranks: one for every GPU, or one for every worker of a gang without GPUs."""
+        return self.workers * max(self.gpus, 1)

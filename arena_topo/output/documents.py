@@ -1,0 +1,49 @@
+"""Values as documents: what ``-o json`` and ``-o yaml`` print."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from arena_topo.model.notation.yaml_documents import dump
+
+
+def document(value: Any, form: str) -> str:
+    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, ended by a newline."""
+    if form == "json":
+        return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
+    return dump(value)
+
+
+def plain(value: Any) -> Any:
+    """Return *value*, a frozen value or a tuple of such, as what documents are made of, by the names of its fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(each) for name, each in value._asdict().items()}
+    if isinstance(value, tuple | list):
+        return [plain(each) for each in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def compact(value: Any) -> str:
+    """Return *value* as JSON on one line: a sixth of the time, for what programs read."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def objects(items: Sequence[dict[str, Any]], form: str) -> str:
+    """Return Kubernetes objects as kubectl reads them back: YAML documents, a JSON object or List, or names."""
+    if form == "name":
+        return "".join(f"{object_name(item)}\n" for item in items)
+    if form == "yaml":
+        return "---\n".join(dump(item) for item in items)
+    single = items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(items)}
+    return document(single, "json")
+
+
+def object_name(item: dict[str, Any]) -> str:
+    """Return ``kind.group/name``, as kubectl names an object."""
+    group = str(item["apiVersion"]).rpartition("/")[0]
+    kind = str(item["kind"]).lower() + (f".{group}" if group else "")
+    return f"{kind}/{item['metadata']['name']}"

@@ -1,0 +1,1 @@
+"""How `top node` looks, to the byte as Arena's."""

@@ -1,0 +1,210 @@
+"""``top node`` as Arena prints it, for nodes of every source and in a fixed order.
+
+Texts and columns: kubeflow/arena, pkg/topnode. Nodes in topology mode offer ``aliyun.com/gpu``; all other nodes
+with GPUs are exclusive ones, and show their links too where any source tells them.
+"""
+
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+from enum import Enum
+
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.keys import ACK_GPU
+from arena_topo.output.text.table import tabulate
+
+_RULE = "-" * 99
+_HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_ROLE = "kubernetes.io/role"
+_BOTH_WAYS = 2
+
+
+class NodeMode(Enum):
+    """Arena's kinds of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
+
+    NORMAL = ("none", "Normal", "")
+    EXCLUSIVE = ("exclusive", "GPUExclusive", "nvidia.com/gpu")
+    TOPOLOGY = ("topology", "GPUTopology", "aliyun.com/gpu")
+
+
+def top_nodes(nodes: Sequence[GpuNode], *, chosen: bool = False) -> str:
+    """Return the summary of *nodes*; *chosen* nodes of several kinds get no footer, as in Arena."""
+    modes = {mode_of(node) for node in nodes}
+    unhealthy = any(node.unhealthy for node in nodes)
+    several = len(modes - {NodeMode.NORMAL}) > 1
+    header = [*_HEADER, *(["GPU(Mode)"] if several else []), *(["UNHEALTHY"] if unhealthy else [])]
+    rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes))]
+    if modes == {NodeMode.NORMAL} or (len(modes) > 1 and chosen):
+        return tabulate(rows)
+    resource = modes.pop().value[2] if len(modes) == 1 else ""
+    return tabulate(
+        [*rows, [_RULE], *_footer(nodes, f"of nodes which own resource {resource} " if resource else "")]
+    )
+
+
+def node_details(nodes: Sequence[GpuNode]) -> str:
+    """Return the details of *nodes*, one after the other."""
+    return "".join(tabulate(_details(node)) for node in _in_order(nodes))
+
+
+def mode_of(node: GpuNode) -> NodeMode:
+    """Return the kind of *node*: in topology mode only where its links are known, as in Arena."""
+    if not node.gpu_total and not node.unhealthy:
+        return NodeMode.NORMAL
+    return (
+        NodeMode.TOPOLOGY if node.gpu_resource == ACK_GPU and node.links is not None else NodeMode.EXCLUSIVE
+    )
+
+
+def _in_order(nodes: Sequence[GpuNode]) -> list[GpuNode]:
+    order = list(NodeMode)
+    return sorted(nodes, key=lambda node: (order.index(mode_of(node)), node.name))
+
+
+def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
+    mode = mode_of(node)
+    role = role_of(node) if mode is NodeMode.NORMAL else "<none>"
+    cells = [node.name, node.address or "N/A", role, status_of(node), str(total(node)), str(allocated(node))]
+    return [*cells, *([mode.value[0]] if several else []), *([str(node.unhealthy)] if unhealthy else [])]
+
+
+def _footer(nodes: Sequence[GpuNode], which: str) -> list[list[str]]:
+    whole, held = sum(map(total, nodes)), sum(map(allocated, nodes))
+    unhealthy = sum(node.unhealthy for node in nodes)
+    lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(held, whole)]
+    if unhealthy:
+        lines += [f"Unhealthy/Total GPUs {which}In Cluster:", _share(unhealthy, whole)]
+    return [[line] for line in lines]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part}/{whole} ({part / whole * 100 if whole else 0:.1f}%)"
+
+
+def total(node: GpuNode) -> int:
+    """Return how many GPUs *node* has, unhealthy ones too."""
+    return node.gpu_total + node.unhealthy
+
+
+def allocated(node: GpuNode) -> int:
+    """Return how many GPUs of *node* pods have asked for."""
+    return node.requested.get(node.gpu_resource, 0) if mode_of(node) is not NodeMode.NORMAL else 0
+
+
+def role_of(node: GpuNode) -> str:
+    """Return the roles of *node* by its labels, ``<none>`` without any."""
+    named = [key.removeprefix(_ROLE_PREFIX) for key in node.labels if key.startswith(_ROLE_PREFIX)]
+    roles = {role for role in (*named, node.labels.get(_ROLE, "")) if role}
+    return ",".join(sorted(roles)) or "<none>"
+
+
+def status_of(node: GpuNode) -> str:
+    """Return the state of *node* in Arena's words."""
+    return ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.unschedulable else "")
+
+
+def _details(node: GpuNode) -> list[list[str]]:
+    mode = mode_of(node)
+    lines = [
+        [""],
+        [f"Name:    {node.name}"],
+        [f"Status:  {status_of(node)}"],
+        [f"Role:    {role_of(node)}"],
+        [f"Type:    {mode.value[1]}"],
+        [f"Address: {node.address or 'N/A'}"],
+        ["Description:"],
+        *([line] for line in description(mode).strip("\n").split("\n")),
+    ]
+    if mode is NodeMode.NORMAL:
+        return [*lines, [""]]
+    return [*lines, *_instances(node, mode), *_matrices(node), *_devices(node), *_summary(node, mode), [""]]
+
+
+def description(mode: NodeMode) -> str:
+    """Return what Arena says of nodes of a kind."""
+    alias, _, resource = mode.value
+    if mode is NodeMode.NORMAL:
+        return "\n  This node has none gpu devices\n"
+    return (
+        f"\n  1.This node is enabled gpu {alias} mode.\n"
+        f"  2.Pods can request resource '{resource}' to use gpu {alias} feature on this node\n"
+    )
+
+
+def _instances(node: GpuNode, mode: NodeMode) -> list[list[str]]:
+    """Return the pods with GPUs: in topology mode with their indices, else with their phase, as Arena does."""
+    if mode is NodeMode.TOPOLOGY:
+        columns = ("GPU(Requested)", "GPU(Allocated)")
+        rows = [
+            [holder.namespace, holder.pod, str(holder.gpus), ",".join(map(str, holder.indices))]
+            for holder in node.holders
+            if holder.indices
+        ]
+    else:
+        columns = ("STATUS", "GPU(Requested)")
+        rows = [[holder.namespace, holder.pod, holder.phase, str(holder.gpus)] for holder in node.holders]
+    if not rows:
+        return []
+    header = ["NAMESPACE", "NAME", *columns]
+    table = [header, ["-" * len(name) for name in header], *sorted(rows)]
+    return [["Instances:"], *([f"  {row[0]}", *row[1:]] for row in table)]
+
+
+def _matrices(node: GpuNode) -> list[list[str]]:
+    if node.links is None:
+        return []
+    size = range(node.links.size)
+    header = ["  ", *(f"GPU{index}" for index in size)]
+    words = link_words(node)
+    figures = [[_figure(node, a, b) for b in size] for a in size]
+    rows: list[list[str]] = []
+    for title, cells in (("LinkTypeMatrix:", words), ("BandwidthMatrix:", figures)):
+        rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in size)]
+    return rows
+
+
+def link_words(node: GpuNode) -> list[list[str]]:
+    """Return the matrix of link types, ``N-A`` on its diagonal; empty where the links are not known."""
+    rows = node.links.links if node.links is not None else ()
+    return [["N-A" if a == b else link.label for b, link in enumerate(row)] for a, row in enumerate(rows)]
+
+
+def _figure(node: GpuNode, a: int, b: int) -> str:
+    """Return the bandwidth of a pair in both directions: as measured, else twice the one of its links."""
+    if node.measured:
+        return shortest_float32(node.measured[a][b])
+    if a == b or node.links is None:
+        return "N-A"
+    return shortest_float32(_BOTH_WAYS * node.links.between(a, b).bandwidth)
+
+
+def shortest_float32(value: float) -> str:
+    """Return the shortest decimal that is *value* as a 32-bit float, as Go prints it."""
+    wanted = struct.pack("f", value)
+    for digits in range(1, 10):
+        written = f"{value:.{digits}g}"
+        if struct.pack("f", float(written)) == wanted:
+            return format(Decimal(written), "f")
+    return format(Decimal(repr(value)), "f")
+
+
+def _devices(node: GpuNode) -> list[list[str]]:
+    """Return the GPUs by index, where a source lists them and tells which are in use."""
+    if not node.gpus or node.used is None:
+        return []
+    rows = [
+        [f"  GPU{gpu.index}", "using" if gpu.index in node.used else "idle", str(gpu.healthy).lower()]
+        for gpu in node.gpus
+    ]
+    return [["GPUs:"], ["  INDEX", "STATUS", "HEALTHY"], ["  ----", "------", "-------"], *rows]
+
+
+def _summary(node: GpuNode, mode: NodeMode) -> list[list[str]]:
+    space = "" if mode is NodeMode.TOPOLOGY else "    "
+    return [
+        ["GPU Summary:"],
+        [f"  Total GPUs: {space}{total(node)}"],
+        [f"  Allocated GPUs: {allocated(node)}"],
+        [f"  Unhealthy GPUs: {node.unhealthy}"],
+    ]

@@ -1,0 +1,1 @@
+"""How topologies look."""

@@ -1,0 +1,105 @@
+"""The cluster as a tree of fabric domains with their GPUs counted, for every view that shows it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from arena_topo.errors import UsageError
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
+from arena_topo.model.job.validation import natural
+
+_MOST_MARKS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A domain of a tier with the domains below it, or at the finest tier the nodes in it.
+
+    ``tier`` is the tier's name, empty for the cluster itself; ``name`` is empty for nodes that no domain has.
+    """
+
+    tier: str
+    name: str
+    domains: tuple["Domain", ...]
+    nodes: tuple[GpuNode, ...]
+
+    @property
+    def all_nodes(self) -> Iterator[GpuNode]:
+        """Every node in this domain."""
+        yield from self.nodes
+        for domain in self.domains:
+            yield from domain.all_nodes
+
+    @property
+    def total(self) -> int:
+        """GPUs that the nodes can give when empty."""
+        return sum(node.gpu_total for node in self.all_nodes)
+
+    @property
+    def free(self) -> int:
+        """GPUs that no pod has asked for yet on nodes that take pods."""
+        return sum(available(node) for node in self.all_nodes)
+
+
+def available(node: GpuNode) -> int:
+    """Return the free GPUs of *node*; none where it takes no pods now."""
+    return node.gpu_free if node.ready and not node.unschedulable else 0
+
+
+def cluster_domains(snapshot: Snapshot) -> Domain:
+    """Return the tree over all nodes with GPUs."""
+    nodes = [node for node in snapshot.nodes if node.gpu_total or node.gpus]
+    return _domain("", snapshot.cluster or "cluster", nodes, snapshot.fabric, 0)
+
+
+def choose(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
+    """Return *snapshot* with only the nodes *names*; all of them where no name is given.
+
+    Raises ``UsageError`` for a name that no node has.
+    """
+    known = {node.name: node for node in snapshot.nodes}
+    for name in names:
+        if name not in known:
+            raise UsageError(f"there is no node {name}", hint="`arena-topo topology` lists the nodes")
+    return replace(snapshot, nodes=tuple(known[name] for name in dict.fromkeys(names))) if names else snapshot
+
+
+def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, level: int) -> Domain:
+    if level == len(fabric.tiers):
+        return Domain(tier, name, (), tuple(sorted(nodes, key=lambda node: natural(node.name))))
+    members: dict[str, list[GpuNode]] = {}
+    for node in nodes:
+        path = fabric.paths.get(node.name, ())
+        members.setdefault(path[level] if path else "", []).append(node)
+    below = tuple(
+        _domain(fabric.tiers[level], domain, members[domain], fabric, level + 1)
+        for domain in sorted(members, key=natural)
+    )
+    return Domain(tier, name, below, ())
+
+
+def state_marks(node: GpuNode) -> list[str]:
+    """Return a word for each GPU of *node*: ``used``, ``free`` or ``bad``; what is used first where no index is known."""
+    if node.gpus and node.used is not None:
+        return [
+            "bad" if not gpu.healthy else "used" if gpu.index in node.used else "free" for gpu in node.gpus
+        ]
+    used = node.gpu_total - node.gpu_free
+    counted = (("used", used), ("free", node.gpu_free), ("bad", node.unhealthy))
+    return [word for word, count in counted for _ in range(min(count, _MOST_MARKS))]
+
+
+def remarks(node: GpuNode) -> list[str]:
+    """Return what keeps pods off *node*, and what of it is not known for sure, in a few words each."""
+    words = []
+    if not node.ready:
+        words.append("not ready")
+    if node.unschedulable:
+        words.append("cordoned")
+    words += [f"taint {taint.key}" for taint in node.taints if taint.effect in ("NoSchedule", "NoExecute")]
+    if node.links is None:
+        words.append("links not known")
+    elif any(fact.assumed for fact in node.facts if fact.subject == "links"):
+        words.append("links assumed")
+    if node.gpus and node.used is None:
+        words.append("used GPUs not known")
+    return words

@@ -1,0 +1,170 @@
+"""One node in detail: its link matrix coloured by class, its GPUs with their users, its NICs, and who says so."""
+
+from collections.abc import Sequence
+
+from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, ShareMode
+from arena_topo.model.cluster.snapshot import Fact, GpuNode
+from arena_topo.output.text.spans import Line, Span, rendered
+from arena_topo.output.topology.domains import remarks
+
+_STYLES = {
+    LinkClass.SELF: "dim",
+    LinkClass.NVLINK: "bold green",
+    LinkClass.NVSWITCH: "bold green",
+    LinkClass.BRIDGE: "bold green",
+    LinkClass.XGMI: "bold green",
+    LinkClass.C2C: "bold green",
+    LinkClass.PIX: "cyan",
+    LinkClass.PXB: "cyan",
+    LinkClass.PHB: "blue",
+    LinkClass.NODE: "yellow",
+    LinkClass.SYS: "red",
+    LinkClass.UNKNOWN: "dim",
+}
+_NAMES = {
+    LinkClass.NVLINK: "NVLinks between the two GPUs",
+    LinkClass.NVSWITCH: "NVLinks of each GPU into the NVSwitches",
+    LinkClass.BRIDGE: "NVLink bridge between two cards",
+    LinkClass.XGMI: "XGMI link",
+    LinkClass.C2C: "chip-to-chip link",
+    LinkClass.PIX: "one PCIe switch",
+    LinkClass.PXB: "several PCIe switches",
+    LinkClass.PHB: "PCIe host bridge",
+    LinkClass.NODE: "one NUMA node",
+    LinkClass.SYS: "across the sockets",
+    LinkClass.UNKNOWN: "not known",
+}
+
+
+def node_view(node: GpuNode, *, colour: bool = False) -> str:
+    """Return all that is known of the hardware of *node*."""
+    head = f"{node.machine or 'no GPUs known'}, {node.gpu_free} of {node.gpu_total} GPUs free"
+    words = remarks(node)
+    lines: list[Line] = [
+        [Span(node.name, "bold"), Span(f"  {head}", ""), Span(f"  ({', '.join(words)})", "dim")]
+    ]
+    if not words:
+        lines = [lines[0][:2]]
+    for section in (_links(node), _gpus(node), _nics(node), _sources(node.facts)):
+        if section:
+            lines += [[], *section]
+    return rendered(lines, colour=colour)
+
+
+def _links(node: GpuNode) -> list[Line]:
+    graph = node.links
+    if graph is None:
+        return []
+    names = [f"GPU{index}" for index in range(graph.size)]
+    rows: list[Line] = [[Span("", ""), *(Span(name, "bold") for name in names)]]
+    rows += [
+        [Span(names[a], "bold"), *(Span(link.label, _STYLES[link.kind]) for link in row)]
+        for a, row in enumerate(graph.links)
+    ]
+    kinds = {link for row in graph.links for link in row if link.kind is not LinkClass.SELF}
+    return [[Span("LINKS", "bold")], *_columns(rows), [], *_columns(_legend(kinds))]
+
+
+def _legend(links: set[Link]) -> list[Line]:
+    """Return a line for each kind of link with its range of GB/s, fastest first."""
+    rates: dict[tuple[LinkClass, str], list[float]] = {}
+    for link in links:
+        rates.setdefault((link.kind, link.label), []).append(link.bandwidth)
+    ordered = sorted(rates.items(), key=lambda entry: (-max(entry[1]), entry[0][1]))
+    return [
+        [Span(label, _STYLES[kind]), Span(_NAMES[kind], ""), Span(_range(figures), "")]
+        for (kind, label), figures in ordered
+    ]
+
+
+def _range(figures: Sequence[float]) -> str:
+    low, high = min(figures), max(figures)
+    if not high:
+        return ""
+    return f"{high:g} GB/s" if low == high else f"{low:g} to {high:g} GB/s"
+
+
+def _gpus(node: GpuNode) -> list[Line]:
+    if not node.gpus:
+        return []
+    users = {
+        index: f"{holder.namespace}/{holder.pod}" + (f" ({holder.job})" if holder.job else "")
+        for holder in node.holders
+        for index in holder.indices or ()
+    }
+    header = ("GPU", "STATE", "USER", "NUMA", "PCIE", "NICS", "MEMORY", "PRODUCT", "UUID")
+    cells = [_gpu_cells(gpu, node, users.get(gpu.index, "")) for gpu in node.gpus]
+    kept = [at for at in range(len(header)) if any(row[at].text for row in cells)]
+    rows = [[Span(header[at], "bold") for at in kept], *([row[at] for at in kept] for row in cells)]
+    unplaced = [holder for holder in node.holders if holder.indices is None]
+    notes: list[Line] = [
+        [Span(f"{holder.namespace}/{holder.pod} holds {holder.gpus}, which ones is not known", "dim")]
+        for holder in unplaced
+    ]
+    return [*_columns(rows), *notes]
+
+
+def _gpu_cells(gpu: Gpu, node: GpuNode, user: str) -> Line:
+    if not gpu.healthy:
+        state = Span("unhealthy", "red")
+    elif gpu.mode is not ShareMode.WHOLE:
+        state = Span(gpu.mode.value, "yellow")
+    elif node.used is None:
+        state = Span("?", "dim")
+    else:
+        state = Span("used", "blue") if gpu.index in node.used else Span("free", "green")
+    return [
+        Span(str(gpu.index), ""),
+        state,
+        Span(user, ""),
+        Span("" if gpu.numa is None else str(gpu.numa), ""),
+        Span(gpu.pcie_root, ""),
+        Span(",".join(gpu.nics), ""),
+        Span(f"{gpu.memory / 1024:.0f} GiB" if gpu.memory else "", ""),
+        Span(gpu.product, ""),
+        Span(gpu.uuid, "dim"),
+    ]
+
+
+def _nics(node: GpuNode) -> list[Line]:
+    if not node.nics:
+        return []
+    rows = [[Span("NIC", "bold"), Span("NUMA", "bold"), Span("GB/S", "bold")]]
+    rows += [
+        [
+            Span(nic.name, ""),
+            Span("" if nic.numa is None else str(nic.numa), ""),
+            Span(f"{nic.rate:g}" if nic.rate else "", ""),
+        ]
+        for nic in node.nics
+    ]
+    return _columns(rows)
+
+
+def _sources(facts: Sequence[Fact]) -> list[Line]:
+    if not facts:
+        return []
+    rows = [[Span("FACT", "bold"), Span("AGE", "bold"), Span("SOURCE", "bold")]]
+    rows += [
+        [
+            Span(fact.subject, ""),
+            Span("" if fact.age is None else f"{fact.age:.0f}s", ""),
+            Span(fact.source + (", assumed" if fact.assumed else ""), "yellow" if fact.assumed else ""),
+        ]
+        for fact in facts
+    ]
+    return _columns(rows)
+
+
+def _columns(rows: Sequence[Line]) -> list[Line]:
+    """Return *rows* with their spans padded to columns."""
+    width = max((len(row) for row in rows), default=0)
+    widths = [max((len(row[at].text) for row in rows if at < len(row)), default=0) for at in range(width)]
+    return [
+        [
+            part
+            for at, span in enumerate(row)
+            for part in (span, Span(" " * (widths[at] - len(span.text) + 2), ""))
+        ]
+        for row in rows
+    ]

@@ -1,0 +1,67 @@
+"""A page that shows a cluster offline: the overview, and every node behind its tile. No scripts, nothing loaded."""
+
+from html import escape
+
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.output.topology.domains import cluster_domains
+from arena_topo.output.topology.svg.cluster import cluster_picture
+from arena_topo.output.topology.svg.elements import STYLE
+from arena_topo.output.topology.svg.node import node_picture, user_colours
+
+MOST_DRAWN = 64
+"""Of larger clusters one node of each machine type is drawn."""
+
+_PAGE_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0; padding: 28px; font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif;
+  background: #e9edf2; color: #1d2733; }
+@media (prefers-color-scheme: dark) { body { background: #0b0f14; color: #e6ebf1; } }
+main { max-width: 1320px; margin: auto; }
+svg { max-width: 100%; height: auto; }
+.nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 18px; margin-top: 18px; }
+figure { margin: 0; border-radius: 14px; scroll-margin-top: 18px; }
+figure:target { outline: 3px solid #3b6fd4; outline-offset: 3px; }
+h2 { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
+li { margin: 4px 0; }
+footer { margin-top: 22px; font-size: 12px; opacity: 0.7; }
+"""
+
+
+def topology_page(snapshot: Snapshot) -> str:
+    """Return the page of *snapshot* as one HTML document that needs no network."""
+    nodes = list(cluster_domains(snapshot).all_nodes)
+    colours = user_colours(nodes)
+    drawn = nodes if len(nodes) <= MOST_DRAWN else _one_of_each(nodes)
+    overview = cluster_picture(snapshot, colours, linked=len(drawn) == len(nodes), styled=False)
+    figures = "".join(
+        f'<figure id="node-{escape(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
+        for node in drawn
+    )
+    title = "Nodes" if len(drawn) == len(nodes) else "One node of each machine type"
+    name = escape(f"{snapshot.cluster or 'cluster'}: GPU topology")
+    return (
+        f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
+        f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'
+        f"<body><main>{overview}<h2>{title}</h2>"
+        f'<div class="nodes">{figures}</div>{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n'
+    )
+
+
+def _one_of_each(nodes: list[GpuNode]) -> list[GpuNode]:
+    found: dict[str, GpuNode] = {}
+    for node in sorted(nodes, key=lambda node: node.name):
+        found.setdefault(node.machine, node)
+    return list(found.values())
+
+
+def _warnings(snapshot: Snapshot) -> str:
+    if not snapshot.warnings:
+        return ""
+    return f"<h2>Warnings</h2><ul>{''.join(f'<li>{escape(each)}</li>' for each in snapshot.warnings)}</ul>"
+
+
+def _footer(snapshot: Snapshot) -> str:
+    words = [f"fabric: {snapshot.fabric.source or 'not published'}"]
+    if snapshot.taken:
+        words.append(f"taken {snapshot.taken}")
+    return f"<footer>{escape('  ·  '.join(words))}</footer>"

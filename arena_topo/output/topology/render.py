@@ -1,0 +1,60 @@
+"""Every form in which a topology can be printed, behind one call."""
+
+from collections.abc import Sequence
+
+from arena_topo.errors import UsageError
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.output.topology.domains import choose
+
+FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
+
+
+def render_topology(
+    snapshot: Snapshot, names: Sequence[str] = (), form: str = "text", *, colour: bool = False
+) -> str:
+    """Return *snapshot*, or of it only the nodes *names*, in one of ``FORMS``.
+
+    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named.
+    Raises ``UsageError`` for a node that is not there.
+    """
+    chosen = choose(snapshot, names)
+    match form:
+        case "text":
+            return _text(chosen, named=bool(names), colour=colour)
+        case "json" | "yaml":
+            from arena_topo.output.documents import document
+            from arena_topo.topology.snapshot_file.write import snapshot_document
+
+            return document(snapshot_document(chosen), form)
+        case "dot" | "graphml":
+            from arena_topo.output.topology import graphs
+
+            return graphs.dot(chosen) if form == "dot" else graphs.graphml(chosen)
+        case "svg":
+            return _svg(chosen, named=bool(names))
+        case "html":
+            from arena_topo.output.topology.page import topology_page
+
+            return topology_page(chosen)
+        case _:
+            raise UsageError(f"{form!r} is no form of a topology", hint=f"one of {', '.join(FORMS)}")
+
+
+def _text(snapshot: Snapshot, *, named: bool, colour: bool) -> str:
+    if named:
+        from arena_topo.output.topology.node import node_view
+
+        return "\n".join(node_view(node, colour=colour) for node in snapshot.nodes)
+    from arena_topo.output.topology.tree import cluster_tree
+
+    return cluster_tree(snapshot, colour=colour)
+
+
+def _svg(snapshot: Snapshot, *, named: bool) -> str:
+    if named and len(snapshot.nodes) == 1:
+        from arena_topo.output.topology.svg.node import node_picture
+
+        return node_picture(snapshot.nodes[0]) + "\n"
+    from arena_topo.output.topology.svg.cluster import cluster_picture
+
+    return cluster_picture(snapshot) + "\n"

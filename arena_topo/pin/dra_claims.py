@@ -1,0 +1,63 @@
+"""Exact GPUs by Dynamic Resource Allocation: a claim for each worker that only its own GPUs can meet.
+
+Source: k8s.io/api/resource (v1 and v1beta2 have ``exactly``, v1beta1 has its fields one level up); the driver
+k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.nvidia.com``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from arena_topo.model.job.owner import owner_reference
+from arena_topo.model.keys import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
+
+Object = dict[str, Any]
+
+GROUP = "resource.k8s.io"
+VERSIONS = ("v1", "v1beta2", "v1beta1")
+_FLAT = "v1beta1"
+
+
+def claim_name(job: str, worker: int) -> str:
+    """Return the name of the claim of worker number *worker*."""
+    return f"{job}-worker-{worker}-gpus"
+
+
+def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Object:
+    """Return the claim of exactly the GPUs *uuids*, owned by *job* as the server has it."""
+    meta = job["metadata"]
+    return {
+        "apiVersion": f"{GROUP}/{version}",
+        "kind": "ResourceClaim",
+        "metadata": {
+            "name": claim_name(meta["name"], worker),
+            "namespace": meta["namespace"],
+            "labels": {MANAGED_BY: OWN_NAME, PLANNED_JOB: meta["name"]},
+            "ownerReferences": [owner_reference(job)],
+        },
+        "spec": {"devices": {"requests": [_request(uuids, version)]}},
+    }
+
+
+def asks_for(found: Object, wanted: Object) -> bool:
+    """Whether the claim *found* on the server is for the same GPUs as *wanted*."""
+    return _expressions(found) == _expressions(wanted)
+
+
+def _request(uuids: Sequence[str], version: str) -> Object:
+    listed = ", ".join(f'"{uuid}"' for uuid in uuids)
+    selector = {"cel": {"expression": f'device.attributes["{DRA_GPU}"].uuid in [{listed}]'}}
+    exactly = {
+        "deviceClassName": DRA_GPU,
+        "allocationMode": "ExactCount",
+        "count": len(uuids),
+        "selectors": [selector],
+    }
+    return {"name": "gpus", **exactly} if version == _FLAT else {"name": "gpus", "exactly": exactly}
+
+
+def _expressions(found: Object) -> list[str]:
+    return [
+        selector["cel"]["expression"]
+        for request in found["spec"]["devices"]["requests"]
+        for selector in (request.get("exactly") or request).get("selectors") or ()
+    ]

@@ -1,0 +1,1 @@
+"""What else a user could ask for, or an administrator could do."""

@@ -1,0 +1,1 @@
+"""Why a placement won, or why there is none."""

@@ -1,0 +1,111 @@
+"""Why a placement won: step by step what was compared, the runner-up, and the bound that proves it."""
+
+from math import isinf
+
+from arena_topo.model.notation.words import plural
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Step
+from arena_topo.planner.explain.remedies import best_of_level
+from arena_topo.planner.nodes.domain_choice import Choosing
+from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.levels import Room, spanned, words
+from arena_topo.planner.nodes.node_choice import Pick
+
+
+def why(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> tuple[Step, ...]:
+    """Return the steps by which *chosen* won among all placements of *demand*."""
+    steps = (_fits(demand, fleet, space), _level(demand, fleet, space, chosen), _count(chosen, fleet))
+    if not demand.gpus:
+        return steps
+    return (*steps, _bandwidth(chosen, fleet), _damage(chosen, fleet))
+
+
+def _fits(demand: Demand, fleet: Fleet, space: Room) -> Step:
+    taking = len(space.places) - space.places.count(0)
+    return Step(
+        criterion="fits",
+        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'takes' if taking == 1 else 'take'} workers",
+        bound=f"{plural(space.total, 'place')} for {plural(demand.workers, 'worker')}",
+    )
+
+
+def _level(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Step:
+    known = words(fleet)
+    level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
+    runner_up = ""
+    if chosen.rivals > 1:
+        runner_up = f"{plural(chosen.rivals - 1, 'other ' + known[chosen.level])} would do"
+    bound = "no level is closer"
+    if level > 0:
+        most, name = best_of_level(fleet, space, level - 1)
+        fits = min(most, demand.workers)
+        bound = f"no {known[level - 1]} holds all: the best fits {fits} of {demand.workers}" + (
+            f" ({name})" if name else ""
+        )
+        if fits == demand.workers:
+            bound = f"one {known[chosen.level]} was preferred to fewer nodes"
+    chose = "the whole cluster" if level > len(fleet.tiers) else f"one {known[level]}: {domain.name}"
+    return Step("level", chose, runner_up, bound)
+
+
+def _count(chosen: Choosing, fleet: Fleet) -> Step:
+    count = len(chosen.pick.nodes)
+    place = words(fleet)[chosen.level]
+    fewer = (
+        f"no {count - 1} nodes of a {place} hold all"
+        if count > 2
+        else f"no single node of a {place} holds all"
+    )
+    return Step(
+        criterion="nodes",
+        chosen=plural(count, "node"),
+        runner_up=f"{plural(chosen.next_count, 'node')} in another {place}" if chosen.next_count else "",
+        bound=fewer if count > 1 else "one is the least",
+    )
+
+
+def _bandwidth(chosen: Choosing, fleet: Fleet) -> Step:
+    pick = chosen.pick
+    second = _second_set(pick) if len(pick.nodes) == 1 else ""
+    other = chosen.runner_up
+    if not second and other:
+        second = f"{_rate(other)} on {_places(other, fleet)}"
+    return Step(
+        criterion="busbw",
+        chosen=_rate(pick),
+        runner_up=second,
+        bound="every set of free GPUs was compared" if chosen.exact else "",
+        proven=chosen.exact,
+    )
+
+
+def _damage(chosen: Choosing, fleet: Fleet) -> Step:
+    stranded = sum(offer.stranded for offer in chosen.pick.offers)
+    other = chosen.runner_up
+    left = sum(offer.stranded for offer in other.offers) if other else 0
+    return Step(
+        criterion="left over",
+        chosen=f"{plural(stranded, 'GPU')} free on {'this node' if len(chosen.pick.nodes) == 1 else 'these nodes'}",
+        runner_up=f"{plural(left, 'GPU')} on {_places(other, fleet)}" if other else "",
+        bound="" if stranded else "none left is the least",
+        proven=chosen.exact,
+    )
+
+
+def _second_set(pick: Pick) -> str:
+    choice = pick.offers[0].choice
+    if choice is None or choice.runner_up is None:
+        return ""
+    return f"{choice.runner_up[1]:.3g} GB/s with the next best set of GPUs there"
+
+
+def _rate(pick: Pick) -> str:
+    rate = pick.busbw
+    if isinf(rate):
+        return "one GPU a node: no links are used"
+    return f"{rate:.3g} GB/s" if rate else "unknown links"
+
+
+def _places(pick: Pick, fleet: Fleet) -> str:
+    first = fleet.nodes[pick.nodes[0]].name
+    return first if len(pick.nodes) == 1 else f"{first} and {plural(len(pick.nodes) - 1, 'other')}"

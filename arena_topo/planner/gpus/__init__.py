@@ -1,0 +1,1 @@
+"""The best set of GPUs inside one node."""

@@ -1,0 +1,68 @@
+"""Tables that are costly to make: shipped with the package for common machines, kept in the user's cache for others.
+
+A cache is a hint: what cannot be read is made again, what cannot be written is done without.
+"""
+
+import json
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+Table = TypeVar("Table")
+
+_VERSION = 1
+_SHIPPED = Path(__file__).parent / "shipped"
+
+
+def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
+    """Return what *read* makes of the table called *name*, or None where there is none that it can read.
+
+    *read* raises ``ValueError`` for a table that it does not take.
+    """
+    for text_of in (_shipped, _kept):
+        with suppress(ValueError, RecursionError):
+            table = json.loads(text_of(name))
+            if isinstance(table, dict):
+                return read(table)
+    return None
+
+
+def store(name: str, table: dict[str, Any]) -> None:
+    """Keep *table* in the user's cache; readers see the old file or the new one, never half of one."""
+    import tempfile
+
+    with suppress(OSError):
+        folder = cache_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
+        try:
+            with os.fdopen(handle, "w") as file:
+                json.dump(table, file, separators=(",", ":"))
+            Path(temporary).replace(folder / file_name(name))
+        except OSError:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def cache_folder() -> Path:
+    """Return the folder of tables in the user's cache."""
+    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "arena-topo" / "gpusets"
+
+
+def file_name(name: str) -> str:
+    """Return the name of the file of a table; a new version of the format has other names."""
+    return f"{name}.v{_VERSION}.json"
+
+
+def _shipped(name: str) -> str:
+    with suppress(OSError):
+        return (_SHIPPED / file_name(name)).read_text()
+    return ""
+
+
+def _kept(name: str) -> str:
+    with suppress(OSError, UnicodeDecodeError):
+        return (cache_folder() / file_name(name)).read_text()
+    return ""

@@ -1,0 +1,1 @@
+"""Tables of packings for common machines, and the program that writes them."""

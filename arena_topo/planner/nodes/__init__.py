@@ -1,0 +1,1 @@
+"""The best nodes for a gang."""

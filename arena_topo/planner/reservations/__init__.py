@@ -1,0 +1,1 @@
+"""Several submitters at once: no GPU is reserved twice."""

@@ -1,0 +1,112 @@
+"""What other jobs have been promised, taken off a snapshot; and who gives way when two were promised the same.
+
+Every submitter writes its plan onto its job, and only then reads the plans of all others. Of two plans that take the
+same GPUs, the one written last is read back together with the other, so at least one of the two submitters sees both:
+it confirms nothing that does not fit beside all that it sees. A plan that was seen and is older, or confirmed, stays;
+the younger is planned again. So no GPU is promised twice, whatever the order of the steps.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, planned_workers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """Another job's plan.
+
+    ``order`` sorts jobs by age: creation instant, then uid. ``bound`` are the workers that already have a node, whose
+    resources the snapshot counts. ``stale`` marks a proposal that nobody has confirmed or withdrawn for long.
+    """
+
+    order: tuple[str, str]
+    record: PlanRecord
+    bound: frozenset[int] = field(default_factory=frozenset)
+    stale: bool = False
+
+
+class Decision(Enum):
+    """What the submitter of a proposed plan does next."""
+
+    CONFIRM = "confirm"
+    REPLAN = "replan"
+    LOOK_AGAIN = "look again"
+
+
+def decide(
+    mine: PlanRecord, order: tuple[str, str], promises: Sequence[Promise], snapshot: Snapshot
+) -> Decision:
+    """Return whether the proposal *mine* of the job at *order* stands beside *promises*.
+
+    *snapshot* must be older than the promises, and without them.
+    """
+    firm = [each for each in promises if _is_firm(each, order)]
+    if not stands(mine, reserved(snapshot, firm)):
+        return Decision.REPLAN
+    return Decision.CONFIRM if stands(mine, reserved(snapshot, promises)) else Decision.LOOK_AGAIN
+
+
+def _is_firm(promise: Promise, order: tuple[str, str]) -> bool:
+    return promise.record.stage is Stage.CONFIRMED or promise.stale or promise.order < order
+
+
+def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
+    """Whether every worker of *record* still has what it was planned for in *snapshot*."""
+    nodes = {node.name: node for node in snapshot.nodes}
+    return all(
+        name in nodes and _has(nodes[name], slots, record.each) for name, slots in planned_workers(record)
+    )
+
+
+def part(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
+    """Return *record* for *workers* alone, None for all of them."""
+    if workers is None:
+        return record
+    return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers))
+
+
+def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
+    """Return *snapshot* with what *promises* hold, and their workers do not use yet, taken off."""
+    taken: dict[str, Counter[str]] = {}
+    gpus: dict[str, list[tuple[int, ...] | None]] = {}
+    for promise in promises:
+        for slot in promise.record.slots:
+            if slot.worker not in promise.bound:
+                taken.setdefault(slot.node, Counter()).update({"pods": 1, **promise.record.each})
+                gpus.setdefault(slot.node, []).append(slot.gpus)
+    if not taken:
+        return snapshot
+    return replace(
+        snapshot,
+        nodes=tuple(
+            _without(node, taken[node.name], gpus[node.name]) if node.name in taken else node
+            for node in snapshot.nodes
+        ),
+    )
+
+
+def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, ...] | None]) -> GpuNode:
+    """Return *node* less what was promised on it; a promise of a number of GPUs leaves open which are free."""
+    requested = Counter(node.requested)
+    requested.update(taken)
+    used = node.used
+    if used is not None:
+        used = None if None in gpus else used.union(*(each for each in gpus if each))
+    return replace(node, requested=dict(requested), used=used)
+
+
+def _has(node: GpuNode, slots: Sequence[Slot], each: Resources) -> bool:
+    wanted = {gpu for slot in slots for gpu in slot.gpus or ()}
+    if node.used is not None and wanted & node.used:
+        return False
+    told = "cpu" in node.allocatable or "memory" in node.allocatable
+    return not told or all(
+        node.allocatable.get(name, 0) - node.requested.get(name, 0) >= asked * len(slots)
+        for name, asked in {"pods": 1, **each}.items()
+    )

@@ -1,0 +1,1 @@
+"""Bandwidth and throughput of a placement."""

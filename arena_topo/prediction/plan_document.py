@@ -1,0 +1,65 @@
+"""Reading from a plan's document what a forecast needs of it: how many ranks, and what they exchange over."""
+
+from dataclasses import dataclass, replace
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.notation.strict_documents import Part
+from arena_topo.model.plan.placement import Prediction, Range, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The number of ranks of a gang, and what it will probably see."""
+
+    ranks: int
+    prediction: Prediction
+
+    @property
+    def transport(self) -> Transport:
+        """What the farthest neighbours exchange over."""
+        return self.prediction.across or self.prediction.inside
+
+    def assuming(self, what: str) -> "Planned":
+        """Return the same, resting on *what* too."""
+        told = replace(self.prediction, assumptions=(*self.prediction.assumptions, what))
+        return replace(self, prediction=told)
+
+
+def read_planned(document: object, source: str) -> Planned:
+    """Return what the document of a placement says; its other fields are passed over.
+
+    Fields are those of ``model.placement.Placement``, by name, transports by value. Raises ``DocumentError`` naming
+    the place in *source* and the reason.
+    """
+    top = Part(document, source)
+    if top.has("placement"):
+        top = top.part("placement")
+    if not top.has("prediction"):
+        raise DocumentError(
+            f"{top.place} has no prediction",
+            hint="give a placement, as `arena-topo plan -o json` prints it for a gang that fits",
+        )
+    workers, gpus = top.take("workers", int), top.take("gpus", int)
+    if workers < 1 or gpus < 1:
+        raise DocumentError(f"{top.place} has {workers} workers of {gpus} GPUs, which is no gang of ranks")
+    return Planned(workers * gpus, _prediction(top.part("prediction"), workers * gpus))
+
+
+def _prediction(part: Part, ranks: int) -> Prediction:
+    across = _transport(part, "across") if part.has("across") else None
+    bandwidth = part.part("busbw")
+    low, likely, high = (bandwidth.take(key, float) for key in ("low", "likely", "high"))
+    if not 0 <= low <= likely <= high or (ranks > 1 and low == 0):
+        raise DocumentError(
+            f"{bandwidth.place} is {low:g}, {likely:g}, {high:g}: no rising bandwidths in GB/s"
+        )
+    return Prediction(Range(low, likely, high), _transport(part, "inside"), across, part.texts("assumptions"))
+
+
+def _transport(part: Part, key: str) -> Transport:
+    written = part.take(key, str)
+    try:
+        return Transport(written)
+    except ValueError as error:
+        known = ", ".join(each.value for each in Transport)
+        raise DocumentError(f"{part.place}.{key} is {written!r}, expected one of: {known}") from error

@@ -1,0 +1,144 @@
+"""Which transports the ranks of a gang really use, and the bus bandwidth of the whole gang.
+
+Links do not decide alone. NCCL uses them between two ranks only if both are in one pod, or each pod sees both GPUs and
+shares the host's identity (nccl src/transport/p2p.cc, src/misc/utils.cc); other pods of a node talk over sockets.
+Between nodes it uses RDMA only where every pod has RDMA cards. A ring is as fast as its slowest part.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arena_topo.model.cluster.hardware import LinkGraph, Nic
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.plan.placement import NodeShare, Prediction, Range, Transport
+from arena_topo.prediction.calibration import Bandwidths, Calibration
+
+_RDMA_NAMES = re.compile(
+    r"mlx[45]_|bnxt_re|irdma|i40iw|qedr|hfi1_|hns_|erdma|efa_|rdmap|rocep|ibp|ibs|ionic_|cxgb4_",
+    re.IGNORECASE,
+)
+"""Names of RDMA devices: those of the kernel's drivers and rdma-core's persistent ones."""
+_NOTHING = Range(0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One part of the ring: what it goes over, how fast that is, and what that rests on."""
+
+    transport: Transport
+    busbw: Range
+    notes: tuple[str, ...] = ()
+
+
+def gang_prediction(
+    shares: tuple[NodeShare, ...],
+    nodes: Mapping[str, GpuNode],
+    *,
+    gpus_per_pod: int,
+    pods_see_each_other: bool,
+    host_network_rdma: bool,
+    calibration: Calibration,
+) -> Prediction:
+    """Return what the gang of *shares* will see; a gang of one rank exchanges nothing, at 0 GB/s.
+
+    *pods_see_each_other* tells that pods of one node are given each other's GPUs, *host_network_rdma* that the pods
+    get the node's RDMA cards.
+    """
+    given = calibration.bandwidths
+    inside = [
+        _inside(share, nodes[share.node], given, visible=pods_see_each_other)
+        for share in shares
+        if len(share.workers) * gpus_per_pod > 1
+    ]
+    cards = [_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod) for share in shares]
+    across = _across(cards, given, rdma=host_network_rdma) if len(shares) > 1 else []
+    parts = inside + across
+    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    return Prediction(
+        busbw=_slowest([part.busbw for part in parts]),
+        inside=_transport(inside) or Transport.NONE,
+        across=_transport(across),
+        assumptions=(*notes, f"calibration: {calibration.source}"),
+    )
+
+
+def _inside(share: NodeShare, node: GpuNode, given: Bandwidths, *, visible: bool) -> _Part:
+    if len(share.workers) > 1 and not visible:
+        note = "pods of one node do not see each other's GPUs: NCCL uses sockets between them"
+        return _Part(Transport.ISOLATED, given.isolated, (note,))
+    if share.busbw is None or node.links is None:
+        note = "links of some nodes are not known: no more than PCIe is promised there"
+        floor = Range(given.pcie.low, given.pcie.likely, given.pcie.likely)
+        return _Part(Transport.UNKNOWN, floor, (note,))
+    if _is_joined(node.links, _positions(share, node)):
+        return _Part(Transport.NVLINK, _times(given.nvlink_share, Range(*[share.busbw] * 3)))
+    low, high = min(given.pcie.low, share.busbw), max(given.pcie.high, share.busbw)
+    return _Part(Transport.PCIE, Range(low, share.busbw, high))
+
+
+def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:
+    """Return where the share's GPUs are among the node's, all of them where it does not tell."""
+    if share.gpus is None:
+        return range(len(node.gpus))
+    return [at for at, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
+
+
+def _is_joined(graph: LinkGraph, positions: Sequence[int]) -> bool:
+    """Whether GPU links alone join all *positions*, over members only: else a ring has to use PCIe somewhere."""
+    left, reached = set(positions[1:]), list(positions[:1])
+    while reached:
+        here = reached.pop()
+        found = {there for there in left if graph.between(here, there).kind.is_direct}
+        left -= found
+        reached += found
+    return not left
+
+
+def _across(cards: Sequence[Sequence[Nic]], given: Bandwidths, *, rdma: bool) -> list[_Part]:
+    """Return what the ring goes over between nodes that use *cards*, node by node."""
+    if not rdma or not all(cards):
+        missing = "the pods get no RDMA cards" if all(cards) else "not every node has an RDMA card"
+        return [_Part(Transport.TCP, given.tcp, (f"{missing}: nodes are reached over TCP",))]
+    notes: tuple[str, ...] = ("no uplink of the fabric is oversubscribed",)
+    if not all(card.rate for node in cards for card in node):
+        assumed = f"{given.rdma_card.likely:g} GB/s each is assumed"
+        notes = (f"some RDMA cards do not tell their rate: {assumed}", *notes)
+    return [_Part(Transport.RDMA, _times(given.rdma_share, _rails(node, given)), notes) for node in cards]
+
+
+def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
+    """Return the RDMA cards that the share's GPUs use: the nearest, else as many as its part of the node's GPUs."""
+    able = [nic for nic in node.nics if _RDMA_NAMES.match(nic.name)]
+    used = [node.gpus[at] for at in _positions(share, node)] if share.gpus is not None else []
+    near = {name for gpu in used for name in gpu.nics}
+    if nearest := [nic for nic in able if nic.name in near]:
+        return nearest
+    return able[: max(len(able) * gpus // max(node.gpu_total, gpus), 1)]
+
+
+def _rails(cards: Sequence[Nic], given: Bandwidths) -> Range:
+    """Return the rate of *cards* together."""
+    card = given.rdma_card
+    return Range(
+        sum(nic.rate or card.low for nic in cards),
+        sum(nic.rate or card.likely for nic in cards),
+        sum(nic.rate or card.high for nic in cards),
+    )
+
+
+def _times(share: Range, whole: Range) -> Range:
+    return Range(share.low * whole.low, share.likely * whole.likely, share.high * whole.high)
+
+
+def _slowest(bandwidths: Sequence[Range]) -> Range:
+    """Return the bandwidth of a ring whose parts have *bandwidths*."""
+    if not bandwidths:
+        return _NOTHING
+    lows, likelies, highs = zip(*((each.low, each.likely, each.high) for each in bandwidths), strict=True)
+    return Range(min(lows), min(likelies), min(highs))
+
+
+def _transport(parts: Sequence[_Part]) -> Transport | None:
+    """Return what the slowest of *parts* goes over."""
+    return min(parts, key=lambda part: part.busbw.likely).transport if parts else None

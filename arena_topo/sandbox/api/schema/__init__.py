@@ -1,0 +1,1 @@
+"""Kinds, their schemas, and the checks and defaults of objects."""

@@ -1,0 +1,96 @@
+"""CustomResourceDefinitions: what they serve, and their conditions."""
+
+import copy
+from typing import Any
+
+from arena_topo.sandbox.api.kinds import Column, Kind, Registry
+from arena_topo.sandbox.api.schema.structural import Schema
+from arena_topo.sandbox.api.store import Store
+
+Object = dict[str, Any]
+CRD_KEY = ("apiextensions.k8s.io", "customresourcedefinitions")
+
+
+def kinds_of(crd: Object) -> list[Kind]:
+    """Return the kinds that a CustomResourceDefinition serves."""
+    spec = crd["spec"]
+    names = spec["names"]
+    return [
+        Kind(
+            group=spec["group"],
+            version=version["name"],
+            kind=names["kind"],
+            plural=names["plural"],
+            singular=names.get("singular") or names["kind"].lower(),
+            namespaced=spec.get("scope") == "Namespaced",
+            schema=_structural(version.get("schema", {}).get("openAPIV3Schema", {})),
+            short_names=tuple(names.get("shortNames") or ()),
+            categories=tuple(names.get("categories") or ()),
+            subresources=("status",) if "status" in (version.get("subresources") or {}) else (),
+            columns=tuple(_column(each) for each in version.get("additionalPrinterColumns") or ()),
+            custom=True,
+        )
+        for version in spec["versions"]
+        if version.get("served")
+    ]
+
+
+def _structural(schema: Schema) -> Schema:
+    """Return *schema* marked so that fields it does not speak of are unknown, as CRDs prune."""
+    marked = dict(schema)
+    if marked.get("type") == "object":
+        marked["custom"] = True
+    if "properties" in marked:
+        marked["properties"] = {name: _structural(each) for name, each in marked["properties"].items()}
+    for keyword in ("items", "additionalProperties"):
+        if isinstance(marked.get(keyword), dict):
+            marked[keyword] = _structural(marked[keyword])
+    return marked
+
+
+def _column(column: Object) -> Column:
+    return Column(
+        column["name"],
+        column.get("type", "string"),
+        column["jsonPath"],
+        column.get("priority", 0),
+        column.get("format", ""),
+    )
+
+
+def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
+    """Serve what *crd* defines and say so in its status."""
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    registry.remove(group, plural)
+    for kind in kinds_of(crd):
+        registry.add(kind)
+    names = {"singular": crd["spec"]["names"]["kind"].lower(), **crd["spec"]["names"]}
+    names.setdefault("listKind", crd["spec"]["names"]["kind"] + "List")
+    stored = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+    conditions = [
+        {
+            "type": type_,
+            "status": "True",
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": now,
+        }
+        for type_, reason, message in (
+            ("NamesAccepted", "NoConflicts", "no conflicts found"),
+            ("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        )
+    ]
+    status = {"acceptedNames": names, "storedVersions": stored, "conditions": conditions}
+    if crd.get("status", {}).get("acceptedNames") != names:
+        body = copy.deepcopy(crd)
+        body["spec"]["names"] = names
+        store.put(CRD_KEY, body | {"status": status})
+
+
+def withdraw(store: Store, registry: Registry, crd: Object) -> None:
+    """Serve what *crd* defined no longer, and forget its objects."""
+    group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
+    registry.remove(group, plural)
+    for stored in list(store.scan((group, plural))):
+        meta = stored.body["metadata"]
+        store.drop((group, plural), meta.get("namespace", ""), meta["name"])

@@ -1,0 +1,1 @@
+"""Controllers of the control plane and the MPI operator."""

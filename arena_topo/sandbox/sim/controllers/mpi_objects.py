@@ -1,0 +1,166 @@
+"""The objects of an MPIJob as mpi-operator 0.8.2 makes them.
+
+Source: github.com/kubeflow/mpi-operator pkg/controller/mpi_job_controller.go, and the objects seen on a real
+control plane.
+"""
+
+import base64
+import copy
+from typing import Any
+
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from arena_topo.model.keys import OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_INDEX
+from arena_topo.sandbox.sim.controllers.jobs import owner_of
+
+Object = dict[str, Any]
+OPERATOR_NAME = "training.kubeflow.org/operator-name"
+_IMPLEMENTATIONS = {
+    "OpenMPI": (
+        ("OMPI_MCA_orte_keep_fqdn_hostnames", "true"),
+        ("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile"),
+        ("OMPI_MCA_plm_rsh_args", "-o ConnectionAttempts=10"),
+    ),
+    "Intel": (
+        ("I_MPI_HYDRA_HOST_FILE", "/etc/mpi/hostfile"),
+        ("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "-o ConnectionAttempts=10"),
+    ),
+    "MPICH": (
+        ("HYDRA_HOST_FILE", "/etc/mpi/hostfile"),
+        ("HYDRA_LAUNCH_EXTRA_ARGS", "-o ConnectionAttempts=10"),
+    ),
+}
+_SLOTS = {"OpenMPI": "OMPI_MCA_orte_set_default_slots", "Intel": "I_MPI_PERHOST", "MPICH": "MPI_PERHOST"}
+_KEYS = (("ssh-privatekey", "id_rsa"), ("ssh-publickey", "id_rsa.pub"), ("ssh-publickey", "authorized_keys"))
+
+
+def name_of(job: Object) -> str:
+    """Return a job's name."""
+    return str(job["metadata"]["name"])
+
+
+def worker_count(job: Object) -> int:
+    """Return how many workers a job wants."""
+    return int((job["spec"]["mpiReplicaSpecs"].get("Worker") or {}).get("replicas", 0))
+
+
+def labels(job: Object, role: str) -> dict[str, str]:
+    """Return the labels of a job's pods of *role*."""
+    found = {OPERATOR_NAME: "mpi-operator", OPERATOR_JOB_NAME: name_of(job)}
+    return found | ({OPERATOR_JOB_ROLE: role} if role else {})
+
+
+def _meta(job: Object, name: str) -> Object:
+    owners = [owner_of(job)]
+    namespace = job["metadata"]["namespace"]
+    return {"name": name, "namespace": namespace, "labels": {"app": name_of(job)}, "ownerReferences": owners}
+
+
+def service(job: Object) -> Object:
+    """Return the headless service that gives workers their names."""
+    spec: Object = {"clusterIP": "None", "clusterIPs": ["None"], "selector": labels(job, "")}
+    if (job["spec"]).get("runLauncherAsWorker"):
+        spec["publishNotReadyAddresses"] = True
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(job, name_of(job)), "spec": spec}
+
+
+def _hosts(job: Object) -> list[str]:
+    name, namespace = name_of(job), job["metadata"]["namespace"]
+    pods = [f"{name}-worker-{index}" for index in range(worker_count(job))]
+    first = [f"{name}-launcher"] if job["spec"].get("runLauncherAsWorker") else []
+    return [f"{pod}.{name}.{namespace}.svc" for pod in first + pods]
+
+
+def config_map(job: Object, running: list[str]) -> Object:
+    """Return the ConfigMap with the hostfile and the hosts that *running* pods are."""
+    slots, colon = (
+        job["spec"].get("slotsPerWorker", 1),
+        job["spec"].get("mpiImplementation", "OpenMPI") != "OpenMPI",
+    )
+    form = "{host}:{slots}\n" if colon else "{host} slots={slots}\n"
+    hostfile = "".join(form.format(host=host, slots=slots) for host in _hosts(job))
+    suffix = f"{name_of(job)}.{job['metadata']['namespace']}.svc"
+    script = "#!/bin/sh\n" + "".join(f"echo {pod}.{suffix}\n" for pod in sorted(running))
+    body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(job, f"{name_of(job)}-config")}
+    return body | {"data": {"hostfile": hostfile, "discover_hosts.sh": script}}
+
+
+def secret(job: Object) -> Object:
+    """Return the Secret with a new key pair for ssh between the job's pods."""
+    key = ec.generate_private_key(ec.SECP521R1())
+    private = key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.TraditionalOpenSSL,
+        serialization.NoEncryption(),
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    data = {"ssh-privatekey": private, "ssh-publickey": public + b"\n"}
+    encoded = {name: base64.b64encode(value).decode() for name, value in data.items()}
+    body: Object = {"apiVersion": "v1", "kind": "Secret", "metadata": _meta(job, f"{name_of(job)}-ssh")}
+    return body | {"type": "kubernetes.io/ssh-auth", "data": encoded}
+
+
+def _template(job: Object, role: str) -> Object:
+    """Return a replica's pod template with what both roles get."""
+    template: Object = copy.deepcopy(job["spec"]["mpiReplicaSpecs"][role]["template"])
+    meta = template.setdefault("metadata", {})
+    meta["labels"] = {**(meta.get("labels") or {}), **labels(job, role.lower())}
+    spec = template["spec"]
+    items = [{"key": key, "path": path} for key, path in _KEYS]
+    volume = {"secretName": f"{name_of(job)}-ssh", "items": items, "defaultMode": 0o600}
+    spec.setdefault("volumes", []).append({"name": "ssh-auth", "secret": volume})
+    spec["subdomain"] = name_of(job)
+    mount = {"name": "ssh-auth", "mountPath": job["spec"].get("sshAuthMountPath", "/root/.ssh")}
+    container = spec["containers"][0]
+    container.setdefault("volumeMounts", []).append(mount)
+    container.setdefault("env", []).append({"name": "K_MPI_JOB_ROLE", "value": role.lower()})
+    return template
+
+
+def worker(job: Object, index: int) -> Object:
+    """Return the pod of worker *index*."""
+    template = _template(job, "Worker")
+    name = f"{name_of(job)}-worker-{index}"
+    shift = 1 if job["spec"].get("runLauncherAsWorker") else 0
+    template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = str(index + shift)
+    template["metadata"] |= {"name": name, "ownerReferences": [owner_of(job)]}
+    spec = template["spec"]
+    spec["hostname"] = name
+    searches = [f"{name_of(job)}.{job['metadata']['namespace']}.svc.cluster.local"]
+    spec.setdefault("dnsConfig", {}).setdefault("searches", []).extend(searches)
+    container = spec["containers"][0]
+    if not container.get("command") and not container.get("args"):
+        container["command"] = ["/usr/sbin/sshd", "-De"]
+    spec["restartPolicy"] = job["spec"]["mpiReplicaSpecs"]["Worker"].get("restartPolicy") or "Never"
+    return {"apiVersion": "v1", "kind": "Pod", **template}
+
+
+def launcher(job: Object) -> Object:
+    """Return the Job of the launcher."""
+    template = _template(job, "Launcher")
+    template["metadata"]["ownerReferences"] = [owner_of(job)]
+    spec, container = template["spec"], template["spec"]["containers"][0]
+    spec["hostname"] = f"{name_of(job)}-launcher"
+    implementation = job["spec"].get("mpiImplementation", "OpenMPI")
+    env = [{"name": name, "value": value} for name, value in _IMPLEMENTATIONS[implementation]]
+    env.append({"name": _SLOTS[implementation], "value": str(job["spec"].get("slotsPerWorker", 1))})
+    if job["spec"].get("runLauncherAsWorker"):
+        template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = "0"
+    else:
+        env += [{"name": "NVIDIA_VISIBLE_DEVICES"}, {"name": "NVIDIA_DRIVER_CAPABILITIES"}]
+    container["env"] += env
+    container["volumeMounts"].append({"name": "mpi-job-config", "mountPath": "/etc/mpi"})
+    items = [
+        {"key": "hostfile", "path": "hostfile", "mode": 0o444},
+        {"key": "discover_hosts.sh", "path": "discover_hosts.sh", "mode": 0o555},
+    ]
+    config = {"name": f"{name_of(job)}-config", "items": items}
+    spec["volumes"].append({"name": "mpi-job-config", "configMap": config})
+    spec["restartPolicy"] = job["spec"]["mpiReplicaSpecs"]["Launcher"].get("restartPolicy") or "OnFailure"
+    policy = job["spec"].get("runPolicy", {})
+    wanted = ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
+    body = {key: policy[key] for key in wanted if key in policy} | {"template": template}
+    body["suspend"] = bool(policy.get("suspend"))
+    meta = _meta(job, f"{name_of(job)}-launcher")
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": body}

@@ -1,0 +1,1 @@
+"""Nodes and the pods that run on them."""

@@ -1,0 +1,72 @@
+"""ACK's topology mode: a job's pods on as few nodes as possible, on the GPUs with the best weakest link.
+
+Source of the rule: kubeflow/arena 0.15.5 pkg/topnode and Alibaba Cloud's guide; the annotation names each pod's GPUs.
+"""
+
+import json
+from itertools import combinations
+from typing import Any
+
+from arena_topo.model.keys import ACK_GPU, TOPOLOGY_NAME
+from arena_topo.sandbox.api.verbs.objects import Api
+from arena_topo.sandbox.sim.scheduling.filters import NodeState, judge, requests_of
+
+Object = dict[str, Any]
+GROUP = "topology.kubernetes.io/gpu-group"
+_CONFIG_MAPS = ("", "configmaps")
+
+
+def arrange(pods: list[Object], nodes: list[NodeState]) -> dict[str, str] | None:
+    """Return the node of every pod of a job that asks for topology: the tightest that takes them all.
+
+    None where the pods do not ask, or no single node has room: the scheduler then places them one by one.
+    """
+    if not all(_asks(pod) for pod in pods):
+        return None
+    wanted = sum(requests_of(pod).get(ACK_GPU, 0) for pod in pods)
+    fitting = [
+        node
+        for node in nodes
+        if node.free.get(ACK_GPU, 0) >= wanted and all(judge(pod, node, nodes) is None for pod in pods)
+    ]
+    if not fitting:
+        return None
+    best = min(fitting, key=lambda node: (node.free[ACK_GPU], node.name))
+    return {pod["metadata"]["name"]: best.name for pod in pods}
+
+
+def _asks(pod: Object) -> bool:
+    return TOPOLOGY_NAME in (pod["metadata"].get("labels") or {}) and bool(requests_of(pod).get(ACK_GPU))
+
+
+def choose_gpus(api: Api, node: NodeState, pods: list[Object]) -> dict[str, str]:
+    """Return the annotation of every pod: the GPUs it gets of the set whose weakest link is strongest."""
+    rates = _rates(api, node.name)
+    free = [index for index in range(len(rates)) if index not in _held(node)]
+    counts = {pod["metadata"]["name"]: requests_of(pod)[ACK_GPU] for pod in pods}
+    size = sum(counts.values())
+    if size > len(free):
+        return {}
+    best = max(combinations(free, size), key=lambda gpus: _weakest(rates, gpus))
+    left, found = list(best), {}
+    for name, count in counts.items():
+        found[name] = ",".join(str(index) for index in left[:count])
+        left = left[count:]
+    return found
+
+
+def _weakest(rates: list[list[float]], gpus: tuple[int, ...]) -> float:
+    return min((rates[a][b] for a, b in combinations(gpus, 2)), default=0.0)
+
+
+def _rates(api: Api, node: str) -> list[list[float]]:
+    for stored in api.store.scan(_CONFIG_MAPS, "kube-system"):
+        if (stored.body["metadata"].get("labels") or {}).get("nodename") == node:
+            rates: list[list[float]] = json.loads(stored.body["data"]["bandwidth"])
+            return rates
+    return []
+
+
+def _held(node: NodeState) -> set[int]:
+    texts = [(pod["metadata"].get("annotations") or {}).get(GROUP, "") for pod in node.pods]
+    return {int(index) for text in texts for index in text.split(",") if index}

@@ -1,0 +1,1 @@
+"""The tree of network domains over the nodes."""

@@ -1,0 +1,29 @@
+"""Which kind of topology text a file holds, and its hardware."""
+
+from arena_topo.errors import DocumentError
+from arena_topo.topology.formats.nccl_xml import parse_nccl_xml
+from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.formats.p2p_bandwidth import parse_bandwidths
+from arena_topo.topology.formats.rocm_smi import parse_rocm
+from arena_topo.topology.hardware.hardware import Hardware
+
+
+def parse_topology(text: str, source: str = "the text", product: str = "") -> Hardware:
+    """Return the hardware that any text of the known kinds shows.
+
+    Known: ``nvidia-smi topo -m``, ``rocm-smi --showtopo``, NCCL topology XML, a p2p bandwidth matrix. *product* is
+    the name of the GPUs where known. Raises ``DocumentError`` naming *source*, line and reason.
+    """
+    if text.lstrip("\ufeff \t\r\n").startswith("<"):
+        return parse_nccl_xml(text.lstrip("\ufeff"), source, product)
+    if "Link Type between two GPUs" in text:
+        return parse_rocm(text, source, product)
+    if "GPU0" in text or "topo -m" in text:
+        return parse_matrix(text, source, product)
+    lowered = text.lower()
+    if "gpu_0" in lowered or "bandwidth matrix" in lowered:
+        return parse_bandwidths(text, source, product)
+    raise DocumentError(
+        f"{source}: neither a topology matrix, NCCL XML nor a bandwidth matrix",
+        hint="give the output of `nvidia-smi topo -m` or `rocm-smi --showtopo`",
+    )

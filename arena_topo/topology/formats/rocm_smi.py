@@ -1,0 +1,86 @@
+"""The text of ``rocm-smi --showtopo``: three matrices (weight, hops, link type) and the NUMA node of each GPU."""
+
+import re
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster.hardware import Gpu
+from arena_topo.topology.hardware import generations
+from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.topology.hardware.link_graph import build_graph, machine_type
+from arena_topo.topology.hardware.products import find_product, memory_of
+
+_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
+_NUMA = re.compile(r"GPU\[(\d+)\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
+_LINK_TYPE = "Link Type between two GPUs"
+_HOPS = "Hops between two GPUs"
+_ACROSS_SOCKETS = 3
+
+
+def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hardware:
+    """Return the hardware that a text of ``rocm-smi --showtopo`` shows; see ``parse_matrix`` for the arguments.
+
+    Raises ``DocumentError`` naming the section and the reason.
+    """
+    sections = _sections(text)
+    types = _table(sections, _LINK_TYPE, source)
+    hops = _table(sections, _HOPS, source) if _HOPS in sections else types
+    if len(hops) != len(types):
+        raise DocumentError(f"{source}: {_HOPS!r} has {len(hops)} GPUs, {_LINK_TYPE!r} has {len(types)}")
+    numa = {int(index): int(node) for index, node in _NUMA.findall(text)}
+    size = range(len(types))
+    far = [[_hops(hops[a][b]) if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in size] for a in size]
+    words = [
+        ["X" if a == b else _word(types[a][b], far[a][b], f"{source}: GPU{a}") for b in size] for a in size
+    ]
+    known = find_product(product) if product else None
+    generation = known.generation if known else generations.CDNA3
+    graph = build_graph(words, generation, known, source)
+    return Hardware(
+        gpus=tuple(
+            Gpu(index=a, product=product, memory=memory_of(product) if product else 0, numa=numa.get(a))
+            for a in size
+        ),
+        links=graph,
+        machine=machine_type(graph, known.name if known else ""),
+        assumptions=() if known else (f"link rates of {generation.name} GPUs",),
+    )
+
+
+def _sections(text: str) -> dict[str, list[str]]:
+    sections: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in text.splitlines():
+        title = _TITLE.fullmatch(line.strip())
+        if title:
+            lines = sections.setdefault(title.group(1), [])
+        elif line.strip():
+            lines.append(line)
+    return sections
+
+
+def _table(sections: dict[str, list[str]], title: str, source: str) -> list[list[str]]:
+    """Return the cells of a section's matrix, in the order of the GPUs."""
+    lines = [line.split() for line in sections.get(title, ())]
+    if not lines:
+        raise DocumentError(f"{source}: the section {title!r} is missing")
+    header, rows = lines[0], {row[0]: row[1:] for row in lines[1:] if row[0] in lines[0]}
+    order = [f"GPU{index}" for index in range(len(header))]
+    for name in order:
+        if name not in header or len(rows.get(name, ())) != len(header):
+            raise DocumentError(f"{source}: {title!r} has no whole row and column of {name}")
+    return [[rows[a][header.index(b)] for b in order] for a in order]
+
+
+def _hops(written: str) -> int:
+    return int(written) if written.isdecimal() else _ACROSS_SOCKETS
+
+
+def _word(kind: str, hops: int, where: str) -> str:
+    """Return the link word of a pair: PCIe by its hops, as each hop passes one more bridge or socket."""
+    match kind:
+        case "XGMI":
+            return "XGMI"
+        case "PCIE":
+            return "SYS" if hops >= _ACROSS_SOCKETS else "PHB" if hops > 1 else "PIX"
+        case other:
+            raise DocumentError(f"{where}: {other!r} is no link type")

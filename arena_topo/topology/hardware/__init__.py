@@ -1,0 +1,1 @@
+"""What is known of GPUs, links and machines."""

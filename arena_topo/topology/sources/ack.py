@@ -1,0 +1,148 @@
+"""Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and pod annotations of GPUs in use.
+
+The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename`` and the
+keys ``devices``, ``linkType`` and ``bandwidth`` (spelt ``bandwith`` too). Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go,
+pkg/apis/types/const.go); the newer annotation is of ACK's scheduler plugin.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache
+from itertools import combinations
+
+from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph
+from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, is_link_word, machine_type
+from arena_topo.topology.hardware.products import find_product, memory_of
+from arena_topo.topology.raw_objects import (
+    Malformed,
+    RawObject,
+    age,
+    document,
+    identity,
+    labels,
+    mapping,
+    text,
+)
+from arena_topo.topology.reading import Exactness, Reading
+
+GROUP = "topology.kubernetes.io/gpu-group"
+ALLOCATIONS = ("gputopology.alibabacloud.com/allocation", "topology.scheduling.koordinator.sh/gpu")
+_RATES = ("bandwidth", "bandwith")
+"""Arena reads the second spelling, vendor documents show the first."""
+_NONE = ("N-A", "N/A")
+
+
+def read_config_map(raw: RawObject, now: datetime | None = None, product: str = "") -> Iterator[Reading]:
+    """Yield the reading of a topology ConfigMap; *product* is the node's GPU where its labels name it.
+
+    Raises ``Malformed`` or ``DocumentError`` naming the key.
+    """
+    node = text(labels(raw), "nodename")
+    data = mapping(raw, "data")
+    health = _health(document(data, "devices"))
+    size = len(health)
+    nominal, machine = _graph(text(data, "linkType"), size, product)
+    key = next((key for key in _RATES if key in data), "")
+    measured = _figures(document(data, key), size) if key else ()
+    yield Reading(
+        node=node,
+        source=f"{identity(raw, 'ConfigMap')} data.linkType",
+        exactness=Exactness.ACK,
+        age=age(raw, now),
+        machine=machine,
+        gpus=tuple(
+            Gpu(index=index, product=product, memory=memory_of(product) if product else 0, healthy=good)
+            for index, good in enumerate(health)
+        ),
+        links=_with_rates(nominal, measured) if measured else nominal,
+        measured=measured,
+    )
+
+
+def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
+    """Return the GPUs that a pod's annotations of either generation give it, or None; raises ``Malformed``."""
+    for key in ALLOCATIONS:
+        if key in annotations:
+            return _allocated(annotations, key)
+    written = annotations.get(GROUP)
+    if not written:
+        return None
+    parts = written.split(",")
+    if not all(part.strip().isdecimal() for part in parts):
+        raise Malformed(f"{GROUP} is {written!r}, expected GPU numbers such as 0,3")
+    return tuple(int(part) for part in parts)
+
+
+def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
+    """Return the GPUs of all containers of ``{"allocatedGPUs": {"0": ["4", "5"]}}``."""
+    value = document(annotations, key)
+    groups = value.get("allocatedGPUs") if isinstance(value, dict) else None
+    if not isinstance(groups, dict):
+        raise Malformed(f"{key} has no allocatedGPUs")
+    found: list[int] = []
+    for group in groups.values():
+        if not isinstance(group, list) or not all(
+            isinstance(each, str) and each.isdecimal() for each in group
+        ):
+            raise Malformed(f"{key} has {group!r} in allocatedGPUs, expected texts of GPU numbers")
+        found += [int(each) for each in group]
+    return tuple(sorted(found))
+
+
+def _health(value: object) -> list[bool]:
+    if not isinstance(value, dict) or set(value) != {str(index) for index in range(len(value))} or not value:
+        raise Malformed(f"data.devices is {json.dumps(value)}, expected the health of GPUs 0, 1, ...")
+    return [value[str(index)] == "Healthy" for index in range(len(value))]
+
+
+@lru_cache(maxsize=256)
+def _graph(written: str, size: int, product: str) -> tuple[LinkGraph, str]:
+    """Return the graph of a link matrix and the machine type; nodes of one type publish the same text."""
+    words = _words(document({"linkType": written}, "linkType"), size)
+    known = find_product(product) if product else None
+    graph = build_graph(words, known.generation if known else guess_generation(words), known, "data.linkType")
+    return graph, machine_type(graph, known.name if known else "")
+
+
+def _words(value: object, size: int) -> list[list[str]]:
+    rows = _square(value, size, "data.linkType")
+    return [
+        ["X" if a == b and word in _NONE else _word(word) for b, word in enumerate(row)]
+        for a, row in enumerate(rows)
+    ]
+
+
+def _word(word: object) -> str:
+    if word in _NONE:
+        return "?"
+    if not isinstance(word, str) or not is_link_word(word):
+        raise Malformed(f"data.linkType has {word!r}, which is no link class")
+    return word
+
+
+def _figures(value: object, size: int) -> tuple[tuple[float, ...], ...]:
+    return tuple(tuple(map(_figure, row)) for row in _square(value, size, "data.bandwidth"))
+
+
+def _figure(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+        raise Malformed(f"data.bandwidth has {value!r}, expected GB/s")
+    return float(value)
+
+
+def _square(value: object, size: int, key: str) -> Sequence[Sequence[object]]:
+    whole = isinstance(value, list) and len(value) == size
+    if not whole or not all(isinstance(row, list) and len(row) == size for row in value):  # type: ignore[attr-defined]
+        raise Malformed(f"{key} is no {size} by {size} matrix, though data.devices names {size} GPUs")
+    return value  # type: ignore[return-value]
+
+
+def _with_rates(graph: LinkGraph, measured: Sequence[Sequence[float]]) -> LinkGraph:
+    """Return *graph* with measured rates: half of both directions, and the slower of a pair's two figures."""
+    rows = [list(row) for row in graph.links]
+    for a, b in combinations(range(graph.size), 2):
+        link = rows[a][b]
+        rate = round(min(measured[a][b], measured[b][a]) / 2, 1)
+        rows[a][b] = rows[b][a] = Link(link.kind, link.count, rate)
+    return LinkGraph(tuple(map(tuple, rows)))

@@ -1,0 +1,91 @@
+"""Labels of GPU feature discovery and its kin, with the usual wiring of the product they name.
+
+Everything about links rests on the product table and is marked as assumed.
+Sources: k8s-device-plugin, docs/gpu-feature-discovery; AMD's node labeller; ACK's and GKE's node labels.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from arena_topo.model.cluster.hardware import Gpu, ShareMode
+from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.topology.node_facts import NodeFacts
+from arena_topo.topology.raw_objects import Malformed
+from arena_topo.topology.reading import MOST_GPUS, Exactness, Reading
+
+PRODUCT = "nvidia.com/gpu.product"
+COUNT = "nvidia.com/gpu.count"
+MEMORY = "nvidia.com/gpu.memory"
+MACHINE = "nvidia.com/gpu.machine"
+REPLICAS = "nvidia.com/gpu.replicas"
+CLIQUE = "nvidia.com/gpu.clique"
+_PRODUCTS = (PRODUCT, "amd.com/gpu.product-name", "aliyun.accelerator/nvidia_name")
+_GKE = "cloud.google.com/gke-accelerator"
+_GKE_PRODUCTS = {
+    "nvidia-tesla-t4": "Tesla-T4",
+    "nvidia-l4": "NVIDIA-L4",
+    "nvidia-tesla-v100": "Tesla-V100-SXM2-16GB",
+    "nvidia-tesla-a100": "NVIDIA-A100-SXM4-40GB",
+    "nvidia-a100-80gb": "NVIDIA-A100-SXM4-80GB",
+    "nvidia-h100-80gb": "NVIDIA-H100-80GB-HBM3",
+    "nvidia-h100-mega-80gb": "NVIDIA-H100-80GB-HBM3",
+    "nvidia-h200-141gb": "NVIDIA-H200",
+    "nvidia-b200": "NVIDIA-B200",
+    "nvidia-gb200": "NVIDIA-GB200",
+}
+_COUNTS = (COUNT, "aliyun.accelerator/nvidia_count")
+_INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+
+
+def product_of(labels: Mapping[str, str]) -> str:
+    """Return the GPU product that a node's labels name, or an empty text."""
+    for key in _PRODUCTS:
+        if labels.get(key):
+            return labels[key]
+    return _GKE_PRODUCTS.get(labels.get(_GKE, ""), "")
+
+
+def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
+    """Yield what a node's labels tell of its GPUs; *capacity* counts them where no label does.
+
+    Raises ``Malformed`` naming the label.
+    """
+    product = product_of(node.labels)
+    replicas = _number(node.labels, (REPLICAS,), 1)
+    count = _number(node.labels, _COUNTS, capacity // max(replicas, 1))
+    if not product or count < 1:
+        return
+    if count > MOST_GPUS:
+        raise Malformed(f"labels and capacity count {count} GPUs")
+    key = next((key for key in _PRODUCTS if key in node.labels), _GKE)
+    source = f"Node {node.name} label {key}"
+    if "-MIG-" in product:
+        gpus = tuple(Gpu(index=index, product=product, mode=ShareMode.MIG) for index in range(count))
+        yield Reading(node=node.name, source=source, exactness=Exactness.PRODUCT_TABLE, machine="", gpus=gpus)
+        return
+    usual = usual_hardware(product, count, node.labels.get(MACHINE) or node.labels.get(_INSTANCE_TYPE, ""))
+    memory = _number(node.labels, (MEMORY,), 0)
+    shared = replicas > 1 or product.endswith("-SHARED")
+    gpus = usual.gpus
+    if memory or shared:
+        mode = ShareMode.SHARED if shared else ShareMode.WHOLE
+        gpus = tuple(replace(gpu, memory=memory or gpu.memory, mode=mode) for gpu in gpus)
+    yield Reading(
+        node=node.name,
+        source=source,
+        exactness=Exactness.PRODUCT_TABLE,
+        machine=usual.machine,
+        gpus=gpus,
+        links=usual.links,
+        nics=usual.nics,
+        assumptions=usual.assumptions,
+    )
+
+
+def _number(labels: Mapping[str, str], names: tuple[str, ...], default: int) -> int:
+    for key in names:
+        if key in labels:
+            if not labels[key].isdecimal():
+                raise Malformed(f"label {key} is {labels[key]!r}, expected a number")
+            return int(labels[key])
+    return default

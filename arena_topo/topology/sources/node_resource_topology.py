@@ -1,0 +1,47 @@
+"""NodeResourceTopology objects: how many GPUs each NUMA node of a node has.
+
+They count and do not name GPUs, so with several zones the numbering is assumed to follow the zones' order.
+Source: topology.node.k8s.io/v1alpha2.
+"""
+
+import re
+from collections.abc import Iterator
+from datetime import datetime
+
+from arena_topo.model.cluster.hardware import Gpu
+from arena_topo.topology.raw_objects import Malformed, RawObject, age, identity, items, name, quantity, text
+from arena_topo.topology.reading import MOST_GPUS, Exactness, Reading
+
+_ZONE = re.compile(r"node-(\d+)")
+
+
+def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> Iterator[Reading]:
+    """Yield the NUMA nodes of the GPUs that a node offers as *resource*; raises ``Malformed`` naming the key."""
+    counts = sorted(_counts(raw, resource))
+    if sum(count for _, count in counts) > MOST_GPUS or any(count < 0 for _, count in counts):
+        raise Malformed(f"zones count {[count for _, count in counts]} of {resource}")
+    numa = [zone for zone, count in counts for _ in range(count)]
+    if not numa:
+        return
+    many = len({zone for zone, count in counts if count}) > 1
+    yield Reading(
+        node=name(raw),
+        source=f"{identity(raw)} zones",
+        exactness=Exactness.NUMA_ZONES,
+        age=age(raw, now),
+        gpus=tuple(Gpu(index=index, numa=zone) for index, zone in enumerate(numa)),
+        assumptions=("GPUs are numbered in the order of the NUMA nodes",) if many else (),
+    )
+
+
+def _counts(raw: RawObject, resource: str) -> Iterator[tuple[int, int]]:
+    for zone in items(raw, "zones"):
+        numbered = _ZONE.fullmatch(text(zone, "name"))
+        if zone.get("type") != "Node" or numbered is None:
+            continue
+        for each in items(zone, "resources"):
+            if each.get("name") == resource:
+                try:
+                    yield int(numbered.group(1)), quantity(each, "capacity", resource) or 0
+                except Malformed as error:
+                    raise Malformed(f"zones {zone['name']} {resource}: {error}") from error

@@ -1,0 +1,154 @@
+"""The agent publishes on change only, and goes on through failures; its objects ask for little."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from arena_topo.agent.agent import Agent, require
+from arena_topo.agent.manifests import agent_objects
+from arena_topo.errors import ArenaTopoError
+from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.topology.node_facts import NodeFacts
+from arena_topo.topology.reading import PodKey
+from arena_topo.topology.sources.annotation import KEY, read_annotation
+from tests.topology.texts import saved
+
+
+class World:
+    """What an agent sees and does: its hardware and users may change or fail between looks."""
+
+    def __init__(self) -> None:
+        self.hardware: Hardware | None = parse_matrix(saved("dgx-a100-mlx5.txt"))
+        self.users: dict[PodKey, tuple[int, ...]] = {}
+        self.published: list[str] = []
+        self.reports: list[str] = []
+        self.looks = 0
+        self.refused = False
+
+    def agent(self) -> Agent:
+        """Return an agent in this world."""
+        return Agent(self.look, lambda _: self.users, self.publish, self.now, self.reports.append)
+
+    def look(self) -> Hardware:
+        """Return the hardware, or fail."""
+        if self.hardware is None:
+            raise ArenaTopoError("the driver is gone")
+        return self.hardware
+
+    def now(self) -> str:
+        """Return a time that moves on with each look."""
+        self.looks += 1
+        return f"2026-11-21T08:00:{self.looks:02}Z"
+
+    def publish(self, value: str) -> None:
+        """Take the annotation's value, or refuse it."""
+        if self.refused:
+            raise ArenaTopoError("nodes is forbidden")
+        self.published.append(value)
+
+
+def test_the_value_reads_back_as_hardware_and_users() -> None:
+    """What the agent writes is what the reader of the annotation takes."""
+    world = World()
+    world.users = {("team-a", "worker-0"): (0, 1)}
+    (reading,) = read_annotation(NodeFacts("n", annotations={KEY: world.agent().value()}))
+    assert world.hardware is not None
+
+    assert (world.hardware.links, world.users) == (reading.links, reading.users)
+
+
+def test_only_changes_are_published() -> None:
+    """The time alone is no change; a new user is."""
+    world = World()
+    agent = world.agent()
+    first = agent.once()
+    same = agent.once(first)
+    world.users = {("team-a", "worker-0"): (0,)}
+    changed = agent.once(same)
+
+    assert same is first
+    assert [first, changed] == world.published
+    assert json.loads(changed)["users"] == {"team-a/worker-0": [0]}
+
+
+@pytest.mark.parametrize(
+    "found", ["", "{", "[]", '{"v":0}'], ids=["nothing", "no JSON", "no object", "older"]
+)
+def test_whatever_else_stands_there_is_replaced(found: str) -> None:
+    """After a restart the agent compares with what the node has."""
+    world = World()
+    world.agent().once(found)
+
+    assert 1 == len(world.published)
+
+
+def test_failures_are_reported_once_and_overcome() -> None:
+    """The driver goes away for two looks, then the API server refuses, then all is well again."""
+    world = World()
+    hardware = world.hardware
+    steps = iter(["gone", "gone", "refused", "well"])
+
+    def wait() -> bool:
+        step = next(steps, None)
+        world.hardware = None if step == "gone" else hardware and replace(hardware, nics=())
+        world.refused = step == "refused"
+        return step is not None
+
+    world.agent().run("", wait)
+
+    assert [report.partition(" bytes")[0].rstrip("0123456789") for report in world.reports] == [
+        "published ",
+        "error: the driver is gone",
+        "error: nodes is forbidden",
+        "published ",
+    ]
+    assert 2 == len(world.published)
+
+
+def test_without_a_kubelet_there_are_no_users() -> None:
+    """A saved matrix can be published from anywhere."""
+    world = World()
+    agent = replace(world.agent(), users=None)
+
+    assert json.loads(agent.value())["users"] == {}
+
+
+def test_the_agent_may_read_and_patch_nodes_and_nothing_else() -> None:
+    """One rule, no privileges, a read-only root."""
+    account, role, binding, daemons = agent_objects("registry.example/arena-topo:1", "kube-system")
+    container = daemons["spec"]["template"]["spec"]["containers"][0]
+
+    assert [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}] == role["rules"]
+    assert {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    } == (container["securityContext"])
+    assert account["metadata"]["name"] == binding["subjects"][0]["name"]
+    assert role["metadata"]["name"] == binding["roleRef"]["name"]
+    assert (
+        daemons["spec"]["selector"]["matchLabels"].items()
+        <= daemons["spec"]["template"]["metadata"]["labels"].items()
+    )
+    assert {mount["name"] for mount in container["volumeMounts"]} == {
+        volume["name"] for volume in daemons["spec"]["template"]["spec"]["volumes"]
+    }
+
+
+def test_a_runtime_class_is_set_where_asked() -> None:
+    """Clusters whose default runtime knows no GPUs need one."""
+    plain, named = (agent_objects("i", "n", runtime_class=name)[3] for name in ("", "nvidia"))
+
+    assert "runtimeClassName" not in plain["spec"]["template"]["spec"]
+    assert named["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
+
+
+def test_a_missing_package_says_how_to_install_it() -> None:
+    """NVML's bindings and gRPC are an optional extra."""
+    require("json", "agent")
+    with pytest.raises(ArenaTopoError) as caught:
+        require("no_such_package_here", "agent")
+
+    assert caught.value.hint == "pip install 'arena-topo[agent]'"

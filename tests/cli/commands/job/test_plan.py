@@ -1,0 +1,116 @@
+"""``arena-topo plan mpi`` on saved topologies, without a cluster."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from arena_topo.model.cluster.snapshot import Fabric, Snapshot
+from arena_topo.model.notation.yaml_documents import load
+from arena_topo.output.documents import compact
+from arena_topo.topology.snapshot_file.write import snapshot_document
+from tests.cli.conftest import Invoke
+from tests.output.clusters import machine
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    """Return a file with three V100 machines in two racks; one is empty, two have jobs."""
+    nodes = (machine("a0", bert=(0, 3)), machine("a1", gpt=(0, 1, 2, 3, 4)), machine("b0"))
+    paths = {"a0": ("a",), "a1": ("a",), "b0": ("b",)}
+    file = tmp_path / "cluster.json"
+    file.write_text(compact(snapshot_document(Snapshot(nodes, Fabric(("rack",), paths)))))
+    return str(file)
+
+
+def test_the_comparison_is_printed_as_a_table(invoke: Invoke, saved: str) -> None:
+    """With a row for each way and two for each blind scheduler."""
+    outcome = invoke("plan", "mpi", "-f", saved, "--workers=10", "--gpus=1", "--compare")
+
+    assert 0 == outcome.code, outcome.err
+    assert "waits for job team-a/bert" in outcome.out
+    assert "blind, any node: expected" in outcome.out
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_the_comparison_is_a_document(invoke: Invoke, saved: str, form: str) -> None:
+    """In both forms, with the level that was required."""
+    flags = ("--workers=3", "--gpus=1", "--require-topology=rack", "--compare", "-o", form)
+    printed = invoke("plan", "mpi", "-f", saved, *flags).out
+    found = json.loads(printed) if form == "json" else load(printed, name="plan")
+
+    assert ["", "", "rack", "rack"] == [way["required"] for way in found["ways"]]
+
+
+def test_a_comparison_in_which_nothing_fits_exits_with_3(invoke: Invoke, saved: str) -> None:
+    """It is printed all the same."""
+    outcome = invoke("plan", "mpi", "-f", saved, "--workers=20", "--gpus=1", "--compare")
+
+    assert 3 == outcome.code
+    assert "starts 17 of 20" in outcome.out
+
+
+def test_a_comparison_is_no_picture(invoke: Invoke) -> None:
+    """Which is told before anything is read."""
+    outcome = invoke("plan", "mpi", "-f", "/nowhere", "--compare", "-o", "svg")
+
+    assert 2 == outcome.code
+    assert "--compare is a table" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("form", "beginning"),
+    [("text", "job  "), ("json", "{"), ("yaml", "name:"), ("svg", "<svg"), ("html", "<!doctype html>")],
+)
+def test_a_plan_is_printed_in_every_form(invoke: Invoke, saved: str, form: str, beginning: str) -> None:
+    """From a saved snapshot, without a cluster."""
+    outcome = invoke("plan", "mpi", "-f", saved, "--workers=4", "--gpus=1", "-o", form)
+
+    assert 0 == outcome.code, outcome.err
+    assert outcome.out.lower().startswith(beginning)
+
+
+@pytest.mark.parametrize("form", ["text", "json", "yaml"])
+def test_a_gang_that_does_not_fit_exits_with_3(invoke: Invoke, saved: str, form: str) -> None:
+    """And is told why on stdout, in the form that was asked for."""
+    outcome = invoke("plan", "mpi", "-f", saved, "--workers=20", "--gpus=1", "-o", form)
+
+    assert 3 == outcome.code
+    assert "17 of 20" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (("--require-topology=zone",), "--require-topology: the fabric has no level 'zone'"),
+        (("--nccl-version=new",), "--nccl-version: 'new' is no version"),
+        (("--topology-policy=strict",), "'strict' is not one of"),
+        (("--topology-levels=a",), "--topology-levels names labels of a cluster"),
+        (("--workers=20", "-o", "svg"), "there is no placement to draw"),
+    ],
+    ids=["level", "nccl", "policy", "labels", "picture"],
+)
+def test_bad_flags_are_one_clear_error(
+    invoke: Invoke, saved: str, flags: tuple[str, ...], message: str
+) -> None:
+    """With exit code 2."""
+    outcome = invoke("plan", "mpi", "-f", saved, "--gpus=1", *flags)
+
+    assert 2 == outcome.code
+    assert message in outcome.err
+
+
+@pytest.mark.parametrize("flag", ["--coalesce", "--coalesce=true"])
+def test_ranks_are_coalesced_where_asked(invoke: Invoke, saved: str, flag: str) -> None:
+    """Eight workers become one pod of eight GPUs."""
+    outcome = invoke("plan", "mpi", "-f", saved, "--workers=8", "--gpus=1", flag)
+
+    assert "1 worker of 8 GPUs, coalesced on node b0" in outcome.out
+
+
+def test_a_restricted_gang_waits(invoke: Invoke, saved: str) -> None:
+    """Two racks have the places, one would have them when empty."""
+    flags = ("plan", "mpi", "-f", saved, "--workers=16", "--gpus=1")
+
+    assert 0 == invoke(*flags).code
+    assert 3 == invoke(*flags, "--topology-policy=restricted").code

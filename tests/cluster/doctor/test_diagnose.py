@@ -1,0 +1,178 @@
+"""Facts become findings: what was seen, where, what it means, and what would improve it."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from arena_topo.cluster.doctor.diagnose import diagnose
+from arena_topo.model.cluster.finding import Finding, State
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program, Right
+from arena_topo.output.doctor import findings_document, findings_text
+
+V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
+GOOD = ClusterFacts(
+    kubernetes="v1.36.3",
+    versions=(V2,),
+    worker_fields=frozenset({"schedulingGates", "resourceClaims"}),
+    programs={"mpi-operator": Program("mpi-operator", "mpi", ready=True)},
+    pod_groups="v1alpha2",
+    policy=Policy(api="v1", version=1, gangs=True, current=True),
+    dra_drivers=("gpu.nvidia.com",),
+    rights=(Right(what="create mpijobs.kubeflow.org", purpose="submit", allowed=True),),
+)
+SETUP = "arena-topo cluster setup --apply"
+ABSENT = Policy(api="v1")
+
+
+def of(topic: str, **facts: Any) -> Finding:
+    """Return the finding on *topic* of a good cluster with other *facts*."""
+    (finding,) = [each for each in diagnose(replace(GOOD, **facts), namespace="ml") if each.topic == topic]
+    return finding
+
+
+def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
+    """And needs none."""
+    findings = diagnose(GOOD, namespace="ml")
+
+    assert {"Gang schedulers": State.ABSENT} == {
+        each.topic: each.state for each in findings if each.state is not State.OK
+    }
+    assert all(each.evidence and each.follows for each in findings)
+
+
+@pytest.mark.parametrize(
+    ("topic", "facts", "state", "found", "command"),
+    [
+        ("MPIJob", {"versions": ()}, State.PROBLEM, "not served", "kubectl apply --server-side -f https://"),
+        ("Worker template", {"worker_fields": None}, State.UNKNOWN, "its schema cannot be read", ""),
+        ("Worker template", {"worker_fields": frozenset()}, State.ABSENT, "drops scheduling gates", ""),
+        (
+            "MPI operator",
+            {"programs": None},
+            State.UNKNOWN,
+            "you may not list",
+            "kubectl auth can-i list deployments",
+        ),
+        ("MPI operator", {"programs": {}}, State.UNKNOWN, "no Deployment of it", ""),
+        (
+            "MPI operator",
+            {"programs": {"mpi-operator": Program("op", "mpi", ready=False, gangs="volcano")}},
+            State.PROBLEM,
+            "is not ready, with --gang-scheduling=volcano",
+            "kubectl describe deployment -n mpi op",
+        ),
+        ("Gang schedulers", {"programs": None}, State.UNKNOWN, "you may not list", "kubectl auth can-i"),
+        (
+            "Gang schedulers",
+            {"programs": {"kai": Program("kai", "kai", ready=True)}},
+            State.OK,
+            "kai runs",
+            "",
+        ),
+        ("Gang", {"policy": ABSENT}, State.OK, "--gang means gates", ""),
+        (
+            "Gang",
+            {"policy": ABSENT, "worker_fields": frozenset()},
+            State.PROBLEM,
+            "nothing here keeps a gang together",
+            SETUP,
+        ),
+        ("Admission policy", {"policy": Policy()}, State.ABSENT, "MutatingAdmissionPolicy is not served", ""),
+        ("Admission policy", {"policy": ABSENT}, State.ABSENT, "not installed", SETUP),
+        (
+            "Admission policy",
+            {"policy": Policy(api="v1", version=None)},
+            State.UNKNOWN,
+            "you may not look",
+            "kubectl auth can-i get mutatingadmissionpolicies",
+        ),
+        (
+            "Admission policy",
+            {"policy": Policy(api="v1", version=99)},
+            State.PROBLEM,
+            "version 99 installed, and this program has",
+            SETUP,
+        ),
+        (
+            "Admission policy",
+            {"policy": Policy(api="v1", version=1)},
+            State.PROBLEM,
+            "version 1 installed, from before this cluster served PodGroups",
+            SETUP,
+        ),
+        ("Native gangs", {"policy": ABSENT}, State.ABSENT, "PodGroup of scheduling.k8s.io/v1alpha2", SETUP),
+        ("Pins of workers", {"policy": ABSENT}, State.OK, "by scheduling gates", SETUP),
+        (
+            "Pins of workers",
+            {"policy": Policy(), "worker_fields": frozenset()},
+            State.ABSENT,
+            "by node affinity alone",
+            "",
+        ),
+        ("Pins of GPUs", {}, State.OK, "by DRA claims", ""),
+        ("Pins of GPUs", {"policy": ABSENT}, State.ABSENT, "nothing here hands out", ""),
+        ("Pins of GPUs", {"dra_drivers": None}, State.UNKNOWN, "nothing here hands out", ""),
+        ("Pins of GPUs", {"dra_drivers": (), "hami": True}, State.OK, "by HAMi's annotation", ""),
+        ("Pins of GPUs", {"dra_drivers": (), "ack": True}, State.OK, "by ACK's scheduler", ""),
+    ],
+)
+def test_a_fact_is_a_finding(
+    topic: str, facts: dict[str, Any], state: State, found: str, command: str
+) -> None:
+    """With its state, and the command that would improve it."""
+    finding = of(topic, **facts)
+
+    assert state is finding.state
+    assert finding.found.startswith(found)
+    assert finding.command.startswith(command)
+    assert bool(command) is bool(finding.command)
+
+
+def test_the_oldest_mpijob_has_no_gang_on_a_stock_scheduler() -> None:
+    """It drops gates; the policy would reach the scheduler's own groups."""
+    stock = {"versions": (ALPHA,), "worker_fields": frozenset[str](), "policy": ABSENT}
+
+    assert State.PROBLEM is of("Gang", **stock, pod_groups="").state
+    assert SETUP == of("Gang", **stock).command
+
+
+def test_every_missing_right_is_named_with_what_needs_it() -> None:
+    """As kubectl takes it, so that it can be checked and asked for."""
+    rights = (
+        Right(what="create mpijobs.kubeflow.org", purpose="submit", allowed=False),
+        Right(what="list nodes -A", purpose="plan", allowed=False, optional=True),
+        Right(what="get pods", purpose="logs", allowed=True),
+    )
+    found = [
+        each for each in diagnose(replace(GOOD, rights=rights), namespace="ml") if each.topic == "Rights"
+    ]
+
+    assert [State.PROBLEM, State.ABSENT] == [each.state for each in found]
+    assert "kubectl auth can-i create mpijobs.kubeflow.org -n ml" == found[0].evidence
+    assert "you may not list nodes in the whole cluster" == found[1].found
+    assert "needed for: submit" == found[0].follows
+
+
+def test_rights_that_the_server_does_not_tell_are_unknown() -> None:
+    """Neither granted nor refused."""
+    rights = (Right(what="get pods", purpose="logs", allowed=None),)
+
+    assert State.UNKNOWN is of("Rights", rights=rights).state
+
+
+def test_people_get_a_table_and_what_follows() -> None:
+    """With the command on a line of its own."""
+    text = findings_text(diagnose(replace(GOOD, policy=ABSENT), namespace="ml"))
+
+    assert "CHECK             STATE   FOUND\nKubernetes        ok      v1.36.3\n" in text
+    assert f"\n  try:      {SETUP}\n" in text
+
+
+def test_programs_get_every_field() -> None:
+    """The command where there is one."""
+    document = findings_document([of("Kubernetes"), of("Native gangs", policy=ABSENT)])
+
+    assert {"topic", "state", "found", "evidence", "follows"} == set(document[0])
+    assert ("absent", SETUP) == (document[1]["state"], document[1]["command"])

@@ -1,0 +1,175 @@
+"""A job's state is what Arena's rules say, in all three versions of the API."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from arena_topo.jobs.status.view import chief_pod, job_view, pod_selector
+from arena_topo.model.job.job_view import JobStatus, JobView
+from arena_topo.model.job.mpijob import ApiVersion
+from tests.objects import condition, mpijob, pod
+
+NOW = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
+LAUNCHER = pod("job-launcher-x", role="launcher")
+WORKERS = [pod(f"job-worker-{at}") for at in range(4)]
+
+
+def seen(job: Any, pods: list[Any], version: ApiVersion = ApiVersion.V2BETA1, **extra: Any) -> JobView:
+    """Return the view of *job* at NOW."""
+    return job_view(version, job, pods, now=NOW, **extra)
+
+
+def conditions(*kinds: str) -> dict[str, Any]:
+    """Return a status with true conditions."""
+    return {"status": {"conditions": [condition(kind) for kind in kinds]}}
+
+
+@pytest.mark.parametrize(
+    ("job", "pods", "status"),
+    [
+        (mpijob("job"), [], JobStatus.PENDING),
+        (mpijob("job"), WORKERS, JobStatus.PENDING),
+        (mpijob("job"), [LAUNCHER, *WORKERS], JobStatus.RUNNING),
+        (mpijob("job"), [LAUNCHER, pod("job-worker-0", phase="Pending")], JobStatus.PENDING),
+        (mpijob("job"), [pod("job-launcher-x", role="launcher", phase="Pending")], JobStatus.PENDING),
+        (mpijob("job", **conditions("Created", "Running", "Succeeded")), [], JobStatus.SUCCEEDED),
+        (mpijob("job", **conditions("Created", "Failed")), [LAUNCHER], JobStatus.FAILED),
+        (mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Active"}), [LAUNCHER], JobStatus.RUNNING),
+        (mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Succeeded"}), [], JobStatus.SUCCEEDED),
+        (mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Failed"}), [], JobStatus.FAILED),
+    ],
+    ids=[
+        "no pods", "no launcher", "all run", "a worker waits", "the launcher waits", "succeeded", "failed",
+        "v1alpha1 runs", "v1alpha1 succeeded", "v1alpha1 failed",
+    ],
+)  # fmt: skip
+def test_the_status_follows_arena(job: Any, pods: list[Any], status: JobStatus) -> None:
+    """Final states first, then the launcher, then the workers."""
+    assert status is seen(job, pods).status
+
+
+def test_a_suspended_job_says_so() -> None:
+    """In a queue it is queuing."""
+    job = mpijob("job")
+    job["spec"]["runPolicy"] = {"suspend": True}
+    assert JobStatus.SUSPENDED is seen(job, []).status
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": "q"}
+    assert JobStatus.QUEUING is seen(job, []).status
+
+
+def test_a_false_condition_is_not_true() -> None:
+    """Only status True counts."""
+    job = mpijob("job", status={"conditions": [{"type": "Failed", "status": "False"}]})
+
+    assert JobStatus.RUNNING is seen(job, [LAUNCHER]).status
+
+
+def test_instances_are_the_launcher_and_the_workers_by_index() -> None:
+    """worker-10 comes after worker-9."""
+    names = [f"job-worker-{at}" for at in range(12)]
+    pods = [pod(name) for name in sorted(names)]
+
+    assert ["job-launcher-x", *names] == [
+        each.name for each in seen(mpijob("job"), [*pods, LAUNCHER]).instances
+    ]
+
+
+def test_the_chief_is_the_newest_launcher_that_started() -> None:
+    """A retry that still waits does not hide the one whose log there is."""
+    first, second = (
+        pod("job-launcher-a", role="launcher"),
+        pod("job-launcher-b", role="launcher", phase="Pending"),
+    )
+    second["metadata"]["creationTimestamp"] = "2026-11-21T01:01:00Z"
+
+    assert first is chief_pod([second, first])
+    second["status"]["phase"] = "Running"
+    assert second is chief_pod([first, second])
+    assert None is chief_pod(WORKERS)
+
+
+@pytest.mark.parametrize(
+    "label", ["training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi_role_type"]
+)
+def test_every_operators_launcher_is_known(label: str) -> None:
+    """Each operator has its own label for the role."""
+    launcher = pod("job-launcher")
+    launcher["metadata"]["labels"] = {label: "launcher"}
+
+    assert launcher is chief_pod([launcher])
+
+
+def test_gpus_are_those_of_every_vendor() -> None:
+    """The vendor's topology resource counts, where Arena's list shows 0."""
+    vendor = pod("job-worker-1")
+    vendor["spec"]["containers"][0]["resources"]["limits"] = {"aliyun.com/gpu": "2"}
+    view = seen(mpijob("job"), [LAUNCHER, WORKERS[0], vendor])
+
+    assert [0, 1, 2] == [each.gpus for each in view.instances]
+    assert (4, 3) == (view.requested_gpus, view.allocated_gpus)
+
+
+def test_gpus_are_allocated_once_a_pod_has_a_node() -> None:
+    """Neither a pod that waits nor a job that has ended holds any."""
+    waiting = pod("job-worker-1", phase="Pending", node="")
+    assert 1 == seen(mpijob("job"), [LAUNCHER, WORKERS[0], waiting]).allocated_gpus
+    assert 0 == seen(mpijob("job", **conditions("Succeeded")), [LAUNCHER, *WORKERS]).allocated_gpus
+
+
+def test_ages_are_the_pods_own() -> None:
+    """Not the job's."""
+    young = pod("job-worker-0")
+    young["metadata"]["creationTimestamp"] = "2026-11-21T01:04:50Z"
+    view = seen(mpijob("job"), [LAUNCHER, young])
+
+    assert [300.0, 10.0] == [each.age for each in view.instances]
+    assert 300.0 == view.duration
+
+
+@pytest.mark.parametrize(
+    ("job", "pods", "launcher_job", "ended"),
+    [
+        (mpijob("job", status={**conditions("Succeeded")["status"], "completionTime": "2026-11-21T01:02:00Z"}), [], None, 120.0),
+        (mpijob("job", **conditions("Failed")), [], None, 600.0),
+        (mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Succeeded"}), [], {"status": {"completionTime": "2026-11-21T01:03:00Z"}}, 180.0),
+        (mpijob("job", ApiVersion.V1ALPHA1, status={"launcherStatus": "Failed"}), [pod("l", role="launcher", conditions=[{"type": "Ready", "status": "False", "lastTransitionTime": "2026-11-21T01:04:00Z"}])], None, 240.0),
+    ],
+    ids=["completion time", "condition", "v1alpha1 launcher job", "v1alpha1 chief pod"],
+)  # fmt: skip
+def test_a_job_that_ended_has_the_duration_of_its_life(
+    job: Any, pods: list[Any], launcher_job: Any, ended: float
+) -> None:
+    """The best witness of the end is believed."""
+    assert ended == seen(job, pods, launcher_job=launcher_job).duration
+
+
+def test_a_pending_job_says_what_it_waits_for() -> None:
+    """The scheduler's own words."""
+    text = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    scheduled = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}
+    held = pod("job-worker-0", phase="Pending", node="", conditions=[scheduled])
+
+    assert f"job-worker-0: Unschedulable: {text}" == seen(mpijob("job"), [held]).message
+    assert "the MPI operator has not taken up the job" in seen(mpijob("job"), []).message
+
+
+def test_a_failed_job_says_why() -> None:
+    """The operator's own words."""
+    job = mpijob("job", status={"conditions": [condition("Failed", message="BackoffLimitExceeded")]})
+
+    assert "BackoffLimitExceeded" == seen(job, []).message
+
+
+def test_pods_are_selected_by_the_operators_label() -> None:
+    """v1alpha1 has its own."""
+    assert "training.kubeflow.org/job-name=job" == pod_selector(ApiVersion.V2BETA1, "job")
+    assert "mpi_job_name=job" == pod_selector(ApiVersion.V1ALPHA1, "job")
+
+
+def test_the_priority_is_the_workers() -> None:
+    """The first class named in a template."""
+    job = mpijob("job")
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "high"
+
+    assert "high" == seen(job, []).priority

@@ -1,0 +1,236 @@
+"""What a session asks for, and what it makes of the answers, over both transports."""
+
+import json
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+import pytest
+
+from arena_topo.errors import (
+    ApiError,
+    Conflict,
+    DocumentError,
+    Expired,
+    Forbidden,
+    Invalid,
+    NotFound,
+    TooManyRequests,
+    Unauthorized,
+)
+from arena_topo.kube.session import Object, Session
+from arena_topo.kube.status_errors import is_unserved
+from tests.kube.asking import Make, session, target
+from tests.kube.server import Reply, Seen, Server, status
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "kind"),
+    [
+        (400, "BadRequest", Invalid),
+        (401, "Unauthorized", Unauthorized),
+        (403, "Forbidden", Forbidden),
+        (404, "NotFound", NotFound),
+        (409, "AlreadyExists", Conflict),
+        (410, "Expired", Expired),
+        (422, "Invalid", Invalid),
+        (429, "TooManyRequests", TooManyRequests),
+        (500, "InternalError", ApiError),
+    ],
+)
+def test_a_refusal_is_an_error_of_its_kind(
+    make: Make, server: Server, code: int, reason: str, kind: type[ApiError]
+) -> None:
+    """With the server's words, its reason and its details."""
+    server.rule = lambda _: status(code, reason, "because", name="x", kind="pods")
+    with pytest.raises(kind) as caught:
+        session(make(target(server))).get("/x")
+
+    assert kind is type(caught.value)
+    assert (code, reason, "x") == (caught.value.status, caught.value.reason, caught.value.details["name"])
+    assert "because" in caught.value.message
+
+
+@pytest.mark.parametrize("body", [b"<html>bad gateway</html>", b"", b"\xff\xfe"])
+def test_a_refusal_without_a_status_is_told_as_it_is(make: Make, server: Server, body: bytes) -> None:
+    """From a proxy in between, say."""
+    server.rule = lambda _: Reply(502, body)
+    with pytest.raises(ApiError) as caught:
+        session(make(target(server))).get("/x")
+
+    assert caught.value.message
+
+
+def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None:
+    """After the time that the server says."""
+    answers = iter(
+        [
+            Reply(429, headers={"Retry-After": "0"}),
+            Reply(503, headers={"Retry-After": "0"}),
+            Reply(body=b'{"a": 1}'),
+        ]
+    )
+    server.rule = lambda _: next(answers)
+
+    assert {"a": 1} == session(make(target(server))).get("/x")
+
+
+def test_impersonation_is_sent_with_every_request(make: Make, server: Server) -> None:
+    """The user and each of the groups."""
+    session(make(target(server)), {"as": "bob", "as-groups": ["g1", "g2"]}).get("/x")
+    seen = server.seen[0]
+
+    assert "bob" == seen.header("Impersonate-User")
+    assert ["g1", "g2"] == [
+        part.strip() for value in seen.headers["impersonate-group"] for part in value.split(",")
+    ]
+
+
+@pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b"\xff"])
+def test_an_answer_that_is_no_object_is_told(make: Make, server: Server, body: bytes) -> None:
+    """From a login page before the API server, say."""
+    server.rule = lambda _: Reply(body=body)
+    with pytest.raises(
+        DocumentError, match="the server answered GET /x with something that is not an object"
+    ):
+        session(make(target(server))).get("/x")
+
+
+@pytest.mark.parametrize("seconds", ["nan", "-1", "soon", ""])
+def test_a_time_to_come_back_that_is_none_is_no_time(make: Make, server: Server, seconds: str) -> None:
+    """The refusal is told at once."""
+    server.rule = lambda _: Reply(429, headers={"Retry-After": seconds})
+    with pytest.raises(TooManyRequests):
+        session(make(target(server))).get("/x")
+    assert 1 == len(server.seen)
+
+
+@pytest.mark.parametrize(
+    ("ask", "expected"),
+    [
+        (
+            lambda s: s.get("/x", a="1 & 2", b=True, c=None, d=False),
+            ("GET", "/x?a=1%20%26%202&b=true", "", ""),
+        ),
+        (
+            lambda s: s.create("/x", {"é": 1}),
+            ("POST", "/x?fieldValidation=Strict&fieldManager=arena-topo", "application/json", {"é": 1}),
+        ),
+        (
+            lambda s: s.create("/x", {}, dry_run=True),
+            ("POST", "/x?fieldValidation=Strict&fieldManager=arena-topo&dryRun=All", "application/json", {}),
+        ),
+        (
+            lambda s: s.patch("/x", {"a": None}),
+            ("PATCH", "/x?fieldManager=arena-topo", "application/merge-patch+json", {"a": None}),
+        ),
+        (
+            lambda s: s.patch("/x", [{"op": "remove"}], "json"),
+            ("PATCH", "/x?fieldManager=arena-topo", "application/json-patch+json", [{"op": "remove"}]),
+        ),
+        (
+            lambda s: s.patch("/x", {}, "strategic-merge"),
+            ("PATCH", "/x?fieldManager=arena-topo", "application/strategic-merge-patch+json", {}),
+        ),
+        (
+            lambda s: s.delete("/x", uid="u1"),
+            (
+                "DELETE",
+                "/x",
+                "application/json",
+                {
+                    "kind": "DeleteOptions",
+                    "apiVersion": "v1",
+                    "propagationPolicy": "Background",
+                    "preconditions": {"uid": "u1"},
+                },
+            ),
+        ),
+        (
+            lambda s: s.delete("/x", propagation="Foreground"),
+            (
+                "DELETE",
+                "/x",
+                "application/json",
+                {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Foreground"},
+            ),
+        ),
+    ],
+    ids=["get", "create", "dry run", "merge", "json", "strategic", "delete this one", "delete in front"],
+)
+def test_requests_say_what_the_api_server_understands(
+    make: Make, server: Server, ask: Callable[[Session], Object], expected: tuple[str, str, str, Any]
+) -> None:
+    """Path, query, type and body."""
+    ask(session(make(target(server))))
+    seen = server.seen[0]
+
+    assert expected == (
+        seen.method,
+        seen.path,
+        seen.header("Content-Type"),
+        json.loads(seen.body) if seen.body else "",
+    )
+
+
+def test_a_long_list_is_read_in_parts(make: Make, server: Server) -> None:
+    """The token of one part asks for the next, as it is; a part may be null."""
+    parts: dict[str, tuple[list[int] | None, str]] = {
+        "": ([1, 2], "a b/c=="),
+        "a%20b%2Fc%3D%3D": (None, "end"),
+        "end": ([3], ""),
+    }
+
+    def rule(seen: Seen) -> Reply:
+        items, following = parts[seen.path.partition("continue=")[2]]
+        body = {
+            "metadata": {"continue": following},
+            "items": [{"n": each} for each in items] if items else None,
+        }
+        return Reply(body=json.dumps(body).encode())
+
+    server.rule = rule
+
+    assert [{"n": 1}, {"n": 2}, {"n": 3}] == session(make(target(server))).list("/x", labelSelector="l=1")
+    assert 3 == len(server.seen)
+    assert all("limit=500" in seen.path and "labelSelector=l%3D1" in seen.path for seen in server.seen)
+
+
+@pytest.mark.parametrize(
+    ("reply", "unserved"),
+    [
+        (status(404, "NotFound", "the server could not find the requested resource"), True),
+        (Reply(404, b"404 page not found\n"), True),
+        (status(404, "NotFound", 'mpijobs "a" not found', name="a", kind="mpijobs"), False),
+    ],
+    ids=["no such type", "no such group", "no such object"],
+)
+def test_a_type_that_is_not_served_is_told_from_an_object_that_is_missing(
+    make: Make, server: Server, reply: Reply, unserved: bool
+) -> None:
+    """Both are 404."""
+    server.rule = lambda _: reply
+    with pytest.raises(NotFound) as caught:
+        session(make(target(server))).get("/x")
+
+    assert unserved is is_unserved(caught.value)
+
+
+def test_a_stream_that_is_refused_is_an_error(make: Make, server: Server) -> None:
+    """As any other question."""
+    server.rule = lambda _: status(403, "Forbidden", "no", name="x")
+    with pytest.raises(Forbidden, match="no"):
+        session(make(target(server))).stream("/x", follow=True)
+
+
+def test_a_session_goes_on_beside_its_stream(make: Make, server: Server) -> None:
+    """A log that is followed does not hold up the rest."""
+
+    def rule(seen: Seen) -> Reply:
+        return Reply(chunks=[b"one\n"], ending="silence") if "log" in seen.path else Reply(body=b'{"a": 1}')
+
+    server.rule = rule
+    asking = session(make(target(server)))
+    with closing(asking.stream("/log", timeout=5)) as stream:
+        assert b"one\n" == stream.readline()
+        assert {"a": 1} == asking.get("/x")

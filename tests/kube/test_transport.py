@@ -1,0 +1,291 @@
+"""Both ways to the API server keep one contract: the standard library's, and the kubernetes package's."""
+
+import base64
+import socket
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from arena_topo.errors import (
+    ArenaTopoError,
+    ConnectionFailed,
+    DocumentError,
+    Unauthorized,
+)
+from arena_topo.kube.kubeconfig import Target
+from arena_topo.kube.official_client import from_target
+from arena_topo.kube.session import is_static
+from arena_topo.kube.static_client import Request, StaticTransport
+from tests.kube.asking import Make, get, session, target
+from tests.kube.server import Reply, Seen, Server, proxy, serve, status
+
+
+def data(path: Path) -> str:
+    """Return a file as kubeconfigs embed it."""
+    return base64.b64encode(path.read_bytes()).decode()
+
+
+@pytest.mark.parametrize("embedded", [True, False], ids=["embedded", "files"])
+def test_a_client_certificate_is_shown(make: Make, server: Server, embedded: bool) -> None:
+    """From files and from the kubeconfig itself, and nothing of it stays in a file."""
+    pair = server.authority.client("ann")
+    user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    if embedded:
+        user = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
+    get(make(target(server, user)))
+
+    assert "ann" == server.seen[0].peer
+
+
+@pytest.mark.parametrize(
+    ("user", "header"),
+    [({"token": "t1"}, "Bearer t1"), ({"username": "u", "password": "p"}, "Basic dTpw"), ({}, "")],
+    ids=["token", "password", "nothing"],
+)
+def test_credentials_become_a_header(make: Make, server: Server, user: dict[str, str], header: str) -> None:
+    """As kubectl sends them."""
+    get(make(target(server, user)))
+
+    assert header == server.seen[0].header("Authorization")
+
+
+def test_a_token_is_read_from_its_file(make: Make, server: Server, tmp_path: Path) -> None:
+    """Without the line's end."""
+    (tmp_path / "token").write_text("from-file\n")
+    get(make(target(server, {"tokenFile": str(tmp_path / "token")})))
+
+    assert "Bearer from-file" == server.seen[0].header("Authorization")
+
+
+def test_a_token_file_may_rotate(static: Make, server: Server, tmp_path: Path) -> None:
+    """Every request reads it anew."""
+    file = tmp_path / "token"
+    transport = static(target(server, {"tokenFile": str(file)}))
+    for token in ("one", "two"):
+        file.write_text(token)
+        get(transport)
+
+    assert ["Bearer one", "Bearer two"] == [seen.header("Authorization") for seen in server.seen]
+    file.unlink()
+    with pytest.raises(DocumentError, match=r"the token file .* cannot be read"):
+        get(transport)
+
+
+def test_the_authority_may_be_embedded(make: Make, server: Server) -> None:
+    """As most kubeconfigs have it."""
+    entry = target(server)
+    cluster = {"server": server.url, "certificate-authority-data": data(server.authority.certificate)}
+
+    assert {"ok": True} == get(make(Target("c", "d", cluster, entry.user)))
+
+
+def test_a_server_of_another_name_is_not_trusted(make: Make, server: Server) -> None:
+    """Unless tls-server-name says which name it has."""
+    with pytest.raises(ConnectionFailed, match="is not trusted"):
+        get(make(target(server, tls_server_name="wrong.example.com")))
+
+    assert {"ok": True} == get(make(target(server, tls_server_name="other.example.com")))
+
+
+def test_a_server_of_an_unknown_authority_is_not_trusted(make: Make, server: Server, tmp_path: Path) -> None:
+    """Unless the user says not to look."""
+    (tmp_path / "more").mkdir()
+    with serve(tmp_path / "more", lambda _: Reply()) as other:
+        wrong = str(server.authority.certificate)
+        with pytest.raises(ConnectionFailed, match=r"the certificate of the server .* is not trusted"):
+            get(make(target(other, certificate_authority=wrong)))
+        insecure = Target("c", "d", {"server": other.url, "insecure-skip-tls-verify": True}, {})
+        assert {} == get(make(insecure))
+
+
+def test_a_refused_connection_is_told(make: Make, server: Server) -> None:
+    """With host and port."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(ConnectionFailed, match=f"the connection to the server 127.0.0.1:{port} was refused"):
+        get(make(target(server, server=f"https://127.0.0.1:{port}")))
+
+
+def test_a_name_that_nobody_knows_is_told(make: Make, server: Server) -> None:
+    """The invalid domain never resolves."""
+    with pytest.raises(ConnectionFailed, match=r"the name of the server nowhere\.invalid cannot be resolved"):
+        get(make(target(server, server="https://nowhere.invalid")))
+
+
+def test_a_server_that_does_not_answer_is_told(make: Make, server: Server) -> None:
+    """After the time that the user gives it."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"https://127.0.0.1:{deaf.getsockname()[1]}"
+        with pytest.raises(ConnectionFailed, match="did not answer in time"):
+            get(make(target(server, server=address)), timeout=0.2)
+
+
+def test_a_path_before_the_api_is_kept(make: Make, server: Server) -> None:
+    """As of a proxy that serves many clusters."""
+    get(make(target(server, server=f"{server.url}/k8s/c-1")), "/api/v1/pods?limit=1")
+
+    assert "/k8s/c-1/api/v1/pods?limit=1" == server.seen[0].path
+
+
+def test_bodies_and_headers_arrive_as_they_are(make: Make, server: Server) -> None:
+    """A header may come several times."""
+    headers = (("Impersonate-Group", "a"), ("Impersonate-Group", "b"), ("Content-Type", "application/json"))
+    make(target(server)).send(Request("POST", "/x", body="é😀".encode(), headers=headers)).read()
+    seen = server.seen[0]
+
+    assert ("POST", "é😀".encode()) == (seen.method, seen.body)
+    assert ["a", "b"] == [
+        part.strip() for value in seen.headers["impersonate-group"] for part in value.split(",")
+    ]
+
+
+def test_a_stream_is_read_line_by_line(make: Make, server: Server) -> None:
+    """However it is cut into chunks; what has no end comes last."""
+    server.rule = lambda _: Reply(chunks=[b"on", b"e\ntwo\nth", b"ree\n", b"rest"])
+    with closing(make(target(server)).stream(Request("GET", "/x"))) as stream:
+        assert [b"one\n", b"two\n", b"three\n", b"rest", b""] == [stream.readline() for _ in range(5)]
+
+
+def test_lines_come_before_the_stream_ends(make: Make, server: Server) -> None:
+    """And a stream that stays silent is noticed."""
+    server.rule = lambda _: Reply(chunks=[b"one\n"], ending="silence")
+    with closing(make(target(server)).stream(Request("GET", "/x", timeout=0.3))) as stream:
+        assert b"one\n" == stream.readline()
+        with pytest.raises(TimeoutError):
+            stream.readline()
+
+
+def test_a_stream_that_breaks_off_is_noticed(make: Make, server: Server) -> None:
+    """It has not ended."""
+    server.rule = lambda _: Reply(chunks=[b"one\n", b"tw"], ending="drop")
+    lines: list[bytes] = []
+    with (
+        closing(make(target(server)).stream(Request("GET", "/x"))) as stream,
+        pytest.raises(ConnectionFailed),
+    ):
+        lines.extend(iter(stream.readline, b""))
+
+    assert b"one\n" == lines[0]
+
+
+def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server) -> None:
+    """The server closes what is idle; the next question comes over a new one."""
+    transport = make(target(server))
+    server.rule = lambda _: Reply(body=b'{"n": 1}', ending="drop")
+    for _ in range(3):
+        assert {"n": 1} == get(transport)
+
+
+def plugin(folder: Path, script: str) -> dict[str, Any]:
+    """Return a user whose credentials come from a program."""
+    program = folder / "plugin"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o700)
+    return {
+        "exec": {
+            "apiVersion": "client.authentication.k8s.io/v1",
+            "command": str(program),
+            "interactiveMode": "Never",
+        }
+    }
+
+
+def test_a_plugin_gives_a_token_and_a_new_one_when_it_is_refused(
+    package: Make, server: Server, tmp_path: Path
+) -> None:
+    """A 401 makes it run again, once."""
+    script = f"""n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > {tmp_path}/n
+echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "t'$n'"}}}}'"""
+
+    def rule(seen: Seen) -> Reply:
+        return Reply() if seen.header("Authorization") == "Bearer t2" else status(401, "Unauthorized")
+
+    server.rule = rule
+
+    assert {} == session(package(target(server, plugin(tmp_path, script)))).get("/x")
+    assert ["Bearer t1", "Bearer t2"] == [seen.header("Authorization") for seen in server.seen]
+
+
+def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: Path) -> None:
+    """And nothing is sent without credentials."""
+    with pytest.raises(
+        Unauthorized, match=r"the credential plugin .*plugin.* gave no credentials: .*log in first"
+    ):
+        from_target(target(server, plugin(tmp_path, "echo log in first >&2; exit 1")))
+    assert [] == server.seen
+
+
+def test_a_proxy_of_the_kubeconfig_is_used(package: Make, server: Server) -> None:
+    """By the package, which has the means."""
+    with proxy() as (port, targets):
+        entry = target(server, proxy_url=f"http://127.0.0.1:{port}")
+        assert not is_static(entry, {})
+        get(package(entry))
+        assert [f"127.0.0.1:{server.port}"] == targets
+
+
+@pytest.mark.parametrize(
+    "user", [{"exec": {}}, {"auth-provider": {"name": "oidc"}}, {"token": "t", "exec": {"command": "x"}}]
+)
+def test_other_credentials_are_the_packages(user: dict[str, Any]) -> None:
+    """The standard library knows static ones alone."""
+    chosen = is_static(Target("c", "d", {"server": "https://a"}, user), {})
+
+    assert (not any(user.values())) is chosen
+
+
+@pytest.mark.parametrize("of_user", [True, False], ids=["client", "authority"])
+def test_certificates_that_are_none_are_told(server: Server, of_user: bool) -> None:
+    """With the context that has them."""
+    nonsense = base64.b64encode(b"nonsense").decode()
+    entry = target(server, {"client-certificate-data": nonsense})
+    if not of_user:
+        entry = target(server, certificate_authority_data=nonsense)
+    with pytest.raises(ArenaTopoError, match="the certificates of context 'c' cannot be used"):
+        StaticTransport(entry)
+
+
+@pytest.mark.parametrize("token", ["se\ncret", "se\U0001f600cret"])
+def test_a_token_that_no_header_takes_is_told_without_it(static: Make, server: Server, token: str) -> None:
+    """A secret is not to be printed."""
+    with pytest.raises(DocumentError, match="the token of the kubeconfig's user") as caught:
+        get(static(target(server, {"token": token})))
+    assert "cret" not in caught.value.message
+
+
+def test_an_encrypted_key_is_refused(static: Make, server: Server, tmp_path: Path) -> None:
+    """Instead of asking for its password on the terminal."""
+    pair = server.authority.client("ann")
+    key = serialization.load_pem_private_key(pair.key.read_bytes(), None)
+    encrypted = serialization.BestAvailableEncryption(b"password")
+    form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encrypted)
+    (tmp_path / "encrypted").write_bytes(key.private_bytes(*form))
+    user = {"client-certificate": str(pair.certificate), "client-key": str(tmp_path / "encrypted")}
+    with pytest.raises(DocumentError, match="the client key is encrypted"):
+        static(target(server, user))
+
+
+@pytest.mark.parametrize("address", ["https://a..example.com", f"https://{'a' * 80}.example.com"])
+def test_a_name_that_cannot_be_is_told(make: Make, server: Server, address: str) -> None:
+    """Before it is looked up."""
+    with pytest.raises(ConnectionFailed, match=r"the connection to the server a.* failed"):
+        get(make(target(server, server=address)))
+
+
+def test_an_address_of_version_six_needs_no_port(static: Make) -> None:
+    """Its last part is none."""
+    with pytest.raises(ConnectionFailed, match=r"\[100::1\]"):
+        get(static(Target("c", "d", {"server": "https://[100::1]"}, {})), timeout=0.2)
+    transport = StaticTransport(Target("c", "d", {"server": "https://[100::1]"}, {}))
+
+    assert ("100::1", 443) == (transport._host, transport._port)
+
+
+@pytest.mark.parametrize("address", ["socks5://127.0.0.1:9", "nonsense"])
+def test_a_proxy_that_cannot_be_used_is_told(server: Server, address: str) -> None:
+    """With what would help."""
+    with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
+        from_target(target(server, proxy_url=address))

@@ -1,0 +1,281 @@
+"""A job becomes the objects that its version of the API takes, with every value unchanged."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena_topo.errors import UsageError
+from arena_topo.manifest.pods import literal
+from arena_topo.manifest.render import Habitat, manifest
+from arena_topo.model.cluster.scheduling import Toleration
+from arena_topo.model.job.job_spec import (
+    Claim,
+    Compute,
+    ConfigFile,
+    EnvSource,
+    HostDirectory,
+    JobSpec,
+    LauncherOptions,
+    PodOptions,
+    RunOptions,
+)
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
+from arena_topo.model.notation.yaml_documents import dump
+from tests.paths import GOLDEN
+
+PLAIN = JobSpec(
+    name="vgg16",
+    namespace="ml",
+    image="train:1",
+    command=("sh", "-c", "mpirun -np 4 python t.py"),
+    workers=4,
+    gpus=1,
+)
+TOPOLOGY = replace(PLAIN, gang=True, topology=True)
+FULL = replace(
+    TOPOLOGY,
+    compute=Compute(cpu="8", memory="64Gi"),
+    slots=2,
+    pod=PodOptions(
+        env={"LR": "1e-3", "NOTE": 'a "b" # c: d'},
+        env_from=(EnvSource("secret", "keys"), EnvSource("configmap", "settings")),
+        labels={"team": "vision"},
+        annotations={"note": "x: y"},
+        selector={"pool": "a100"},
+        tolerations=(Toleration("gpu", "Equal", "yes", "NoSchedule"), Toleration(operator="Exists")),
+        devices={"example.com/fpga": "2"},
+        claims=(Claim("data.set", "/data"),),
+        directories=(HostDirectory("/mnt/x", "/x"),),
+        files=(ConfigFile("/etc/a.yaml", b"a: 1\n"), ConfigFile("/etc/b.bin", b"\xff\x00")),
+        working_dir="/work dir",
+        priority="high",
+        scheduler="other",
+        pull_policy="Never",
+        pull_secrets=("s1", "s2"),
+        shared_memory="8Gi",
+        host_pid=True,
+        rdma=True,
+    ),
+    launcher=LauncherOptions(compute=Compute(cpu="1", memory="2Gi"), selector={"pool": "cpu"}),
+    run=RunOptions(retry=2, clean_policy="Running", ttl=60, timeout=3600),
+)
+FULL_ALPHA = replace(
+    FULL, slots=1, launcher=replace(FULL.launcher, selector={}), run=RunOptions(retry=2, clean_policy="None")
+)
+V2, V1, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1, ApiVersion.V1ALPHA1
+
+
+def made(job: JobSpec, version: ApiVersion = V2, gpu_resource: str = NVIDIA_GPU) -> Any:
+    """Return the MPIJob of *job*."""
+    return manifest(job, Habitat(version, gpu_resource)).job
+
+
+def pod_of(job: Any, role: str = "Worker") -> Any:
+    """Return the pod template of a role."""
+    return job["spec"].get("template") or job["spec"]["mpiReplicaSpecs"][role]["template"]
+
+
+@pytest.mark.parametrize(
+    ("name", "job", "habitat"),
+    [
+        ("plain.v2beta1", PLAIN, Habitat(V2)),
+        ("topology.v2beta1", TOPOLOGY, Habitat(V2)),
+        ("topology-vendor.v2beta1", TOPOLOGY, Habitat(V2, ACK_GPU)),
+        ("topology-vendor.v1", TOPOLOGY, Habitat(V1, ACK_GPU)),
+        ("topology-vendor.v1alpha1", TOPOLOGY, Habitat(ALPHA, ACK_GPU)),
+        ("full.v2beta1", FULL, Habitat(V2)),
+        ("full.v1", FULL, Habitat(V1)),
+        ("full.v1alpha1", FULL_ALPHA, Habitat(ALPHA)),
+    ],
+)
+def test_the_manifest_is_the_golden_one(name: str, job: JobSpec, habitat: Habitat) -> None:
+    """Every object, to the byte; tests/data/golden holds them."""
+    text = "---\n".join(dump(item) for item in manifest(job, habitat).objects)
+
+    assert (GOLDEN / f"{name}.yaml").read_text() == text
+
+
+@given(text=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=40))
+@pytest.mark.parametrize("version", ApiVersion)
+def test_every_value_reaches_the_manifest_unchanged(version: ApiVersion, text: str) -> None:
+    """Any text at all, as a command, an environment value and an annotation."""
+    pod = PodOptions(env={"X": text}, annotations={"x": text}, working_dir=text)
+    job = made(replace(PLAIN, image=text, command=("sh", "-c", text), pod=pod), version)
+    launcher = pod_of(job, "Launcher")
+    container = launcher["spec"]["containers"][0]
+
+    assert ["sh", "-c", literal(text)] == container["command"]
+    assert {"name": "X", "value": literal(text)} in container["env"]
+    assert (text, text or None) == (container["image"], container.get("workingDir"))
+    assert text == launcher["metadata"]["annotations"]["x"]
+    assert job == json.loads(json.dumps(job))
+
+
+def kubelet_expands(text: str, names: set[str]) -> str:
+    """Return what the kubelet makes of *text*, by the rules of its expansion package."""
+    out, at = [], 0
+    while at < len(text):
+        if text[at] == "$" and at + 1 < len(text):
+            if text[at + 1] == "$":
+                out.append("$")
+                at += 2
+                continue
+            end = text.find(")", at)
+            if text[at + 1] == "(" and end > 0:
+                name = text[at + 2 : end]
+                out.append(f"<{name}>" if name in names else text[at : end + 1])
+                at = end + 1
+                continue
+        out.append(text[at])
+        at += 1
+    return "".join(out)
+
+
+@given(st.text(alphabet="$(){}abX\\ ", max_size=30))
+def test_the_kubelet_expands_nothing(text: str) -> None:
+    """Neither $(NAME), nor $$, nor anything like them."""
+    assert text == kubelet_expands(literal(text), {"a", "b", "X", "ab", ""})
+
+
+def test_only_what_would_be_expanded_is_doubled() -> None:
+    """A shell's own ${X} and $X stay as typed."""
+    assert "${X} $X $ $$(date) $$$" == literal("${X} $X $ $(date) $$")
+
+
+def test_a_gang_counts_its_workers_and_not_the_launcher() -> None:
+    """The launcher starts after the workers: a gang that waited for it would wait for ever."""
+    job = made(TOPOLOGY)
+
+    assert "4" == pod_of(job)["metadata"]["labels"]["pod-group.scheduling.sigs.k8s.io/min-available"]
+    assert "mpijob-vgg16" == pod_of(job)["metadata"]["labels"]["pod-group.scheduling.sigs.k8s.io/name"]
+    assert not [
+        key
+        for key in pod_of(job, "Launcher")["metadata"]["labels"]
+        if "pod-group" in key or "gpu-topology" in key
+    ]
+    assert "WaitForWorkersReady" == job["spec"]["launcherCreationPolicy"]
+
+
+def test_the_vendors_cluster_gets_the_vendors_resource() -> None:
+    """And its two labels; elsewhere the GPUs keep their usual name."""
+    vendor = pod_of(made(TOPOLOGY, V1, ACK_GPU))
+
+    assert {"aliyun.com/gpu": "1"} == vendor["spec"]["containers"][0]["resources"]["limits"]
+    assert ("vgg16", "4") == (
+        vendor["metadata"]["labels"]["gpu-topology"],
+        vendor["metadata"]["labels"]["gpu-topology-replica"],
+    )
+    assert {"nvidia.com/gpu": "1"} == pod_of(made(TOPOLOGY))["spec"]["containers"][0]["resources"]["limits"]
+
+
+@pytest.mark.parametrize(
+    ("job", "version", "resource", "network"),
+    [
+        (TOPOLOGY, V1, ACK_GPU, True),
+        (TOPOLOGY, ALPHA, ACK_GPU, True),
+        (TOPOLOGY, V2, ACK_GPU, False),
+        (TOPOLOGY, V1, NVIDIA_GPU, False),
+        (PLAIN, V1, ACK_GPU, False),
+        (replace(PLAIN, pod=PodOptions(host_network=True)), V2, NVIDIA_GPU, True),
+    ],
+    ids=["vendor v1", "vendor v1alpha1", "ssh workers", "elsewhere", "no topology", "asked for"],
+)
+def test_the_hosts_network_is_used_where_it_works(
+    job: JobSpec, version: ApiVersion, resource: str, network: bool
+) -> None:
+    """Two ssh servers of v2beta1 workers on one node would collide on port 22."""
+    spec = pod_of(made(job, version, resource))["spec"]
+
+    assert network is spec.get("hostNetwork", False)
+    assert ("ClusterFirstWithHostNet" if network else None) == spec.get("dnsPolicy")
+
+
+def test_two_ssh_servers_on_one_host_are_warned_of() -> None:
+    """When the user insists on the host's network."""
+    job = replace(PLAIN, pod=PodOptions(host_network=True))
+
+    assert "port 22" in manifest(job, Habitat(V2)).notes[0]
+    assert () == manifest(job, Habitat(V1)).notes
+
+
+def test_shared_memory_is_given_unless_the_hosts_is_used() -> None:
+    """A volume over the host's /dev/shm would part pods that want to share it."""
+    assert "dshm" == pod_of(made(TOPOLOGY))["spec"]["volumes"][0]["name"]
+    assert "volumes" not in pod_of(made(replace(TOPOLOGY, pod=PodOptions(host_ipc=True))))["spec"]
+    assert "volumes" not in pod_of(made(replace(TOPOLOGY, pod=PodOptions(shared_memory=""))))["spec"]
+
+
+def test_claims_are_the_workers_unless_the_launcher_wants_them() -> None:
+    """Arena's operator takes them off the launcher; the others leave that to us."""
+    claims = PodOptions(claims=(Claim("data", "/data"),), shared_memory="")
+    job = replace(PLAIN, pod=claims)
+
+    assert "volumes" in pod_of(made(job))["spec"]
+    assert "volumes" not in pod_of(made(job), "Launcher")["spec"]
+    with_mounts = replace(job, launcher=LauncherOptions(mounts=True))
+    assert "volumes" in pod_of(made(with_mounts), "Launcher")["spec"]
+
+
+def test_a_job_without_gpus_sees_none() -> None:
+    """The runtime would show it all of the node's."""
+    names = {"workers": "2", "gpus": "0", "NVIDIA_VISIBLE_DEVICES": "void"}
+    env = pod_of(made(replace(PLAIN, gpus=0, workers=2)))["spec"]["containers"][0]["env"]
+
+    assert names == {each["name"]: each["value"] for each in env}
+
+
+def test_the_users_variable_wins() -> None:
+    """Over the ones that are always there."""
+    env = pod_of(made(replace(PLAIN, pod=PodOptions(env={"workers": "7"}))))["spec"]["containers"][0]["env"]
+
+    assert {"name": "workers", "value": "7"} in env
+    assert 1 == sum(each["name"] == "workers" for each in env)
+
+
+def test_devices_are_limits_too() -> None:
+    """An extended resource that is requested without a limit is not valid, with and without GPUs."""
+    resources = pod_of(made(replace(PLAIN, gpus=0, pod=PodOptions(devices={"amd.com/gpu": "1"}))))["spec"][
+        "containers"
+    ][0]["resources"]
+
+    assert {"requests": {"amd.com/gpu": "1"}, "limits": {"amd.com/gpu": "1"}} == resources
+
+
+@pytest.mark.parametrize(
+    ("job", "flag"),
+    [
+        (replace(PLAIN, run=RunOptions(ttl=1)), "--ttl-after-finished"),
+        (replace(PLAIN, run=RunOptions(timeout=1)), "--running-timeout"),
+        (replace(PLAIN, slots=2), "--slots-per-worker"),
+        (replace(PLAIN, launcher=LauncherOptions(selector={"a": "b"})), "--launcher-selector"),
+    ],
+)
+def test_what_a_version_cannot_say_is_refused(job: JobSpec, flag: str) -> None:
+    """Rather than dropped in silence."""
+    with pytest.raises(UsageError, match=f"{flag} cannot be expressed in MPIJob v1alpha1"):
+        made(job, ALPHA)
+    assert made(job, V1)
+
+
+def test_files_that_no_config_map_takes_are_refused() -> None:
+    """1 MiB in all."""
+    files = tuple(ConfigFile(f"/{at}", b"x" * 600_000) for at in range(2))
+    with pytest.raises(UsageError, match="1200000 bytes together"):
+        manifest(replace(PLAIN, pod=PodOptions(files=files)), Habitat())
+
+
+def test_arenas_readers_find_the_job() -> None:
+    """By these labels, on the job and on its pods."""
+    job = made(PLAIN)
+    for labels in (
+        job["metadata"]["labels"],
+        pod_of(job)["metadata"]["labels"],
+        pod_of(job, "Launcher")["metadata"]["labels"],
+    ):
+        assert ("mpijob", "vgg16") == (labels["app"], labels["release"])
+    assert "4" == job["metadata"]["annotations"]["requestGPUsOfJobOwner"]

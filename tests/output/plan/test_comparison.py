@@ -1,0 +1,53 @@
+"""The comparison of ways as a table and as a document."""
+
+import json
+
+from arena_topo.model.plan.comparison import Blind, Chance, Comparison, Figure, Way
+from arena_topo.output.plan.comparison import render_comparison
+
+NOW = Way("", coalesce=False, workers=4, gpus=1, fits=True, level="example.com/rack", domain="r1", nodes=2, inside=93.15, across=11.5, isolated=True)  # fmt: skip
+LATER = Way("node", coalesce=True, workers=4, gpus=1, fits=False, reason="no node", waits_for=("job n/a", "job n/b"))  # fmt: skip
+NEVER = Way("node", coalesce=False, workers=4, gpus=1, fits=False, reason="4 workers do not fit")
+LUCK = Blind("random", 200, 4, (Chance("node", 0.25), Chance("cluster", 0.75)), 0.25, 3.5, 4, "cluster", Figure(40.0, 8.0, 0.5))  # fmt: skip
+STUCK = Blind("spread", 0, 3)
+COMPARISON = Comparison(4, 1, (NOW, LATER, NEVER), (LUCK, STUCK), ("a note",))
+
+TABLE = """\
+vgg  4 workers of 1 GPU
+
+WAY                        PODS   NOW  LEVEL          NODES  INSIDE            ACROSS  REMARK
+best effort                4 x 1  yes  rack r1        2      93.15             11.5    pods share a node*
+required node, coalesced   4 x 1  no   -              -      -                 -       waits for job n/a, job n/b
+required node              4 x 1  no   -              -      -                 -       4 workers do not fit
+blind, any node: expected  4 x 1  yes  cluster (75%)  3.5    40 (50% of runs)  -       25% as close as best effort
+  worst of 200                         cluster        4      8                 -
+blind, emptiest node       4 x 1  no   -              -      -                 -       starts 3 of 4, which wait for the rest
+
+INSIDE: predicted busbw of the GPUs of a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them.
+*: INSIDE holds if each pod sees the GPUs of all; else they use sockets. --coalesce packs them into larger pods.
+blind: a scheduler without topology and gang, simulated; each pod by itself, on any of the free GPUs.
+a note
+"""
+
+
+def test_the_ways_are_one_table() -> None:
+    """Every row has the same columns, and what is not known is a dash."""
+    assert TABLE == render_comparison("vgg", COMPARISON)
+
+
+def test_the_document_names_every_field() -> None:
+    """As JSON with numbers in full."""
+    found = json.loads(render_comparison("vgg", COMPARISON, "json"))
+
+    assert ("vgg", 4, 1) == (found["name"], found["workers"], found["gpus"])
+    assert ["job n/a", "job n/b"] == found["ways"][1]["waits_for"]
+    assert {"level": "node", "share": 0.25} == found["blind"][0]["levels"][0]
+    assert {"mean": 40.0, "worst": 8.0, "share": 0.5} == found["blind"][0]["inside"]
+
+
+def test_colour_changes_no_word() -> None:
+    """The same table with a bold head."""
+    coloured = render_comparison("vgg", COMPARISON, colour=True)
+
+    assert "\x1b[1m" in coloured
+    assert "25% as close as best effort" in coloured

@@ -1,0 +1,93 @@
+"""A plan in every form, against files that were looked at."""
+
+import json
+
+import pytest
+
+from arena_topo.errors import UsageError
+from arena_topo.model.cluster.snapshot import Fabric, Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Placement, Prediction, Range, Transport
+from arena_topo.output.plan.text import render_plan, runs
+from arena_topo.planner.plan import plan
+from tests import paths
+from tests.output.clusters import machine
+
+GOLDEN = paths.GOLDEN / "plan"
+CLUSTER = Snapshot(
+    (machine("a0", bert=(0, 3)), machine("a1", gpt=(0, 1, 2, 3, 4)), machine("b0", "h200")),
+    Fabric(("example.com/rack",), {"a0": ("a",), "a1": ("a",), "b0": ("b",)}),
+)
+
+
+def golden(name: str) -> str:
+    """Return what is expected."""
+    return (GOLDEN / name).read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "demand"),
+    [
+        ("node", Demand(4, 1)),
+        ("rack", Demand(9, 1)),
+        ("cluster", Demand(4, 4)),
+        ("coalesced", Demand(8, 1, coalesce=True)),
+        ("refused", Demand(3, 8)),
+        ("required", Demand(10, 1, required_level="rack")),
+        ("cpu", Demand(2, 0)),
+    ],
+)
+def test_the_text_is_as_it_was_looked_at(name: str, demand: Demand) -> None:
+    """One file for each kind of answer."""
+    assert golden(f"{name}.txt") == render_plan("vgg", plan(demand, CLUSTER), CLUSTER)
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_the_documents_are_as_they_were_looked_at(form: str) -> None:
+    """With every field of the placement."""
+    assert golden(f"node.{form}") == render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, form)
+
+
+def test_a_refusal_is_a_document_too() -> None:
+    """And says so in its first field but one."""
+    found = json.loads(render_plan("vgg", plan(Demand(3, 8), CLUSTER), CLUSTER, "json"))
+
+    assert ("vgg", False) == (found["name"], found["fits"])
+    assert found["remedies"]
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_the_picture_shows_the_gang_on_its_gpus(form: str) -> None:
+    """By its name, among the jobs that are there."""
+    answer = plan(Demand(4, 1), CLUSTER)
+
+    assert "vgg" in render_plan("vgg", answer, CLUSTER, form)
+    assert "vgg" not in render_plan("other", answer, CLUSTER, form)
+
+
+def test_there_is_no_picture_of_a_refusal() -> None:
+    """The error says why it does not fit."""
+    with pytest.raises(UsageError, match="there is no placement to draw: 3 workers of 8 GPUs"):
+        render_plan("vgg", plan(Demand(3, 8), CLUSTER), CLUSTER, "svg")
+
+
+def test_a_prediction_is_told_as_a_range() -> None:
+    """With what it rests on."""
+    answer = plan(Demand(4, 1), CLUSTER)
+    assert isinstance(answer, Placement)
+    guess = Prediction(Range(40.0, 60.0, 93.15), Transport.NVLINK, Transport.TCP, ("calibration: x",))
+    text = render_plan(
+        "vgg", Placement(answer.slots, answer.shares, "node", "b0", 4, 1, prediction=guess), CLUSTER
+    )
+
+    assert "60 GB/s (40 to 93.2)" in text
+    assert "nvlink inside a node, tcp across nodes" in text
+    assert "- calibration: x" in text
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [((), ""), ((3,), "3"), ((0, 1, 2, 7), "0-2,7"), ((1, 3, 4), "1,3-4")]
+)
+def test_runs_of_numbers_are_shortened(numbers: tuple[int, ...], expected: str) -> None:
+    """Lone numbers stay."""
+    assert expected == runs(numbers)

@@ -1,0 +1,170 @@
+"""The choice of a set of GPUs against brute force, on random machines."""
+
+from itertools import combinations
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from arena_topo.model.cluster.hardware import Link, LinkClass
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
+from arena_topo.planner.gpus.machine import Choice, Machine
+from arena_topo.planner.gpus.node_machine import best_within, machine_of
+from arena_topo.planner.gpus.ranking import Ranking
+from tests.planner.strategies import HOPS, graph_of, nodes, relabelled
+
+Key = tuple[object, ...]
+
+
+def sets(free: int, k: int) -> list[int]:
+    """Return all sets of *k* among *free*."""
+    positions = [at for at in range(free.bit_length()) if free >> at & 1]
+    return [sum(1 << at for at in chosen) for chosen in combinations(positions, k)]
+
+
+def worth(box: Machine, free: int) -> float:
+    """Return the sum over sizes of the best busbw."""
+    sizes = range(1, free.bit_count() + 1)
+    return round(sum(max(box.busbw(mask) for mask in sets(free, k)) for k in sizes), 3)
+
+
+def block(size: int, positions: list[int]) -> int:
+    """Return the size of the smallest aligned block of neighbours that holds *positions*, as the docs define it."""
+    width = 1
+    while width <= size:
+        if len({at // width for at in positions}) == 1 and positions[0] // width < size // width:
+            return width
+        width *= 2
+    return size
+
+
+def whole(size: int, free: int) -> int:
+    """Return the GPUs of all aligned blocks that are free, counted once in every block size."""
+    total, width = 0, 1
+    while width <= size:
+        for start in range(0, size - width + 1, width):
+            members = sum(1 << at for at in range(start, start + width))
+            total += width * (free & members == members)
+        width *= 2
+    return total
+
+
+def objective(node: GpuNode, box: Machine, free: int, mask: int) -> Key:
+    """Return what docs/explanation/gpu-sets.md compares sets by, written down anew."""
+    assert node.links is not None
+    size, links = node.links.size, node.links
+    members = [at for at in range(size) if mask >> at & 1]
+    gpus = [node.gpus[at] for at in members]
+    switched = {links.between(a, b).kind for a, b in combinations(range(size), 2)} == {LinkClass.NVSWITCH}
+    return (
+        -box.busbw(mask),
+        -worth(box, free & ~mask),
+        len({gpu.numa for gpu in gpus}),
+        len({gpu.pcie_root for gpu in gpus}),
+        block(size, members) if switched else 0,
+        -whole(size, free & ~mask) if switched else 0,
+        -len({gpu.nics[0] for gpu in gpus if gpu.nics}),
+        -round(sum(links.between(a, b).bandwidth for a, b in combinations(members, 2)), 3),
+        members,
+    )
+
+
+@given(nodes(), st.data())
+@settings(max_examples=1000, deadline=None)
+def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject) -> None:
+    """And so is the second best, on whatever machine."""
+    box = machine_of(node)
+    if box is None:
+        return
+    free = data.draw(st.integers(1, (1 << box.size) - 1))
+    k = data.draw(st.integers(1, free.bit_count()))
+    first, *others = sorted(sets(free, k), key=lambda mask: objective(node, box, free, mask))
+    choice = box.best(free, k)
+
+    assert choice is not None
+    assert first == choice.mask
+    assert box.busbw(first) == choice.busbw
+    assert max(box.busbw(mask) for mask in sets((1 << box.size) - 1, k)) == choice.best
+    assert round(worth(box, free) - worth(box, free & ~first), 3) == choice.loss
+    assert ((others[0], box.busbw(others[0])) if others else None) == choice.runner_up
+    assert sorted(choice.order) == [at for at in range(box.size) if first >> at & 1]
+
+
+@given(nodes(5), st.data())
+@settings(max_examples=300, deadline=None)
+def test_jobs_that_need_no_bandwidth_take_what_hurts_least(node: GpuNode, data: st.DataObject) -> None:
+    """What stays free goes first, and busbw second."""
+    box = machine_of(node)
+    if box is None:
+        return
+    free = data.draw(st.integers(1, (1 << box.size) - 1))
+    k = data.draw(st.integers(1, free.bit_count()))
+
+    def key(mask: int) -> Key:
+        busbw, left, *rest = objective(node, box, free, mask)
+        return (left, busbw, *rest)
+
+    choice = best_within(box, free, k, bandwidth_matters=False)
+
+    assert choice is not None
+    assert min(sets(free, k), key=key) == choice.mask
+
+
+def score(choice: Choice | None) -> tuple[float, float, float]:
+    """Return the parts of a choice that do not depend on numbers of GPUs."""
+    assert choice is not None
+    return choice.busbw, choice.loss, choice.best
+
+
+@given(nodes(7), st.randoms(use_true_random=False), st.data())
+@settings(max_examples=100, deadline=None)
+def test_renumbering_a_machine_changes_no_score(node: GpuNode, random: Random, data: st.DataObject) -> None:
+    """Nor the machine's key."""
+    order = list(range(len(node.gpus)))
+    random.shuffle(order)
+    box, other = machine_of(node), machine_of(relabelled(node, order))
+    if box is None or other is None:
+        assert box is other is None
+        return
+    free = data.draw(st.integers(1, (1 << box.size) - 1))
+    moved = sum(1 << new for new, old in enumerate(order) if free >> old & 1)
+
+    assert box.key == other.key
+    for k in range(1, free.bit_count() + 1):
+        assert score(box.best(free, k)) == score(other.best(moved, k))
+
+
+@given(nodes(7), st.data())
+@settings(max_examples=300, deadline=None)
+def test_one_set_of_each_kind_is_enough(node: GpuNode, data: st.DataObject) -> None:
+    """On larger machines interchangeable GPUs are counted and not tried; the winner stays the same."""
+    box = machine_of(node)
+    if box is None:
+        return
+    free = data.draw(st.integers(1, (1 << box.size) - 1))
+    k = data.draw(st.integers(1, free.bit_count()))
+    locality = box._ranking._locality
+    refined = Ranking(box._quality, locality, box._ranking._candidates, size=16)
+
+    expected = box.best(free, k)
+    assert expected is not None
+    assert expected.mask == refined.two_best(free, k, preserving=False)[0]
+
+
+@given(st.integers(9, 12) | st.integers(17, 40), st.integers(0, 1_000_000), st.data())
+@settings(max_examples=25, deadline=None)
+def test_large_irregular_machines_get_an_answer(size: int, seed: int, data: st.DataObject) -> None:
+    """Too many sets to compare means a good one, marked as not exact."""
+    random = Random(seed)
+    direct = Link(LinkClass.NVLINK, 1, 25.0)
+    kinds = [*HOPS[:3], direct] if size > 16 else [HOPS[0], direct]
+    pairs = size * (size - 1) // 2
+    graph = graph_of(size, [random.choice(kinds) for _ in range(pairs)])
+    box = Machine(graph, [(None, "", ())] * size, "", DEFAULT_MODEL)
+    k = data.draw(st.integers(1, size))
+    choice = box.best((1 << size) - 1, k)
+
+    assert choice is not None
+    assert k == choice.mask.bit_count() == len(set(choice.order))
+    assert size <= 16 or not choice.exact

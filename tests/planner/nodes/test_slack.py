@@ -1,0 +1,70 @@
+"""Who leaves which places unused: no choice of nodes does less damage than the one that is found."""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, product
+from math import inf
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from arena_topo.planner.nodes.offers import Offer
+from arena_topo.planner.nodes.slack import Goal, Group, spread
+
+
+def offer(workers: int, damage: int) -> Offer:
+    """Return what a node gives so many workers."""
+    return Offer(workers, inf, inf, 0, 0.0, damage, None)
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> list[Group]:
+    """Draw groups of nodes, widest first; some do the same damage, some cannot take every number of workers."""
+    costs = draw(
+        st.lists(
+            st.dictionaries(st.integers(1, 4), st.integers(0, 3), min_size=1, max_size=3),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    sizes = [draw(st.integers(1, 2)) for _ in costs]
+    starts = accumulate(sizes, initial=0)
+    groups = [
+        Group(tuple(range(start, start + size)), tuple(offer(n, cost[n]) for n in sorted(cost, reverse=True)))
+        for cost, size, start in zip(costs, sizes, starts, strict=False)
+    ]
+    return sorted(groups, key=lambda group: (-group.most, group.nodes[0]))
+
+
+def choices(pool: Sequence[Group], goal: Goal) -> Iterator[int]:
+    """Yield the damage of every choice that meets *goal*."""
+    nodes = [(None, *group.offers) for group in pool for _ in group.nodes]
+    for chosen in product(*nodes):
+        taken = [each for each in chosen if each]
+        if len(taken) == goal.count and sum(each.workers for each in taken) == goal.workers:
+            yield sum(each.damage for each in taken)
+
+
+@given(pools(), st.integers(1, 5), st.integers(0, 3))
+def test_no_other_choice_does_less_damage(pool: list[Group], count: int, slack: int) -> None:
+    """Beside all choices one by one; nothing is found where there is none."""
+    widest = sorted((group.most for group in pool for _ in group.nodes), reverse=True)
+    assume(count <= len(widest))
+    workers = sum(widest[:count]) - slack
+    assume(workers >= count)
+    goal = Goal(count, workers)
+    found = spread(pool, goal, slack)
+
+    assert min(choices(pool, goal), default=None) == (
+        sum(each.damage for _, each in found) if found else None
+    )
+    if found:
+        assert goal == Goal(len({at for at, _ in found}), sum(each.workers for _, each in found))
+        assert all(each in next(group.offers for group in pool if at in group.nodes) for at, each in found)
+
+
+def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
+    """Though they stand in different groups."""
+    early, late = Group((3,), (offer(2, 0),)), Group((1, 2), (offer(2, 0),))
+    found = spread([late, early], Goal(2, 4), 0)
+
+    assert [1, 2] == sorted(at for at, _ in found)

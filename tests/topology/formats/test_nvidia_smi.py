@@ -1,0 +1,231 @@
+"""``nvidia-smi topo -m``: every real text is read whole, and broken ones are refused by line and reason."""
+
+from itertools import combinations
+
+import pytest
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster.hardware import LinkClass, LinkGraph
+from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from tests.topology.texts import rows, saved
+
+CUBE_MESH = rows(
+    """
+    X NV1 NV1 NV2 NV2 SYS SYS SYS
+    NV1 X NV2 NV1 SYS NV2 SYS SYS
+    NV1 NV2 X NV2 SYS SYS NV1 SYS
+    NV2 NV1 NV2 X SYS SYS SYS NV1
+    NV2 SYS SYS SYS X NV1 NV1 NV2
+    SYS NV2 SYS SYS NV1 X NV2 NV1
+    SYS SYS NV1 SYS NV1 NV2 X NV2
+    SYS SYS SYS NV1 NV2 NV1 NV2 X
+    """
+)
+PAIRS_OF_EIGHT = rows(
+    """
+    X NV12 NODE NODE SYS SYS SYS SYS
+    NV12 X NODE NODE SYS SYS SYS SYS
+    NODE NODE X NV12 SYS SYS SYS SYS
+    NODE NODE NV12 X SYS SYS SYS SYS
+    SYS SYS SYS SYS X NV12 NODE NODE
+    SYS SYS SYS SYS NV12 X NODE NODE
+    SYS SYS SYS SYS NODE NODE X NV12
+    SYS SYS SYS SYS NODE NODE NV12 X
+    """
+)
+
+
+def uniform(word: str, size: int) -> list[list[str]]:
+    """Return a matrix with *word* between all GPUs."""
+    return [["X" if a == b else word for b in range(size)] for a in range(size)]
+
+
+def labels(graph: LinkGraph | None) -> list[list[str]]:
+    """Return the words of a link graph."""
+    assert graph is not None
+    return [[link.label for link in row] for row in graph.links]
+
+
+REAL = {
+    "a100-4gpu-nv4-slurm-empty-cpu-affinity.txt": ("", "4xGPU-mesh", uniform("NV4", 4)),
+    "a100-pcie-4gpu-nvlink-bridge-pairs.txt": (
+        "NVIDIA A100 80GB PCIe",
+        "4xA100-PCIe-bridge",
+        rows("X NV12 SYS SYS\nNV12 X SYS SYS\nSYS SYS X NV12\nSYS SYS NV12 X"),
+    ),
+    "a100-pcie-8gpu-nv12-pairs-node-sys.txt": ("", "8xGPU-bridge", PAIRS_OF_EIGHT),
+    "b300-8gpu-9nic-ansi-header-driver590.txt": (
+        "NVIDIA-B300-SXM6-AC",
+        "8xB300-nvswitch",
+        uniform("NV18", 8),
+    ),
+    "dgx-a100-mlx5.txt": ("NVIDIA-A100-SXM4-40GB", "8xA100-nvswitch", uniform("NV12", 8)),
+    "dgx1p-p100-soc-glued-header.txt": (
+        "Tesla P100-SXM2-16GB",
+        "8xP100-cubemesh",
+        rows(
+            """
+            X NV1 NV1 NV1 NV1 SYS SYS SYS
+            NV1 X NV1 NV1 SYS NV1 SYS SYS
+            NV1 NV1 X NV1 SYS SYS NV1 SYS
+            NV1 NV1 NV1 X SYS SYS SYS NV1
+            NV1 SYS SYS SYS X NV1 NV1 NV1
+            SYS NV1 SYS SYS NV1 X NV1 NV1
+            SYS SYS NV1 SYS NV1 NV1 X NV1
+            SYS SYS SYS NV1 NV1 NV1 NV1 X
+            """
+        ),
+    ),
+    "dgx1v-v100-mlx5.txt": ("Tesla V100-SXM2-16GB", "8xV100-cubemesh", CUBE_MESH),
+    "gb200-nvl72-compute-tray.txt": ("NVIDIA GB200", "4xGB200-nvswitch", uniform("NV18", 4)),
+    "h200-hgx-8gpu-12nic.txt": ("NVIDIA H200", "8xH200-nvswitch", uniform("NV18", 8)),
+    "l40s-4gpu-2nic-sys-node.txt": (
+        "NVIDIA-L40S",
+        "4xL40S-pcie",
+        rows("X NODE SYS SYS\nNODE X SYS SYS\nSYS SYS X NODE\nSYS SYS NODE X"),
+    ),
+    "polaris-a100-sxm-4gpu-nv4-broken-header.txt": (
+        "NVIDIA A100-SXM4-40GB",
+        "4xA100-mesh",
+        uniform("NV4", 4),
+    ),
+    "rtx4090-8gpu-all-sys.txt": ("NVIDIA GeForce RTX 4090", "8xRTX-Ada-pcie", uniform("SYS", 8)),
+    "t4-4gpu-one-remote.txt": (
+        "Tesla-T4",
+        "4xT4-pcie",
+        rows("X SYS SYS SYS\nSYS X NODE NODE\nSYS NODE X NODE\nSYS NODE NODE X"),
+    ),
+    "v100-8gpu-blog-singlespace.txt": ("", "8xGPU-cubemesh", CUBE_MESH),
+    "v100-sxm2-8gpu-driver580.txt": ("Tesla-V100-SXM2-32GB", "8xV100-cubemesh", CUBE_MESH),
+}
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_a_real_text_is_read_whole(name: str) -> None:
+    """Every pair of GPUs has the class that the text shows, the same both ways, and the machine its type."""
+    product, machine, words = REAL[name]
+    hardware = parse_matrix(saved(name), name, product)
+
+    assert machine == hardware.machine
+    assert words == labels(hardware.links)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("dgx-a100-mlx5.txt", [3, 3, 1, 1, 7, 7, 5, 5]),
+        ("a100-4gpu-nv4-slurm-empty-cpu-affinity.txt", [0, 0, 1, 1]),
+        ("gb200-nvl72-compute-tray.txt", [0, 0, 1, 1]),
+        ("polaris-a100-sxm-4gpu-nv4-broken-header.txt", [3, 2, 1, 0]),
+        ("l40s-4gpu-2nic-sys-node.txt", [0, 0, 1, 1]),
+        ("t4-4gpu-one-remote.txt", [None] * 4),
+    ],
+)
+def test_numa_nodes_are_those_of_the_affinity_column(name: str, expected: list[int | None]) -> None:
+    """A range counts by its first node; without the column the NUMA node is not known."""
+    assert expected == [gpu.numa for gpu in parse_matrix(saved(name)).gpus]
+
+
+def test_nearest_nics_carry_the_names_of_the_legend() -> None:
+    """``NIC0`` is shown by its device name, and each GPU knows the NIC behind its own PCIe switch."""
+    gpus = parse_matrix(saved("h200-hgx-8gpu-12nic.txt")).gpus
+    expected = ["mlx5_0", "mlx5_3", "mlx5_4", "mlx5_5", "mlx5_6", "mlx5_9", "mlx5_10", "mlx5_11"]
+
+    assert [(name,) for name in expected] == [gpu.nics for gpu in gpus]
+
+
+def test_gpus_that_share_a_near_nic_share_a_pcie_root() -> None:
+    """Behind NVLink words the PCIe tree shows only through the NICs that two GPUs are close to."""
+    gpus = parse_matrix(saved("dgx-a100-mlx5.txt")).gpus
+
+    assert ["pcie0", "pcie0", "pcie1", "pcie1", "pcie2", "pcie2", "pcie3", "pcie3"] == [
+        gpu.pcie_root for gpu in gpus
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "product", "expected"),
+    [
+        ("dgx-a100-mlx5.txt", "", LinkClass.NVSWITCH),
+        ("a100-4gpu-nv4-slurm-empty-cpu-affinity.txt", "", LinkClass.NVLINK),
+        ("a100-pcie-4gpu-nvlink-bridge-pairs.txt", "", LinkClass.BRIDGE),
+        ("v100-sxm2-8gpu-driver580.txt", "", LinkClass.NVLINK),
+        ("gb200-nvl72-compute-tray.txt", "", LinkClass.NVSWITCH),
+    ],
+)
+def test_nv_words_tell_switch_from_bundle(name: str, product: str, expected: LinkClass) -> None:
+    """More NVLinks to all others than a GPU has mean a switch; pairs within a larger box a bridge."""
+    graph = parse_matrix(saved(name), name, product).links
+    assert graph is not None
+    pairs = combinations(range(graph.size), 2)
+
+    assert {expected} == {graph.between(a, b).kind for a, b in pairs if graph.between(a, b).kind.is_direct}
+
+
+@pytest.mark.parametrize(
+    ("product", "expected"),
+    [("", 450.0), ("NVIDIA-B300-SXM6-AC", 900.0)],
+    ids=["assumed to be Hopper", "known to be Blackwell"],
+)
+def test_the_product_decides_the_bandwidth(product: str, expected: float) -> None:
+    """NV18 is 450 GB/s on Hopper and 900 GB/s on Blackwell; without a product the lower one is assumed."""
+    hardware = parse_matrix(saved("b300-8gpu-9nic-ansi-header-driver590.txt"), "b300", product)
+    assert hardware.links is not None
+
+    assert expected == hardware.links.between(0, 7).bandwidth
+    assert bool(product) == (not hardware.assumptions)
+
+
+def test_a_gpu_pair_of_a_switched_box_is_known_by_its_product() -> None:
+    """Two visible GPUs of an H200 box still talk through the switch."""
+    graph = parse_matrix("GPU0 GPU1\nGPU0 X NV18\nGPU1 NV18 X", "pair", "NVIDIA H200").links
+    assert graph is not None
+
+    assert LinkClass.NVSWITCH == graph.between(0, 1).kind
+
+
+def test_a_header_over_two_lines_is_one_header() -> None:
+    """A terminal's line break within the header does not matter."""
+    text = "\tGPU0\tGPU1\n\tNIC0\tCPU Affinity\nGPU0\t X \tPIX\tPIX\t0-3\nGPU1\tPIX\t X \tPIX\t0-3\nNIC0\tPIX\tPIX\t X "
+
+    assert [["X", "PIX"], ["PIX", "X"]] == labels(parse_matrix(text).links)
+
+
+def test_one_gpu_is_a_machine_too() -> None:
+    """A box with one GPU has a matrix of one cell."""
+    hardware = parse_matrix("\tGPU0\tCPU Affinity\tNUMA Affinity\nGPU0\t X \t0-7\t0", "one", "Tesla T4")
+
+    assert ("1xT4-single", 0) == (hardware.machine, hardware.gpus[0].numa)
+
+
+BROKEN = {
+    "no header": ("GPU0 X NV1\nGPU1 NV1 X", "no header line"),
+    "nothing at all": ("command not found", "no header line"),
+    "row missing": ("GPU0 GPU1\nGPU0 X NV1", "the row of GPU1 is missing"),
+    "row repeated": ("GPU0 GPU1\nGPU0 X NV1\nGPU0 X NV1\nGPU1 NV1 X", "line 3 repeats the row of GPU0"),
+    "row cut": (
+        "GPU0 GPU1 GPU2\nGPU0 X NV1\nGPU1 NV1 X SYS\nGPU2 SYS SYS X",
+        "line 2 has 2 links of GPU0, expected 3",
+    ),
+    "cell unknown": ("GPU0 GPU1\nGPU0 X WAT\nGPU1 NV1 X", "line 2 has 'WAT' where a link to GPU0"),
+    "not symmetric": (
+        "GPU0 GPU1\nGPU0 X NV1\nGPU1 NV2 X",
+        "line 2 says NV1 between GPU0 and GPU1, line 3 says NV2",
+    ),
+    "self missing": ("GPU0 GPU1\nGPU0 NV1 NV1\nGPU1 NV1 X", "line 2 has NV1 between GPU0 and GPU0"),
+    "device twice": ("GPU0 GPU0\nGPU0 X X", "line 1 names a device twice"),
+    "more links than a GPU has": (
+        "GPU0 GPU1 GPU2\nGPU0 X NV12 NV12\nGPU1 NV12 X SYS\nGPU2 NV12 SYS X",
+        "GPU0 shows 24 NVLinks to some GPUs and none to others",
+    ),
+}
+
+
+@pytest.mark.parametrize("text, reason", BROKEN.values(), ids=BROKEN)  # noqa: PT006  # one table, two columns
+def test_a_broken_matrix_is_refused_by_line_and_reason(text: str, reason: str) -> None:
+    """A matrix that is incomplete or contradicts itself never becomes a graph."""
+    with pytest.raises(DocumentError) as caught:
+        parse_matrix(text, "node-1.txt")
+
+    assert caught.value.message.startswith("node-1.txt: ")
+    assert reason in caught.value.message
