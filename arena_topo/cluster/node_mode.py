@@ -5,14 +5,12 @@ On the vendor's clusters a node with the label ``topology`` offers ``aliyun.com/
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from arena_topo.errors import NotFound
 from arena_topo.kube.resources import NODES
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import ACK_SCHEDULE, GPU_RESOURCES
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)

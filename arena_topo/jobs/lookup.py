@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.view import job_view, pod_selector
@@ -12,8 +11,7 @@ from arena_topo.kube.status_errors import is_unserved
 from arena_topo.kube.version_cache import recall, remember
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.mpijob import ApiVersion
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)

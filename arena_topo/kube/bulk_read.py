@@ -6,7 +6,7 @@ against 1.5 s), and most of a pod is never looked at.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 
@@ -14,8 +14,8 @@ from arena_topo.errors import DocumentError, Forbidden, NotFound
 from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
+from arena_topo.model.objects import Object
 
-Object = dict[str, Any]
 Quantities = dict[str, str | int | float]
 
 _PAGE = 1000

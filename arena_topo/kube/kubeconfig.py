@@ -14,8 +14,7 @@ from urllib.parse import urlsplit
 
 from arena_topo.errors import DocumentError
 from arena_topo.kube.connection_flags import Choice
-
-Document = dict[str, Any]
+from arena_topo.model.objects import Object
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _PATH_KEYS = {"certificate-authority", "client-certificate", "client-key", "tokenFile"}
@@ -82,12 +81,12 @@ def _paths(choice: Choice, env: Mapping[str, str]) -> list[Path]:
     return [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
 
 
-def merge(paths: list[Path], *, explicit: bool) -> Document:
+def merge(paths: list[Path], *, explicit: bool) -> Object:
     """Return the documents of *paths* as one, the first to set a value winning.
 
     With *explicit* a missing file is an error. Raises ``DocumentError``.
     """
-    merged: Document = {"current-context": "", "clusters": {}, "users": {}, "contexts": {}}
+    merged: Object = {"current-context": "", "clusters": {}, "users": {}, "contexts": {}}
     for path in dict.fromkeys(paths):
         document = _load(path, explicit=explicit)
         merged["current-context"] = merged["current-context"] or str(document.get("current-context") or "")
@@ -96,7 +95,7 @@ def merge(paths: list[Path], *, explicit: bool) -> Document:
     return merged
 
 
-def _load(path: Path, *, explicit: bool) -> Document:
+def _load(path: Path, *, explicit: bool) -> Object:
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -123,9 +122,9 @@ def _load(path: Path, *, explicit: bool) -> Document:
     return document
 
 
-def _bodies(document: Document, plural: str, singular: str, path: Path) -> Document:
+def _bodies(document: Object, plural: str, singular: str, path: Path) -> Object:
     """Return the entries of one list of one file by name. Raises ``DocumentError`` for a name that comes twice."""
-    bodies: Document = {}
+    bodies: Object = {}
     for entry in _entries(document, plural, path):
         name = str(entry.get("name", ""))
         if name in bodies:
@@ -149,14 +148,14 @@ def _is_text(value: object) -> bool:
     return value is None or isinstance(value, str)
 
 
-def _entries(document: Document, plural: str, path: Path) -> list[Document]:
+def _entries(document: Object, plural: str, path: Path) -> list[Object]:
     entries = document.get(plural) or []
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise DocumentError(f"error loading config file {str(path)!r}: {plural} is not a list of entries")
     return entries
 
 
-def _absolute(body: Document, folder: Path) -> Document:
+def _absolute(body: Object, folder: Path) -> Object:
     """Return *body* with paths from the root: those of files, and of a plugin that is not looked up in $PATH."""
     placed = {
         key: str(folder / value) if key in _PATH_KEYS and value else value for key, value in body.items()
@@ -167,7 +166,7 @@ def _absolute(body: Document, folder: Path) -> Document:
     return placed
 
 
-def _named(merged: Document, plural: str, name: str, *, explicit: bool) -> Document:
+def _named(merged: Object, plural: str, name: str, *, explicit: bool) -> Object:
     body = merged[plural].get(name)
     if body is not None:
         return dict(body)
@@ -184,8 +183,8 @@ def _named(merged: Document, plural: str, name: str, *, explicit: bool) -> Docum
     return {}
 
 
-def _with_cluster_flags(cluster: Document, choice: Choice) -> Document:
-    flags: Document = {
+def _with_cluster_flags(cluster: Object, choice: Choice) -> Object:
+    flags: Object = {
         "server": choice.server,
         "certificate-authority": choice.certificate_authority,
         "tls-server-name": choice.tls_server_name,
@@ -200,16 +199,16 @@ def _with_cluster_flags(cluster: Document, choice: Choice) -> Document:
     return {**{key: value for key, value in cluster.items() if key not in replaced}, **chosen}
 
 
-def identity(user: Mapping[str, Any]) -> Document:
+def identity(user: Mapping[str, Any]) -> Object:
     """Return what *user* says of the identity to act as: all of it that travels over plain HTTP, as with kubectl."""
     return {key: value for key, value in user.items() if key in _IDENTITY and value}
 
 
-def with_user_flags(user: Document, choice: Choice) -> Document:
+def with_user_flags(user: Object, choice: Choice) -> Object:
     """Return *user* with the token in place of other credentials, and the identities of the flags."""
     if choice.token:
         user = {**identity(user), "token": choice.token}
-    flags: Document = {"as": choice.impersonate, "as-groups": list(choice.impersonate_groups)}
+    flags: Object = {"as": choice.impersonate, "as-groups": list(choice.impersonate_groups)}
     return {**user, **{key: value for key, value in flags.items() if value}}
 
 

@@ -13,8 +13,8 @@ from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flag
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import Request, Response, StaticTransport, Transport
 from arena_topo.kube.status_errors import refusal
+from arena_topo.model.objects import Object
 
-Object = dict[str, Any]
 Query = Mapping[str, str | int | bool | None]
 
 _PATIENCE = 5

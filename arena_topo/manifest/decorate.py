@@ -5,8 +5,9 @@ from copy import deepcopy
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.gang import Decoration, Object
+from arena_topo.model.job.gang import Decoration
 from arena_topo.model.job.roles import LAUNCHER, WORKER, templates
+from arena_topo.model.objects import Object
 
 
 def decorated(job: Object, decoration: Decoration) -> Object:

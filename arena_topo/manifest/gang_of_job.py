@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from arena_topo.model.job.gang import Gang, Object
+from arena_topo.model.job.gang import Gang
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.job.roles import LAUNCHER, WORKER, containers, templates, version_of, workers_of
 from arena_topo.model.notation.quantity import parse_quantity
+from arena_topo.model.objects import Object
 
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
 

@@ -2,17 +2,14 @@
 
 from collections.abc import Mapping
 from copy import deepcopy
-from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.job.roles import WORKER, containers, templates, version_of
 from arena_topo.model.keys import CLAIMED_GPUS, DRA_GPU, HAMI_USE_GPUS, PLAN, PLANNED, PLANNED_JOB
+from arena_topo.model.objects import Object
 
-Object = dict[str, Any]
-Piece = dict[str, Any]
-
-_SHARING: tuple[Piece, ...] = (
+_SHARING: tuple[Object, ...] = (
     {
         "name": "CUDA_VISIBLE_DEVICES",
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{HAMI_USE_GPUS}']"}},
@@ -91,7 +88,7 @@ def with_annotations(job: Object, annotations: Mapping[str, str]) -> Object:
     return made
 
 
-def with_affinity(job: Object, term: Piece, spread: Piece | None) -> Object:
+def with_affinity(job: Object, term: Object, spread: Object | None) -> Object:
     """Return *job* whose workers need the node *term* besides what they needed, and follow *spread*."""
     made = deepcopy(job)
     spec = templates(made)[WORKER]["spec"]
@@ -105,7 +102,7 @@ def with_affinity(job: Object, term: Piece, spread: Piece | None) -> Object:
     return made
 
 
-def changes(before: Object, after: Object) -> list[Piece]:
+def changes(before: Object, after: Object) -> list[Object]:
     """Return the JSON patch from *before*, as the server has it, to *after*; it holds for that very plan alone."""
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
     path = (
@@ -113,7 +110,7 @@ def changes(before: Object, after: Object) -> list[Piece]:
         if version_of(before) is ApiVersion.V1ALPHA1
         else "/spec/mpiReplicaSpecs/Worker/template"
     )
-    operations: list[Piece] = [{"op": "test", "path": key, "value": _plan(before)}]
+    operations: list[Object] = [{"op": "test", "path": key, "value": _plan(before)}]
     if _plan(after) != _plan(before):
         operations.append({"op": "replace", "path": key, "value": _plan(after)})
     if templates(after)[WORKER] != templates(before)[WORKER]:

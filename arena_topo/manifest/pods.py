@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from arena_topo.model import keys
 from arena_topo.model.cluster.scheduling import Toleration
 from arena_topo.model.job.job_spec import Compute, JobSpec
-
-Piece = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,14 +16,14 @@ class Pod:
     labels: Mapping[str, str]
     annotations: Mapping[str, str]
     selector: Mapping[str, str]
-    tolerations: list[Piece]
-    volumes: list[Piece]
-    mounts: list[Piece]
-    env: list[Piece]
-    env_from: list[Piece]
-    resources: Piece
+    tolerations: list[Object]
+    volumes: list[Object]
+    mounts: list[Object]
+    env: list[Object]
+    env_from: list[Object]
+    resources: Object
     command: list[str] = field(default_factory=list)
-    security_context: Piece = field(default_factory=dict)
+    security_context: Object = field(default_factory=dict)
     host_network: bool = False
 
 
@@ -127,14 +125,14 @@ def _has_no_gpu(job: JobSpec) -> bool:
     return job.gpus == 0 and not any("gpu" in device for device in job.pod.devices)
 
 
-def _env(job: JobSpec, *, hide_gpus: bool) -> list[Piece]:
+def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
     own = {"workers": str(job.workers), "gpus": str(job.gpus)}
     if hide_gpus:
         own["NVIDIA_VISIBLE_DEVICES"] = "void"
     return [{"name": name, "value": literal(value)} for name, value in {**own, **job.pod.env}.items()]
 
 
-def _env_from(job: JobSpec) -> list[Piece]:
+def _env_from(job: JobSpec) -> list[Object]:
     reference = {"configmap": "configMapRef", "secret": "secretRef"}
     return [{reference[source.kind]: {"name": source.name}} for source in job.pod.env_from]
 
@@ -145,22 +143,22 @@ def _devices(job: JobSpec, gpu_resource: str) -> dict[str, str]:
     return {**gpus, **rdma, **job.pod.devices}
 
 
-def _limits(compute: Compute, devices: Mapping[str, str]) -> Piece:
+def _limits(compute: Compute, devices: Mapping[str, str]) -> Object:
     asked = {"cpu": compute.cpu, "memory": compute.memory, **devices}
     given = {name: quantity for name, quantity in asked.items() if quantity}
     return {"requests": given, "limits": given} if given else {}
 
 
-def _tolerations(tolerations: tuple[Toleration, ...]) -> list[Piece]:
+def _tolerations(tolerations: tuple[Toleration, ...]) -> list[Object]:
     return [
         {name: value for name in ("key", "operator", "value", "effect") if (value := getattr(each, name))}
         for each in tolerations
     ]
 
 
-def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Piece], list[Piece]]:
+def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]:
     """Return the volumes and their mounts; the shared memory of a host's IPC namespace is the host's own."""
-    parts: list[tuple[Piece, Piece]] = []
+    parts: list[tuple[Object, Object]] = []
     pod = job.pod
     if pod.shared_memory and not pod.host_ipc:
         memory = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": pod.shared_memory}}

@@ -13,8 +13,7 @@ from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.job.validation import check_for_version
 from arena_topo.model.notation.yaml_documents import load
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 _LARGEST_CONFIG_MAP = 1024 * 1024
 

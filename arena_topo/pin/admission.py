@@ -9,8 +9,6 @@ Sources: k8s.io/api/admissionregistration/v1; the names of pods in mpi-operator 
 training-operator 1.9 and Arena's operator.
 """
 
-from typing import Any
-
 from arena_topo.model.keys import (
     HAMI_USE_GPUS,
     HOSTNAME,
@@ -22,8 +20,7 @@ from arena_topo.model.keys import (
     POD_GROUP,
     POLICY_VERSION,
 )
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 NAME = "arena-topo"
 GROUP = "admissionregistration.k8s.io"

@@ -6,19 +6,17 @@ constraint keeps the numbers.
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from arena_topo.model.keys import HOSTNAME, PLANNED_JOB
+from arena_topo.model.objects import Object
 
-Piece = dict[str, Any]
 
-
-def term(hostnames: Sequence[str]) -> Piece:
+def term(hostnames: Sequence[str]) -> Object:
     """Return the expression that holds a pod to the nodes whose hostname labels are *hostnames*, one a worker."""
     return {"key": HOSTNAME, "operator": "In", "values": list(dict.fromkeys(hostnames))}
 
 
-def spread(job: str, hostnames: Sequence[str]) -> Piece | None:
+def spread(job: str, hostnames: Sequence[str]) -> Object | None:
     """Return the constraint that gives every node its number of workers, None where they differ or one node has all."""
     counts = set(Counter(hostnames).values())
     if len(counts) != 1 or len(set(hostnames)) == 1:

@@ -5,12 +5,10 @@ k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from arena_topo.model.job.owner import owner_reference
 from arena_topo.model.keys import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 GROUP = "resource.k8s.io"
 VERSIONS = ("v1", "v1beta2", "v1beta1")

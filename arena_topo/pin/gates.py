@@ -4,11 +4,9 @@ Source: KEP-3838; while a pod is gated its node selector may be added to, and it
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from arena_topo.model.keys import GANG_GATE, HAMI_USE_GPUS, HOSTNAME
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 def is_gated(pod: Object) -> bool:

@@ -4,9 +4,9 @@ import asyncio
 import contextlib
 import json
 from pathlib import Path
-from typing import Any
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.objects import Object
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.api.access import User
 from arena_topo.sandbox.api.http.server import Server
@@ -26,7 +26,6 @@ from arena_topo.sandbox.sim.loops import Loop
 from arena_topo.sandbox.sim.scheduling import ack_topology
 from arena_topo.sandbox.sim.scheduling.scheduler import Scheduler
 
-Object = dict[str, Any]
 NAMESPACES = ("default", "kube-system", "kube-public", "other-team")
 SAVE_SECONDS = 2.0
 _POD_GROUP_KEYS = frozenset({("scheduling.x-k8s.io", "podgroups"), ("scheduling.sigs.k8s.io", "podgroups")})

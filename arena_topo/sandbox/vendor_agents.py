@@ -8,12 +8,11 @@ import json
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from arena_topo.model.cluster.hardware import Link, LinkClass, ShareMode
+from arena_topo.model.objects import Object
 from arena_topo.topology.hardware.hardware import Hardware
 
-Object = dict[str, Any]
 _FAMILIES = {"V100": ("volta", "7", "0"), "A100": ("ampere", "8", "0"), "H100": ("hopper", "9", "0")}
 _FAMILIES |= {"H200": ("hopper", "9", "0"), "L40S": ("ada-lovelace", "8", "9")}
 _PCIE_SCORES = {

@@ -1,8 +1,6 @@
 """Definitions of custom resources that other projects would install."""
 
-from typing import Any
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 def definition(kind: str, plural: str, api: str, schema: Object, *, namespaced: bool = True) -> Object:

@@ -5,7 +5,7 @@ A submit asks for the facts alone; ``doctor`` asks for the caller's rights too, 
 
 from collections.abc import Callable
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from arena_topo.cluster.capabilities.permissions import NEEDS, POD_GROUPS, may, pod_group_need
 from arena_topo.cluster.capabilities.programs import programs
@@ -21,10 +21,10 @@ from arena_topo.kube.resources import (
 from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program, Right
 from arena_topo.pin import admission, dra_claims
 
-Object = dict[str, Any]
 Value = TypeVar("Value")
 
 _HAMI_REGISTER = "hami.io/node-nvidia-register"

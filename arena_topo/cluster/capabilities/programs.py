@@ -2,11 +2,9 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import Program
-
-Object = dict[str, Any]
 
 _IMAGES = {
     "mpi-operator": r"(^|/)mpi-operator",

@@ -4,13 +4,11 @@ Read from the API server's OpenAPI documents, which every user may read.
 """
 
 from collections.abc import Container
-from typing import Any
 
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import ApiVersion
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"

@@ -2,12 +2,10 @@
 
 import re
 from hashlib import sha256
-from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 _GROUP = "rbac.authorization.k8s.io"
 USER, TOPOLOGY = "arena-topo-user", "arena-topo-topology"

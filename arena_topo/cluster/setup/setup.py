@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api, served_groups
 from arena_topo.cluster.setup.rbac import bindings, roles
@@ -10,9 +9,8 @@ from arena_topo.errors import NotFound
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
+from arena_topo.model.objects import Object
 from arena_topo.pin.admission import APIS, policy_objects
-
-Object = dict[str, Any]
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _REMOVED = (

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound
 from arena_topo.jobs.logs.cursor import LogCursor
-from arena_topo.jobs.logs.wait import Object, Patience, Wanted, container_status, has_started, started_pod
+from arena_topo.jobs.logs.wait import Patience, Wanted, container_status, has_started, started_pod
 from arena_topo.jobs.lookup import find, pods_of
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.kube.static_client import Response
+from arena_topo.model.objects import Object
 
 _SILENCE = 600.0
 _LONGEST_PAUSE = 20.0

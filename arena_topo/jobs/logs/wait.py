@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from arena_topo.errors import ArenaTopoError, NotFound
 from arena_topo.jobs.lookup import Found, find, pods_of
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.jobs.status.view import chief_pod
 from arena_topo.kube.session import Session
+from arena_topo.model.objects import Object
 
-Object = dict[str, Any]
 Notify = Callable[[str], None]
 
 _PERIOD = 1.0

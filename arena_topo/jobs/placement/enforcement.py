@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.manifest import plan_on_job as manifest
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import GANG_GATE
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
     CLAIMS,
     SHARED,
@@ -20,8 +20,6 @@ from arena_topo.model.plan.plan_record import (
 )
 from arena_topo.pin import affinity, run_lists
 from arena_topo.pin.dra_claims import claim_name
-
-Object = dict[str, Any]
 
 
 class Pin(Enum):

@@ -1,7 +1,6 @@
 """Which GPUs of its node each worker gets, where the cluster can be told: DRA claims, or HAMi's annotation."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from arena_topo.cluster.capabilities.detect import served_groups
 from arena_topo.errors import Conflict, NotFound, UsageError
@@ -10,11 +9,10 @@ from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.keys import DRA_GPU
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import CLAIMS, SHARED, UUIDS, PlanRecord, planned_workers
 from arena_topo.pin.dra_claims import GROUP, VERSIONS, asks_for, claim
-
-Object = dict[str, Any]
 
 _HAMI = "hami.io/"
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Forbidden
@@ -13,10 +12,10 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode
 from arena_topo.planner.reservations.conflicts import Promise, reserved
 
-Object = dict[str, Any]
 Bound = Mapping[tuple[str, str], frozenset[int]]
 """The workers that have a node, by namespace and name of their job."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.logs.wait import Patience
@@ -24,10 +23,9 @@ from arena_topo.jobs.status.conditions import ended
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.keys import PLAN
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement, Verdict
 from arena_topo.model.plan.plan_record import SHARED, UUIDS, PlanRecord, Stage, UnreadablePlan, decode
-
-Object = dict[str, Any]
 
 _FIRST_PAUSE, _SLOWER, _LONGEST_PAUSE = 1.0, 1.3, 20.0
 """Seconds between two looks at a cluster without a place: each look reads all of it."""

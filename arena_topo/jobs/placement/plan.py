@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from arena_topo.jobs.status.view import templates
 from arena_topo.manifest.render import Habitat, manifest
@@ -12,6 +11,7 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.job_spec import Compute, JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.notation.quantity import Resources, times
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.comparison import Comparison
 from arena_topo.model.plan.demand import Demand, TopologyPolicy
 from arena_topo.model.plan.placement import Infeasible, Placement, Prediction, Slot, Transport, Verdict
@@ -21,8 +21,6 @@ from arena_topo.planner.plan import plan
 from arena_topo.prediction.calibration import shipped_calibration
 from arena_topo.prediction.transports import gang_prediction
 from arena_topo.topology.pod_facts import pod_facts
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,11 +16,11 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import CLAIMS, SHARED, PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import reserved
 from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 
-Object = dict[str, Any]
 Create = Callable[[PlanRecord], Object]
 
 _PAUSE = 0.3

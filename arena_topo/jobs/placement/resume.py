@@ -1,19 +1,17 @@
 """Another place for workers that were made again, where the one that they had is gone."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.placement.plan import demand_of, hostnames_of, options_of_wishes, refusal
 from arena_topo.jobs.placement.reservation import Desk
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.notation.words import plural
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import part, stands
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,17 +3,16 @@
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from arena_topo.errors import Conflict, NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Patience
 from arena_topo.jobs.lookup import Found, pods_of
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.pin.gates import is_gated, release
 
-Object = dict[str, Any]
 Uuids = Mapping[int, Sequence[str]]
 
 _TRIES = 5

@@ -1,8 +1,6 @@
 """What the status of an MPIJob tells, in every version."""
 
-from typing import Any
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 def ended(job: Object) -> bool:

@@ -1,15 +1,13 @@
 """Planned against actual: where a job's workers are, and where they were to be."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from arena_topo.jobs.status.conditions import ended
 from arena_topo.model.job.job_view import PlanView
 from arena_topo.model.keys import PLAN
 from arena_topo.model.notation.words import plural
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode
-
-Object = dict[str, Any]
 
 
 def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:

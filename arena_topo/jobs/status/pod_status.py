@@ -3,9 +3,7 @@
 Source of the word's rules: ``k8s.io/kubernetes/pkg/printers/internalversion/printers.go`` (printPod).
 """
 
-from typing import Any
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 def pod_word(pod: Object) -> str:

@@ -5,7 +5,6 @@ The three versions of MPIJob tell the same things in different places; the diffe
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
 
 from arena_topo.jobs.status.plan_drift import plan_view
 from arena_topo.jobs.status.pod_status import pod_word, why_waiting
@@ -14,8 +13,7 @@ from arena_topo.model.job.job_view import Instance, JobStatus, JobView
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 def pod_selector(version: ApiVersion, name: str) -> str:

@@ -1,7 +1,6 @@
 """From a job to a job on the cluster: everything is checked first, and nothing is left half made."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up
@@ -12,8 +11,7 @@ from arena_topo.model import keys
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.job.owner import owner_reference
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 _COMPANIONS = frozenset({"ConfigMap", "PodGroup"})
 

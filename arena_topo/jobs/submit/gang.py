@@ -1,7 +1,6 @@
 """The gang of a job: which back-end keeps it together on this cluster, and what that must know."""
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.auto import choose, known
@@ -9,9 +8,8 @@ from arena_topo.gang.backends import BACKENDS
 from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.model.job.gang import Gang
 from arena_topo.model.job.roles import version_of
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import ClusterFacts
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import time
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from arena_topo.cluster.capabilities.detect import by_device_plugin, detect
 from arena_topo.cluster.capabilities.permissions import PLANNING, RELEASING, may
@@ -24,12 +23,10 @@ from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.job.roles import version_of
 from arena_topo.model.keys import ACK_GPU, DRA_GPU
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import ClusterFacts
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-
-Object = dict[str, Any]
-
 
 NO_GANG = (
     "nothing on this cluster keeps --gang: the workers only get Arena's labels and may start one by one; "

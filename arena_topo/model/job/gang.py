@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arena_topo.model.job.mpijob import ApiVersion
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,12 +1,10 @@
 """The pod templates inside an MPIJob of any version."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.job.mpijob import ApiVersion
-
-Object = dict[str, Any]
+from arena_topo.model.objects import Object
 
 WORKER, LAUNCHER = "Worker", "Launcher"
 

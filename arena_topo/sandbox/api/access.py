@@ -1,12 +1,11 @@
 """Who asks, and what they may: an administrator and a reader, by token."""
 
 from dataclasses import dataclass
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import refusals
 from arena_topo.sandbox.api.kinds import Kind
 
-Object = dict[str, Any]
 READ = frozenset({"get", "list", "watch"})
 _SECRET = frozenset({"secrets"})
 

@@ -3,11 +3,9 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,11 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import ResourceKey
 
-Object = dict[str, Any]
 ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 

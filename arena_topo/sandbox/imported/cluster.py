@@ -4,16 +4,13 @@ The sandbox then publishes what the cluster did in the way in which it did: ACK'
 own, labels. What another source told (Koordinator, DRA, NodeResourceTopology) is written into our own annotation.
 """
 
-from typing import Any
-
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.imported.fabric import fabric_objects
 from arena_topo.sandbox.imported.nodes import node_objects, tier_labels
 from arena_topo.sandbox.imported.pods import pod_objects
 from arena_topo.topology.snapshot_file.read import read_snapshot
 from arena_topo.topology.snapshot_file.write import snapshot_document
-
-Object = dict[str, Any]
 
 
 def layout_document(snapshot: Snapshot) -> Object:

@@ -8,8 +8,8 @@ from typing import Any
 
 from arena_topo.model.cluster.snapshot import Fabric
 from arena_topo.model.keys import HOSTNAME
+from arena_topo.model.objects import Object
 
-Object = dict[str, Any]
 NETWORK_TOPOLOGY = "ClusterNetworkTopology"
 HYPER_NODES = "HyperNodes"
 TIER_LABEL = "sandbox.arena-topo.dev/"

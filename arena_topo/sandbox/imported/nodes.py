@@ -1,11 +1,11 @@
 """An imported node: the Node object, and what publishes its hardware."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode
 from arena_topo.model.keys import HOSTNAME
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.imported.fabric import NETWORK_TOPOLOGY, TIER_LABEL
 from arena_topo.sandbox.imported.pods import gpu_resource, quantities
 from arena_topo.sandbox.imported.sources import Teller, agent_tells_users, config_map_name, tellers
@@ -15,7 +15,6 @@ from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources import annotation
 
-Object = dict[str, Any]
 _KEPT_BY_KUBELET = "node.kubernetes.io/un"
 """Beginning of the taints that the sandbox itself puts on nodes that are lost or cordoned."""
 

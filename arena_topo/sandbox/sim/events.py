@@ -1,11 +1,9 @@
 """Events about objects, as controllers record them."""
 
 import secrets
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.verbs.objects import Api, timestamp
-
-Object = dict[str, Any]
 
 
 def record(api: Api, about: Object, source: str, reason: str, message: str, *, warning: bool = False) -> None:

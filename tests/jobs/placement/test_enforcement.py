@@ -7,10 +7,11 @@ from arena_topo.jobs.placement.enforcement import Ground, Means, Pin, at_once, c
 from arena_topo.manifest.plan_on_job import changes
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PIN_NODES, PLAN, PLANNED
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
 from arena_topo.pin.affinity import spread
-from tests.objects import Object, mpijob
+from tests.objects import mpijob
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
 POLICY = Ground(version=V2, admission=True)

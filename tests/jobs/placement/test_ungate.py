@@ -9,10 +9,11 @@ from arena_topo.jobs.placement.ungate import Released, release_all, release_as_t
 from arena_topo.jobs.status.plan_drift import plan_view
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
 from tests.fakes import Answer, Call, Script, missing, refusal, session
-from tests.objects import Object, mpijob, pod
+from tests.objects import mpijob, pod
 
 GATE = {"name": "arena-topo.dev/gang"}
 OTHER = {"name": "example.com/other"}

@@ -1,11 +1,9 @@
 """Faults that tests switch on: what real API servers do on a bad day."""
 
 from dataclasses import dataclass, fields
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.refusals import bad_request, too_many_requests, unauthorized
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True)

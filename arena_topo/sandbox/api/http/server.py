@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import access, refusals, targets
 from arena_topo.sandbox.api.access import User
 from arena_topo.sandbox.api.http.bodies import read_body
@@ -16,7 +17,6 @@ from arena_topo.sandbox.api.verbs.answers import Answer, Call, Resources
 from arena_topo.sandbox.api.verbs.container_logs import Logbook
 from arena_topo.sandbox.api.verbs.objects import Api
 
-Object = dict[str, Any]
 VERSION = "v1.36.3+arena-topo-sandbox"
 _HEALTH = frozenset({"/healthz", "/livez", "/readyz"})
 _DEPTHS = {"api": 2, "apis": 3}

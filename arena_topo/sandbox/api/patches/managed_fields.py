@@ -7,6 +7,7 @@ import copy
 from dataclasses import dataclass
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.patches.field_sets import (
     FieldSet,
     Path,
@@ -17,7 +18,7 @@ from arena_topo.sandbox.api.patches.field_sets import (
     item_key,
     readable,
 )
-from arena_topo.sandbox.api.refusals import Object, Refusal
+from arena_topo.sandbox.api.refusals import Refusal
 from arena_topo.sandbox.api.schema.structural import Schema, child, resolve
 
 

@@ -6,11 +6,9 @@ DefaultTolerationSeconds and Priority.
 
 import base64
 from collections.abc import Callable, Mapping
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
-
-Object = dict[str, Any]
 
 _POD_SPEC = {
     "restartPolicy": "Always",

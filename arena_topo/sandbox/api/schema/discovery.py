@@ -3,12 +3,10 @@
 Source: k8s.io/api/apidiscovery/v2 and k8s.io/apimachinery/pkg/apis/meta/v1.
 """
 
-from typing import Any
-
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind, Registry
 from arena_topo.sandbox.api.refusals import no_such_resource
 
-Object = dict[str, Any]
 AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _SUB_VERBS = {"status": ["get", "patch", "update"], "log": ["get"], "finalize": ["update"]}
 _SUB_KINDS = {"binding": ("", "v1", "Binding"), "eviction": ("policy", "v1", "Eviction")}

@@ -4,11 +4,11 @@ import hashlib
 import json
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind, Registry
 from arena_topo.sandbox.api.schema.builtins import components
 from arena_topo.sandbox.api.schema.structural import root_schema
 
-Object = dict[str, Any]
 _PREFIX = "#/components/schemas/"
 _WRITE = ("dryRun", "fieldManager", "fieldValidation")
 _ACTIONS = (

@@ -10,10 +10,9 @@ from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.notation.quantity import checked_quantity
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.refusals import Cause
-
-Object = dict[str, Any]
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")

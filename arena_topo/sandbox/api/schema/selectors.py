@@ -4,9 +4,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.refusals import bad_request
 
-Object = dict[str, Any]
 Matcher = Callable[[Object], bool]
 
 _SET = re.compile(r"(?P<key>[\w./-]+)\s+(?P<op>in|notin)\s*\((?P<values>[^)]*)\)")

@@ -5,11 +5,10 @@ Source: k8s.io/kubernetes pkg/printers/internalversion/printers.go.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.tables.ages import age, span
 
-Object = dict[str, Any]
 Cell = str | int
 
 

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Column, Kind
 from arena_topo.sandbox.api.tables.ages import age
 from arena_topo.sandbox.api.tables.columns import Cell, table_of
 
-Object = dict[str, Any]
 _STEP = re.compile(r"\.([\w-]+)|\[\?\(@\.([\w.]+)==[\"']([^\"']*)[\"']\)\]|\[['\"]?([\w./-]+)['\"]?\]")
 
 

@@ -6,12 +6,12 @@ import uuid
 from collections.abc import Iterable
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.options import WriteOptions
 from arena_topo.sandbox.api.refusals import Cause, Refusal, bad_request, invalid
 from arena_topo.sandbox.api.schema import defaults, rules, structural, validation
 
-Object = dict[str, Any]
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX = 5
 _NAME_ROOM = 58

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import access, refusals
 from arena_topo.sandbox.api.access import User
 from arena_topo.sandbox.api.options import DeleteOptions, WriteOptions
@@ -14,7 +15,6 @@ from arena_topo.sandbox.api.verbs import binding, container_logs, listing, watch
 from arena_topo.sandbox.api.verbs.container_logs import Logbook
 from arena_topo.sandbox.api.verbs.objects import APPLY_PATCHES, Api
 
-Object = dict[str, Any]
 CREATED = 201
 NO_CONTENT = 204
 

@@ -1,14 +1,12 @@
 """The subresources that act on a pod: binding and eviction."""
 
 import copy
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import refusals
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.targets import Target
 from arena_topo.sandbox.api.verbs.objects import Api, timestamp
-
-Object = dict[str, Any]
 
 
 def bind(api: Api, pod: Object, node: str) -> Object:

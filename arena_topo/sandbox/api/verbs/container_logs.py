@@ -7,12 +7,10 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.refusals import bad_request
-
-Object = dict[str, Any]
 
 
 @dataclass(slots=True)

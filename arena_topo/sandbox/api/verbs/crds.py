@@ -1,13 +1,12 @@
 """CustomResourceDefinitions: what they serve, and their conditions."""
 
 import copy
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Column, Kind, Registry
 from arena_topo.sandbox.api.schema.structural import Schema
 from arena_topo.sandbox.api.store import Store
 
-Object = dict[str, Any]
 CRD_KEY = ("apiextensions.k8s.io", "customresourcedefinitions")
 
 

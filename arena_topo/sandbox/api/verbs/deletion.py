@@ -5,13 +5,12 @@ Source: k8s.io/apiserver pkg/registry/rest/delete.go and registry/generic/regist
 
 import copy
 from datetime import datetime, timedelta
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.store import Store
 
-Object = dict[str, Any]
 FOREGROUND = "foregroundDeletion"
 ORPHAN = "orphan"
 _OWN = {"Foreground": FOREGROUND, "Orphan": ORPHAN}

@@ -3,14 +3,12 @@
 import base64
 import json
 from dataclasses import dataclass
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import refusals
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.schema.selectors import matcher
 from arena_topo.sandbox.api.store import ObjectKey, Store, Stored
-
-Object = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

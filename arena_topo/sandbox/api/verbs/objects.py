@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import refusals
 from arena_topo.sandbox.api.kinds import Kind, Registry
 from arena_topo.sandbox.api.options import DeleteOptions, WriteOptions
@@ -13,7 +14,6 @@ from arena_topo.sandbox.api.schema import rules, structural
 from arena_topo.sandbox.api.store import Store
 from arena_topo.sandbox.api.verbs import admission, deletion
 
-Object = dict[str, Any]
 PLAIN = WriteOptions()
 
 JSON_PATCH = "application/json-patch+json"

@@ -5,15 +5,14 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import refusals
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.schema.selectors import Matcher, matcher
 from arena_topo.sandbox.api.store import Change, Store
 from arena_topo.sandbox.api.verbs import listing
 
-Object = dict[str, Any]
 BOOKMARK_SECONDS = 5.0
 _INITIAL_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 

@@ -4,14 +4,13 @@ Source: the Kubernetes documentation on owners, dependents and finalizers.
 """
 
 import copy
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.verbs import deletion
 from arena_topo.sandbox.api.verbs.objects import Api
 
-Object = dict[str, Any]
 _BACKGROUND = DeleteOptions(propagation="Background")
 
 

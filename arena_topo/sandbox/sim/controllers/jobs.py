@@ -5,15 +5,14 @@ Source: k8s.io/kubernetes pkg/controller/job.
 
 import copy
 from datetime import UTC, datetime
-from typing import Any
 
 from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.verbs.admission import random_suffix
 from arena_topo.sandbox.api.verbs.objects import Api, timestamp
 from arena_topo.sandbox.sim import events
 
-Object = dict[str, Any]
 _JOBS = ("batch", "jobs")
 _COMPONENT = "job-controller"
 _ENDS = ("Complete", "Failed")

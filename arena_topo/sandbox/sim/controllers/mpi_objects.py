@@ -6,15 +6,14 @@ control plane.
 
 import base64
 import copy
-from typing import Any
 
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from arena_topo.model.keys import OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_INDEX
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.sim.controllers.jobs import owner_of
 
-Object = dict[str, Any]
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
 _IMPLEMENTATIONS = {
     "OpenMPI": (

@@ -4,8 +4,8 @@ Source: github.com/kubeflow/mpi-operator 0.8.2 pkg/controller/mpi_job_controller
 """
 
 import copy
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.verbs.objects import Api, timestamp
@@ -13,7 +13,6 @@ from arena_topo.sandbox.sim import events
 from arena_topo.sandbox.sim.controllers import mpi_objects, mpi_status
 from arena_topo.sandbox.sim.controllers.jobs import controlled
 
-Object = dict[str, Any]
 KEY = ("kubeflow.org", "mpijobs")
 WATCHED = (KEY, ("", "pods"), ("batch", "jobs"), ("", "configmaps"), ("", "secrets"), ("", "services"))
 _COMPONENT = "mpi-job-controller"

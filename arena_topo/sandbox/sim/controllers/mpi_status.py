@@ -3,11 +3,9 @@
 Source: github.com/kubeflow/mpi-operator pkg/controller/mpi_job_controller_status.go.
 """
 
-from typing import Any
-
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.verbs.objects import timestamp
 
-Object = dict[str, Any]
 FINISHED = ("Succeeded", "Failed")
 
 

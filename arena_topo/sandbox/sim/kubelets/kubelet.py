@@ -3,8 +3,8 @@
 import asyncio
 import copy
 from collections.abc import Callable
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.store import Change
 from arena_topo.sandbox.api.verbs.container_logs import Logbook
 from arena_topo.sandbox.api.verbs.objects import Api
@@ -13,7 +13,6 @@ from arena_topo.sandbox.sim.clock import Clock
 from arena_topo.sandbox.sim.kubelets import pod_states
 from arena_topo.sandbox.sim.kubelets.programs import Program
 
-Object = dict[str, Any]
 PULL_SECONDS = 0.5
 START_SECONDS = 0.5
 STOP_SECONDS = 0.3

@@ -2,12 +2,11 @@
 
 import copy
 import hashlib
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.options import DeleteOptions
 from arena_topo.sandbox.api.verbs.objects import Api, timestamp
 
-Object = dict[str, Any]
 LOST = "sandbox.arena-topo.dev/lost"
 """Annotation of a node that is to be lost: its kubelet falls silent and its pods are evicted."""
 SILENT = "silent"

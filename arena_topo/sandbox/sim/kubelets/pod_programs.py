@@ -1,7 +1,6 @@
 """What the kubelets need to know of an MPIJob's gang: its ranks, where they are, and whether all are up."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from arena_topo.model.keys import (
     ACK_GPU,
@@ -12,11 +11,11 @@ from arena_topo.model.keys import (
     TOPOLOGY_NAME,
 )
 from arena_topo.model.notation.quantity import amount
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.verbs.objects import Api
 from arena_topo.sandbox.sim.kubelets.programs import Program, program_of
 from arena_topo.sandbox.sim.kubelets.throughput import Predict, RankGroup
 
-Object = dict[str, Any]
 PRODUCT = "nvidia.com/gpu.product"
 
 

@@ -1,12 +1,11 @@
 """The status of a pod in each of its states, as a kubelet reports it."""
 
 import hashlib
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.verbs.objects import timestamp
 from arena_topo.sandbox.sim.kubelets.nodes import address_of
 
-Object = dict[str, Any]
 _TERMINATED = "terminated"
 
 

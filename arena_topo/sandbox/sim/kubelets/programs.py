@@ -5,11 +5,10 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.sim.kubelets.throughput import Benchmark, Predict, RankGroup
 
-Object = dict[str, Any]
 ITERATIONS = 10
 _MODEL = re.compile(r"--model[= ](\S+)")
 _BATCH = re.compile(r"--batch[-_]size[= ](\d+)")

@@ -5,13 +5,12 @@ Source of the rule: kubeflow/arena 0.15.5 pkg/topnode and Alibaba Cloud's guide;
 
 import json
 from itertools import combinations
-from typing import Any
 
 from arena_topo.model.keys import ACK_GPU, TOPOLOGY_NAME
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.verbs.objects import Api
 from arena_topo.sandbox.sim.scheduling.filters import NodeState, judge, requests_of
 
-Object = dict[str, Any]
 GROUP = "topology.kubernetes.io/gpu-group"
 _CONFIG_MAPS = ("", "configmaps")
 

@@ -5,14 +5,12 @@ Source: k8s.io/kubernetes pkg/scheduler/framework/plugins (the wording seen on 1
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration, untolerated
 from arena_topo.model.cluster.snapshot import Taint
 from arena_topo.model.notation.quantity import resources, total
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.schema.selectors import label_selector
-
-Object = dict[str, Any]
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 TAINTED = "node(s) had untolerated taint(s)"

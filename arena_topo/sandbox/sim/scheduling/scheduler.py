@@ -4,16 +4,15 @@ import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from arena_topo.model.keys import GANG_MIN_AVAILABLE, GANG_NAME
+from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.verbs.binding import bind
 from arena_topo.sandbox.api.verbs.objects import Api, timestamp
 from arena_topo.sandbox.sim import events
 from arena_topo.sandbox.sim.scheduling import ack_topology
 from arena_topo.sandbox.sim.scheduling.filters import NodeState, Verdict, judge, node_state, requests_of
 
-Object = dict[str, Any]
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
 ENDED = frozenset({"Succeeded", "Failed"})
