@@ -1,5 +1,6 @@
 """The hardware inside one node: GPUs, and the links between them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
@@ -69,6 +70,26 @@ class LinkGraph:
     def between(self, a: int, b: int) -> Link:
         """Return the link of the GPUs at positions *a* and *b*."""
         return self.links[a][b]
+
+    def islands(self, members: Iterable[int] | None = None) -> list[list[int]]:
+        """Return the islands among *members* (all GPUs by default): groups that direct links connect.
+
+        Links count only if both of their ends are members. Positions ascend within an island, and islands are in the
+        order of their first GPUs. A GPU without a direct link to another member is an island of its own.
+
+        With NVLinks between 0 and 2 and between 2 and 3 the islands of four GPUs are [[0, 2, 3], [1]]; those among
+        0, 1 and 3 are [[0], [1], [3]], because the path from 0 to 3 leads over 2.
+        """
+        unvisited = sorted(range(self.size) if members is None else set(members))
+        islands: list[list[int]] = []
+        while unvisited:
+            island = frontier = [unvisited[0]]
+            while frontier:
+                unvisited = [b for b in unvisited if b not in frontier]
+                frontier = [b for b in unvisited if any(self.links[a][b].kind.is_direct for a in frontier)]
+                island = island + frontier
+            islands.append(sorted(island))
+        return islands
 
 
 class ShareMode(Enum):
