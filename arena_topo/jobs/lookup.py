@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from arena_topo.errors import NotFound
-from arena_topo.jobs.status.view import job_view, pod_selector
+from arena_topo.jobs.status.view import job_view
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
 from arena_topo.kube.version_cache import recall, remember
 from arena_topo.model.job.job_view import JobView
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion, launcher_name, pod_selector
 from arena_topo.model.objects import Object
 
 
@@ -76,6 +76,6 @@ def view(session: Session, name: str) -> JobView:
 
 def _launcher_job(session: Session, name: str) -> Object | None:
     try:
-        return session.get(JOBS.path(session.namespace, f"{name}-launcher"))
+        return session.get(JOBS.path(session.namespace, launcher_name(name)))
     except NotFound:
         return None

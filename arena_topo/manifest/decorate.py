@@ -6,7 +6,7 @@ from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.job.gang import Decoration
-from arena_topo.model.job.roles import LAUNCHER, WORKER, templates
+from arena_topo.model.job.mpijob import Role, pod_templates
 from arena_topo.model.objects import Object
 
 
@@ -19,17 +19,17 @@ def decorated(job: Object, decoration: Decoration) -> Object:
     _metadata(made, "labels", "the job", decoration.job_labels)
     _metadata(made, "annotations", "the job", decoration.job_annotations)
     own = {
-        WORKER: (decoration.worker_labels, decoration.worker_annotations),
-        LAUNCHER: (decoration.launcher_labels, decoration.launcher_annotations),
+        Role.WORKER: (decoration.worker_labels, decoration.worker_annotations),
+        Role.LAUNCHER: (decoration.launcher_labels, decoration.launcher_annotations),
     }
-    for role, template in templates(made).items():
+    for role, template in pod_templates(made).items():
         labels, annotations = own[role]
-        whose = f"the {role.lower()}'s pods"
+        whose = f"the {role.value.lower()}'s pods"
         _metadata(template, "labels", whose, {**decoration.pod_labels, **labels})
         _metadata(template, "annotations", whose, {**decoration.pod_annotations, **annotations})
         if decoration.scheduler_name:
             _set(template["spec"], "schedulerName", whose, decoration.scheduler_name)
-        if role == WORKER:
+        if role is Role.WORKER:
             _add_gates(template["spec"], decoration.scheduling_gates)
     if decoration.scheduling_policy:
         policy = made["spec"].setdefault("runPolicy", {}).setdefault("schedulingPolicy", {})

@@ -5,8 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.job.roles import LAUNCHER, WORKER, containers, templates, version_of, workers_of
+from arena_topo.model.job.mpijob import ApiVersion, Role, containers, pod_templates, version_of, worker_count
 from arena_topo.model.notation.quantity import parse_quantity
 from arena_topo.model.objects import Object
 
@@ -15,8 +14,8 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstrai
 
 def gang_of(job: Object) -> Gang:
     """Return the gang of the rendered MPIJob *job*; what only the cluster or the user knows is left empty."""
-    found, version = templates(job), version_of(job)
-    worker = found[WORKER]
+    templates, version = pod_templates(job), version_of(job)
+    worker = templates[Role.WORKER]
     asked = _requests(worker)
     gpu = next((name for name in asked if name.endswith("/gpu")), "")
     spec = worker.get("spec") or {}
@@ -24,12 +23,12 @@ def gang_of(job: Object) -> Gang:
         job=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
         version=version,
-        workers=workers_of(job),
+        workers=worker_count(job),
         launcher_waits=_launcher_waits(job, version),
         gpus=int(asked.get(gpu, "0")),
         gpu_resource=gpu,
         requests=asked,
-        launcher_requests=_launcher_requests(job, found, version),
+        launcher_requests=_launcher_requests(job, templates, version),
         placement={key: spec[key] for key in _PLACEMENT if spec.get(key)},
         priority=str(spec.get("priorityClassName") or ""),
     )
@@ -42,9 +41,9 @@ def _launcher_waits(job: Object, version: ApiVersion) -> bool:
     return version is ApiVersion.V2BETA1 and bool(policy == "WaitForWorkersReady")
 
 
-def _launcher_requests(job: Object, found: Mapping[str, Object], version: ApiVersion) -> dict[str, str]:
+def _launcher_requests(job: Object, templates: Mapping[Role, Object], version: ApiVersion) -> dict[str, str]:
     if version is not ApiVersion.V1ALPHA1:
-        return _requests(found[LAUNCHER])
+        return _requests(templates[Role.LAUNCHER])
     resources = job["spec"].get("launcherResources") or {}
     return _texts(resources.get("requests") or resources.get("limits") or {})
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from copy import deepcopy
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.job.roles import WORKER, containers, templates, version_of
+from arena_topo.model.job.mpijob import ApiVersion, Role, containers, pod_templates, version_of
 from arena_topo.model.keys import CLAIMED_GPUS, DRA_GPU, HAMI_USE_GPUS, PLAN, PLANNED, PLANNED_JOB
 from arena_topo.model.objects import Object
 
@@ -26,7 +25,7 @@ def planned(job: Object, plan: str) -> Object:
     _values(made, "annotations")[PLAN] = plan
     _values(made, "labels")[PLANNED] = "true"
     own = {PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])}
-    _values(templates(made)[WORKER], "labels").update(own)
+    _values(pod_templates(made)[Role.WORKER], "labels").update(own)
     return made
 
 
@@ -45,7 +44,7 @@ def suspended(job: Object) -> Object:
 def gated(job: Object, gate: str) -> Object:
     """Return *job* with *gate* before its workers."""
     made = deepcopy(job)
-    spec = templates(made)[WORKER]["spec"]
+    spec = pod_templates(made)[Role.WORKER]["spec"]
     gates = spec.get("schedulingGates") or []
     if gate not in [each["name"] for each in gates]:
         spec["schedulingGates"] = [*gates, {"name": gate}]
@@ -55,7 +54,7 @@ def gated(job: Object, gate: str) -> Object:
 def with_claimed_gpus(job: Object) -> Object:
     """Return *job* whose workers ask for their GPUs by claim: the number goes from their resources into an annotation."""
     made = deepcopy(job)
-    template = templates(made)[WORKER]
+    template = pod_templates(made)[Role.WORKER]
     counts = [
         amounts.pop(DRA_GPU)
         for container in containers(template)
@@ -74,7 +73,7 @@ def with_shared_gpus(job: Object) -> Object:
     ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
     """
     made = deepcopy(job)
-    for container in containers(templates(made)[WORKER]):
+    for container in containers(pod_templates(made)[Role.WORKER]):
         env = container.setdefault("env", [])
         have = {each["name"] for each in env}
         env += [each for each in _SHARING if each["name"] not in have]
@@ -84,14 +83,14 @@ def with_shared_gpus(job: Object) -> Object:
 def with_annotations(job: Object, annotations: Mapping[str, str]) -> Object:
     """Return *job* with *annotations* on its workers."""
     made = deepcopy(job)
-    _values(templates(made)[WORKER], "annotations").update(annotations)
+    _values(pod_templates(made)[Role.WORKER], "annotations").update(annotations)
     return made
 
 
 def with_affinity(job: Object, term: Object, spread: Object | None) -> Object:
     """Return *job* whose workers need the node *term* besides what they needed, and follow *spread*."""
     made = deepcopy(job)
-    spec = templates(made)[WORKER]["spec"]
+    spec = pod_templates(made)[Role.WORKER]["spec"]
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(_REQUIRED, {})
     terms = affinity.get("nodeSelectorTerms") or [{}]
     affinity["nodeSelectorTerms"] = [
@@ -113,8 +112,8 @@ def changes(before: Object, after: Object) -> list[Object]:
     operations: list[Object] = [{"op": "test", "path": key, "value": _plan(before)}]
     if _plan(after) != _plan(before):
         operations.append({"op": "replace", "path": key, "value": _plan(after)})
-    if templates(after)[WORKER] != templates(before)[WORKER]:
-        operations.append({"op": "replace", "path": path, "value": templates(after)[WORKER]})
+    if pod_templates(after)[Role.WORKER] != pod_templates(before)[Role.WORKER]:
+        operations.append({"op": "replace", "path": path, "value": pod_templates(after)[Role.WORKER]})
     was, now = ((each["spec"].get("runPolicy") or {}).get("suspend") for each in (before, after))
     if was != now:
         operations.append({"op": "add", "path": "/spec/runPolicy/suspend", "value": bool(now)})

@@ -6,7 +6,7 @@ k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.
 
 from collections.abc import Sequence
 
-from arena_topo.model.job.owner import owner_reference
+from arena_topo.model.job.mpijob import owner_reference, worker_name
 from arena_topo.model.keys import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
 from arena_topo.model.objects import Object
 
@@ -17,7 +17,7 @@ _FLAT = "v1beta1"
 
 def claim_name(job: str, worker: int) -> str:
     """Return the name of the claim of worker number *worker*."""
-    return f"{job}-worker-{worker}-gpus"
+    return f"{worker_name(job, worker)}-gpus"
 
 
 def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Object:

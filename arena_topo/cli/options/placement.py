@@ -113,10 +113,10 @@ def options_of(values: dict[str, Any]) -> "PlanOptions":
 
 def place_of(values: dict[str, Any]) -> "PlaceOptions":
     """Take the flags of a placement out of *values*. Raises ``UsageError``."""
-    from arena_topo.jobs.placement.enforcement import Pin
     from arena_topo.jobs.placement.plan import PlanOptions
     from arena_topo.jobs.submit.gang import GangWishes
     from arena_topo.jobs.submit.prepare import PlaceOptions
+    from arena_topo.model.plan.plan_record import Pin
 
     plan = options_of(values)
     pin, scheduler, queue = (values.pop(name) for name in ("pin", "gang_scheduler", "queue"))

@@ -4,29 +4,29 @@ from collections.abc import Mapping, Sequence
 
 from arena_topo.cluster.capabilities.detect import served_groups
 from arena_topo.errors import Conflict, NotFound, UsageError
-from arena_topo.jobs.placement.enforcement import Means, claimants
+from arena_topo.jobs.placement.enforcement import claimants
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.keys import DRA_GPU
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
-from arena_topo.model.plan.plan_record import CLAIMS, SHARED, UUIDS, PlanRecord, planned_workers
+from arena_topo.model.plan.plan_record import Enforcement, GpuEnforcement, PlanRecord, slots_by_node
 from arena_topo.pin.dra_claims import GROUP, VERSIONS, asks_for, claim
 
 _HAMI = "hami.io/"
 
 
 def exactness(
-    verdict: Placement, snapshot: Snapshot, resource: str, means: Means, *, share: bool = False
-) -> str:
-    """Return how the GPUs of *verdict* are made to hold: ``CLAIMS``, ``SHARED``, ``UUIDS``, or empty for not at all.
+    verdict: Placement, snapshot: Snapshot, resource: str, means: Enforcement, *, share: bool = False
+) -> GpuEnforcement:
+    """Return how the GPUs of *verdict* can be enforced.
 
     Raises ``UsageError`` where GPUs are handed out by claims alone and nothing can give each worker its own.
     """
     if resource == DRA_GPU:
-        if means is Means.ADMISSION:
-            return SHARED if share else CLAIMS
+        if means is Enforcement.ADMISSION:
+            return GpuEnforcement.SHARED_CLAIMS if share else GpuEnforcement.CLAIMS
         raise UsageError(
             "the GPUs of this cluster are handed out by DRA claims, and a claim of its own for each worker takes the "
             "admission policy, which is not installed",
@@ -35,7 +35,7 @@ def exactness(
     nodes = {node.name: node for node in snapshot.nodes}
     chosen = [nodes[slot.node] for slot in verdict.slots if slot.gpus]
     by_hami = bool(chosen) and all(_is_hami(node) for node in chosen)
-    return UUIDS if by_hami and means in (Means.ADMISSION, Means.GATES) else ""
+    return GpuEnforcement.UUIDS if by_hami and means.places_each_worker else GpuEnforcement.NONE
 
 
 def uuids_of(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
@@ -48,10 +48,11 @@ def uuids_of(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...
         slot.worker: tuple(known.get(slot.node, {}).get(gpu, "") for gpu in slot.gpus or ())
         for slot in record.slots
     }
-    if record.gpus_by != SHARED:
+    if record.gpu_enforcement is not GpuEnforcement.SHARED_CLAIMS:
         return own
     together = {
-        node: [uuid for slot in slots for uuid in own[slot.worker]] for node, slots in planned_workers(record)
+        node: [uuid for slot in slots for uuid in own[slot.worker]]
+        for node, slots in slots_by_node(record).items()
     }
     return {
         slot.worker: tuple(dict.fromkeys((*own[slot.worker], *together[slot.node]))) for slot in record.slots

@@ -9,7 +9,7 @@ from arena_topo.jobs.status.conditions import ended
 from arena_topo.kube.resources import PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion, parse_worker_name
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
@@ -27,9 +27,9 @@ def bound_workers(session: Session) -> Bound:
     """Return the workers of planned jobs that have a node now."""
     found: dict[tuple[str, str], set[int]] = {}
     for pod in _listed(session, PODS.path(), PODS.path(session.namespace)):
-        job, _, index = pod["metadata"]["name"].rpartition("-worker-")
-        if index.isdecimal() and (pod.get("spec") or {}).get("nodeName"):
-            found.setdefault((pod["metadata"]["namespace"], job), set()).add(int(index))
+        worker = parse_worker_name(pod["metadata"]["name"])
+        if worker and (pod.get("spec") or {}).get("nodeName"):
+            found.setdefault((pod["metadata"]["namespace"], worker.job), set()).add(worker.index)
     return {job: frozenset(workers) for job, workers in found.items()}
 
 

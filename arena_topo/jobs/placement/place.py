@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, replace
 from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.logs.wait import Patience
 from arena_topo.jobs.lookup import Found, find
-from arena_topo.jobs.placement.enforcement import ENFORCED, ENFORCED_GPUS, Means, Pin
+from arena_topo.jobs.placement.enforcement import ENFORCED, ENFORCED_GPUS
 from arena_topo.jobs.placement.exact_gpus import exactness
 from arena_topo.jobs.placement.plan import (
     PlanOptions,
     demand_of,
     hostnames_of,
-    options_of_wishes,
+    options_from_annotation,
     plan_object,
     refusal,
 )
@@ -25,7 +25,15 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement, Verdict
-from arena_topo.model.plan.plan_record import SHARED, UUIDS, PlanRecord, Stage, UnreadablePlan, decode
+from arena_topo.model.plan.plan_record import (
+    Enforcement,
+    GpuEnforcement,
+    Pin,
+    PlanRecord,
+    Stage,
+    UnreadablePlan,
+    decode,
+)
 
 _FIRST_PAUSE, _SLOWER, _LONGEST_PAUSE = 1.0, 1.3, 20.0
 """Seconds between two looks at a cluster without a place: each look reads all of it."""
@@ -37,7 +45,7 @@ class Planner:
 
     job: Object
     options: PlanOptions
-    means: Means
+    means: Enforcement
     needs: tuple[str, ...] = ()
     pin: Pin = Pin.AUTO
     verdict: Verdict | None = field(default=None, init=False)
@@ -47,42 +55,47 @@ class Planner:
         self.verdict = plan_object(self.job, snapshot, self.options)
         record = record_of(self.verdict, self.job, snapshot, self.options, self.means)
         if not isinstance(self.verdict, Placement):
-            return replace(record, needs=self.needs)
+            return replace(record, companion_paths=self.needs)
         resource = demand_of(self.job, snapshot, self.options).gpu_resource
         share = self.options.share_gpus
         gpus_by = exactness(self.verdict, snapshot, resource, self.means, share=share)
-        if share and gpus_by != SHARED:
+        if share and gpus_by is not GpuEnforcement.SHARED_CLAIMS:
             raise UsageError(
                 "--share-gpus takes GPUs that a DRA driver hands out, and the admission policy",
                 hint="use --coalesce, which makes one pod of a node's ranks on any cluster",
             )
-        if self.pin is Pin.GPUS and not gpus_by:
+        if self.pin is Pin.GPUS and gpus_by is GpuEnforcement.NONE:
             raise UsageError(
                 "--pin=gpus cannot be kept on this cluster: it takes GPUs of a DRA driver, or HAMi's",
                 hint="use --pin=auto, which says what is only predicted",
             )
-        left_open = self.pin is Pin.WORKERS and gpus_by == UUIDS
-        return replace(record, needs=self.needs, gpus_by="" if left_open else gpus_by)
+        left_open = self.pin is Pin.WORKERS and gpus_by is GpuEnforcement.UUIDS
+        return replace(
+            record, companion_paths=self.needs, gpu_enforcement=GpuEnforcement.NONE if left_open else gpus_by
+        )
 
 
 def record_of(
-    verdict: Verdict, job: Object, snapshot: Snapshot, options: PlanOptions, means: Means
+    verdict: Verdict, job: Object, snapshot: Snapshot, options: PlanOptions, means: Enforcement
 ) -> PlanRecord:
     """Return *verdict* as the job carries it."""
     if not isinstance(verdict, Placement):
         return PlanRecord(
-            stage=Stage.WAITING, means=means.value, remark=refusal(verdict), wishes=options.wishes
+            stage=Stage.WAITING,
+            enforcement=means,
+            waiting_reason=refusal(verdict),
+            requested_options=options.annotation,
         )
     demand = demand_of(job, snapshot, options)
     return PlanRecord(
         stage=Stage.PROPOSED,
         slots=verdict.slots,
-        each={**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})},
-        means=means.value,
+        worker_requests={**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})},
+        enforcement=means,
         hostnames=hostnames_of(verdict.slots, snapshot),
         level=verdict.level,
         domain=verdict.domain,
-        wishes=options.wishes,
+        requested_options=options.annotation,
     )
 
 
@@ -102,9 +115,9 @@ class Settled:
     @property
     def enforced(self) -> str:
         """What is enforced, and by what."""
-        told = ENFORCED[Means(self.record.means)]
-        exact = any(slot.gpus for slot in self.record.slots) and self.record.means in ("admission", "gates")
-        return f"{told}; {ENFORCED_GPUS[self.record.gpus_by]}" if exact else told
+        told = ENFORCED[self.record.enforcement]
+        exact = any(slot.gpus for slot in self.record.slots) and self.record.enforcement.places_each_worker
+        return f"{told}; {ENFORCED_GPUS[self.record.gpu_enforcement]}" if exact else told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,10 +140,10 @@ def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
     while record.stage is Stage.WAITING and waiting.timeout is not None:
         if waiting.timeout and waiting.clock() - started > waiting.timeout:
             raise WaitTimeout(
-                f"no place after {waiting.timeout:g} seconds: {record.remark}",
+                f"no place after {waiting.timeout:g} seconds: {record.waiting_reason}",
                 hint="the job stays held back; arena-topo resume tries again, arena-topo delete gives up",
             )
-        waiting.patience.pause(f"waiting for a place: {record.remark}", pause)
+        waiting.patience.pause(f"waiting for a place: {record.waiting_reason}", pause)
         pause = min(pause * _SLOWER, _LONGEST_PAUSE)
         record = desk.settle(planner)
     found = Found(desk.version, desk.made)
@@ -153,18 +166,18 @@ def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
     if ended(found.job):
         raise UsageError(f"the job {name} has ended, so there is nothing to resume")
     _check_complete(session, name, record)
-    options = options_of_wishes(record.wishes)
+    options = options_from_annotation(record.requested_options)
     desk = Desk(session, found.version, _never, found.job, options.levels)
     if record.stage is Stage.CONFIRMED:
-        if Means(record.means) is Means.GATES:
+        if record.enforcement is Enforcement.GATES:
             record = with_places(desk, record, gated_workers(session, found))
         return Settled(desk.made, record, None, _activate(desk, found, record, waiting))
-    return settle(desk, Planner(found.job, options, Means(record.means), record.needs), waiting)
+    return settle(desk, Planner(found.job, options, record.enforcement, record.companion_paths), waiting)
 
 
 def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
     """Raise ``NotFound`` where an object that the job needs was never made."""
-    for path in record.needs:
+    for path in record.companion_paths:
         try:
             session.get(path)
         except Forbidden:
@@ -196,7 +209,7 @@ def _never(_: PlanRecord) -> Object:
 
 def _activate(desk: Desk, found: Found, record: PlanRecord, waiting: Waiting) -> int:
     """Release gated workers; the other means act by themselves once the plan is confirmed."""
-    if record.stage is not Stage.CONFIRMED or Means(record.means) is not Means.GATES:
+    if record.stage is not Stage.CONFIRMED or record.enforcement is not Enforcement.GATES:
         return 0
     uuids = desk.uuids(record)
     return release_as_they_come(desk.session, found, record, waiting.patience, uuids=uuids)

@@ -3,13 +3,12 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from arena_topo.jobs.status.view import templates
 from arena_topo.manifest.render import Habitat, manifest
 from arena_topo.model import keys
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.job_spec import Compute, JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion, replicas
 from arena_topo.model.notation.quantity import Resources, times
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.comparison import Comparison
@@ -39,8 +38,8 @@ class PlanOptions:
     model: BandwidthModel = DEFAULT_MODEL
 
     @property
-    def wishes(self) -> dict[str, str]:
-        """The part of it that is kept with the job's plan, for ``options_of_wishes``."""
+    def annotation(self) -> dict[str, str]:
+        """The part of it that is kept with the job's plan, for ``options_from_annotation``."""
         told = {
             "required": self.required_level,
             "preferred": self.preferred_level,
@@ -51,15 +50,15 @@ class PlanOptions:
         return {"policy": self.policy.value, **{key: text for key, text in told.items() if text}}
 
 
-def options_of_wishes(wishes: Mapping[str, str]) -> PlanOptions:
+def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
     """Return the options that were kept with a plan; the job has its shape by then."""
     return PlanOptions(
-        policy=TopologyPolicy(wishes.get("policy", TopologyPolicy.BEST_EFFORT.value)),
-        required_level=wishes.get("required", ""),
-        preferred_level=wishes.get("preferred", ""),
-        levels=tuple(key for key in wishes.get("levels", "").split(",") if key),
-        share_gpus=wishes.get("share") == "true",
-        model=_model(wishes.get("nccl", "")),
+        policy=TopologyPolicy(annotation.get("policy", TopologyPolicy.BEST_EFFORT.value)),
+        required_level=annotation.get("required", ""),
+        preferred_level=annotation.get("preferred", ""),
+        levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
+        share_gpus=annotation.get("share") == "true",
+        model=_model(annotation.get("nccl", "")),
     )
 
 
@@ -129,12 +128,12 @@ def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
 
 def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
     """Return what the pods of the MPIJob *job*, of any version, ask of the cluster in *snapshot*."""
-    shapes = templates(job)
-    workers, worker = shapes[0]
+    pods = replicas(job)
+    workers, worker = pods[0].count, pods[0].template
     spec = worker.get("spec") or {}
     requests = _requests(worker)
     resource, gpus = _gpus(requests, snapshot)
-    launcher = shapes[1][1] if len(shapes) > 1 else None
+    launcher = pods[1].template if len(pods) > 1 else None
     return Demand(
         workers=workers,
         gpus=gpus,
@@ -187,7 +186,7 @@ def _larger(quantity: str, shares: tuple[int, int]) -> str:
 
 def worker_requests(job: Object) -> Resources:
     """Return what kube-scheduler will reserve for a worker of the MPIJob *job*."""
-    return _requests(templates(job)[0][1])
+    return _requests(replicas(job)[0].template)
 
 
 def _requests(template: Object) -> Resources:

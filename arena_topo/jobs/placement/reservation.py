@@ -17,7 +17,7 @@ from arena_topo.manifest.plan_on_job import changes
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import CLAIMS, SHARED, PlanRecord, Stage
+from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import reserved
 from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 
@@ -89,7 +89,7 @@ class Desk:
 
     def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
         """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
-        if not record.gpus_by:
+        if record.gpu_enforcement is GpuEnforcement.NONE:
             return {}
         if self.snapshot is None:
             self.look()
@@ -108,7 +108,7 @@ class Desk:
             return
         meta = self.job["metadata"]
         uuids = self.uuids(record) if record.stage is Stage.CONFIRMED else {}
-        if record.stage is Stage.CONFIRMED and record.gpus_by in (CLAIMS, SHARED):
+        if record.stage is Stage.CONFIRMED and record.gpu_enforcement.by_claim:
             make_claims(self.session, self.job, record, uuids)
         operations = changes(self.job, let_go(self.job, record, uuids))
         path = mpijobs(self.version).path(meta["namespace"], meta["name"])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import DoesNotFit
-from arena_topo.jobs.placement.plan import demand_of, hostnames_of, options_of_wishes, refusal
+from arena_topo.jobs.placement.plan import demand_of, hostnames_of, options_from_annotation, refusal
 from arena_topo.jobs.placement.reservation import Desk
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.notation.words import plural
@@ -24,7 +24,7 @@ class Replacement:
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the plan with new places; raises ``DoesNotFit`` where there are none, and the old plan stays."""
-        options = options_of_wishes(self.record.wishes)
+        options = options_from_annotation(self.record.requested_options)
         whole = demand_of(self.job, snapshot, options)
         few = replace(whole, workers=len(self.workers), launcher={}, launcher_selector={}, required_level="")
         verdict = plan(few, snapshot, options.model)

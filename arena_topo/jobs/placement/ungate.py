@@ -9,6 +9,7 @@ from arena_topo.jobs.logs.wait import Patience
 from arena_topo.jobs.lookup import Found, pods_of
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
+from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.pin.gates import is_gated, release
@@ -74,9 +75,8 @@ def release_as_they_come(
 
 def _workers(pods: list[Object]) -> Iterator[tuple[int, Object]]:
     for pod in pods:
-        _, marker, index = pod["metadata"]["name"].rpartition("-worker-")
-        if marker and index.isdecimal():
-            yield int(index), pod
+        if name := parse_worker_name(pod["metadata"]["name"]):
+            yield name.index, pod
 
 
 def _release(session: Session, pod: Object, hostname: str, uuids: Sequence[str]) -> None:

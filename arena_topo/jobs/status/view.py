@@ -10,23 +10,10 @@ from arena_topo.jobs.status.plan_drift import plan_view
 from arena_topo.jobs.status.pod_status import pod_word, why_waiting
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion, is_launcher, replicas
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
 from arena_topo.model.objects import Object
-
-
-def pod_selector(version: ApiVersion, name: str) -> str:
-    """Return the label selector of the pods of job *name*."""
-    key = keys.ALPHA_JOB_NAME if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
-    return f"{key}={name}"
-
-
-def is_launcher(pod: Object) -> bool:
-    """Whether *pod* is a launcher, in any version."""
-    labels = pod["metadata"].get("labels") or {}
-    roles = (keys.OPERATOR_JOB_ROLE, keys.OPERATOR_REPLICA_TYPE, keys.ALPHA_ROLE)
-    return any(labels.get(role) in ("launcher", "master") for role in roles)
 
 
 def chief_pod(pods: Sequence[Object]) -> Object | None:
@@ -152,21 +139,8 @@ def _created(pod: Object) -> str:
     return str(pod["metadata"]["creationTimestamp"])
 
 
-def templates(job: Object) -> list[tuple[int, Object]]:
-    """Return the pod templates of *job* with their numbers of pods, workers first."""
-    spec = job["spec"]
-    if "template" in spec:
-        return [(int(spec.get("replicas") or 1), spec["template"])]
-    replicas = spec.get("mpiReplicaSpecs") or {}
-    return [
-        (int(replicas[role].get("replicas") or 1), replicas[role].get("template") or {})
-        for role in ("Worker", "Launcher")
-        if replicas.get(role)
-    ]
-
-
 def _priority(job: Object) -> str:
-    names = [(template.get("spec") or {}).get("priorityClassName") for _, template in templates(job)]
+    names = [(pods.template.get("spec") or {}).get("priorityClassName") for pods in replicas(job)]
     return next((name for name in names if name), "")
 
 
@@ -175,7 +149,7 @@ def _requested(job: Object) -> int:
     told = (job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS, "")
     if told.isdecimal():
         return int(told)
-    return sum(number * _gpus(template) for number, template in templates(job))
+    return sum(pods.count * _gpus(pods.template) for pods in replicas(job))
 
 
 def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:

@@ -9,8 +9,7 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.render import Habitat, Manifest, manifest
 from arena_topo.model import keys
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.job.owner import owner_reference
+from arena_topo.model.job.mpijob import ApiVersion, owner_reference
 from arena_topo.model.objects import Object
 
 _COMPANIONS = frozenset({"ConfigMap", "PodGroup"})

@@ -7,7 +7,7 @@ from arena_topo.gang.auto import choose, known
 from arena_topo.gang.backends import BACKENDS
 from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.roles import version_of
+from arena_topo.model.job.mpijob import version_of
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import ClusterFacts
 

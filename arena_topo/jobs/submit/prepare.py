@@ -8,7 +8,7 @@ from arena_topo.cluster.capabilities.permissions import PLANNING, RELEASING, may
 from arena_topo.errors import Forbidden, UsageError
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.logs.wait import Patience
-from arena_topo.jobs.placement.enforcement import Ground, Means, Pin, at_once, choose_means, held
+from arena_topo.jobs.placement.enforcement import Ground, at_once, choose_means, held
 from arena_topo.jobs.placement.other_plans import promised_snapshot
 from arena_topo.jobs.placement.place import Planner, Settled, Waiting, settle
 from arena_topo.jobs.placement.plan import PlanOptions, plan_object, reshaped, worker_requests
@@ -20,13 +20,12 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.decorate import decorated
 from arena_topo.manifest.render import Manifest, manifest
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.job.roles import version_of
+from arena_topo.model.job.mpijob import ApiVersion, version_of
 from arena_topo.model.keys import ACK_GPU, DRA_GPU
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import ClusterFacts
 from arena_topo.model.plan.placement import Placement
-from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
 
 NO_GANG = (
     "nothing on this cluster keeps --gang: the workers only get Arena's labels and may start one by one; "
@@ -58,7 +57,7 @@ class Prepared:
     """
 
     manifest: Manifest
-    means: Means | None = None
+    means: Enforcement | None = None
     gang_waits: bool = False
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -171,9 +170,9 @@ def _coalesced(session: Session, job: JobSpec, place: PlaceOptions, rendered: Ma
     return reshaped(job, verdict) if isinstance(verdict, Placement) else job
 
 
-def _missing(session: Session, namespace: str, means: Means) -> tuple[str, ...]:
+def _missing(session: Session, namespace: str, means: Enforcement) -> tuple[str, ...]:
     """Return what the user lacks for a plan that holds by *means*, as ``kubectl auth can-i`` takes it."""
-    needs = RELEASING if means is Means.GATES else PLANNING
+    needs = RELEASING if means is Enforcement.GATES else PLANNING
     return tuple(need.what for need in needs if may(session, need, namespace).allowed is False)
 
 
@@ -190,7 +189,7 @@ def _unplanned(place: PlaceOptions, missing: tuple[str, ...]) -> str:
     return f"the job is not planned, and nothing keeps it in place: {what}"
 
 
-def _means(gang: GangChoice | None, place: PlaceOptions, job: Object, facts: ClusterFacts) -> Means:
+def _means(gang: GangChoice | None, place: PlaceOptions, job: Object, facts: ClusterFacts) -> Enforcement:
     ground = Ground(
         version=version_of(job),
         admission=facts.policy.current,

@@ -50,7 +50,7 @@ class PlanView:
     """
 
     stage: str
-    means: str
+    enforcement: str
     message: str
     nodes: Mapping[str, str] = field(default_factory=dict)
     moved: tuple[str, ...] = ()

@@ -1,6 +1,23 @@
-"""The versions of the MPIJob API."""
+"""The anatomy of an MPIJob of every version: its API version, its pod templates, and the names and labels of its pods.
 
+v1alpha1 has one template for launcher and workers alike, v1 and v2beta1 have one for each role. All versions name a
+worker's pod by its index, which is also its line in the hostfile.
+
+Sources: mpi-operator 0.8.2 (``workerName``, v2beta1), training-operator 1.9 (v1), Arena's own operator (v1alpha1).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from enum import Enum
+from typing import Any
+
+from arena_topo.errors import DocumentError
+from arena_topo.model import keys
+from arena_topo.model.objects import Object
+
+_GROUP, _KIND = "kubeflow.org", "MPIJob"
+_WORKER_MARKER = "-worker-"
+_ROLE_LABELS = (keys.OPERATOR_JOB_ROLE, keys.OPERATOR_REPLICA_TYPE, keys.ALPHA_ROLE)
 
 
 class ApiVersion(Enum):
@@ -9,3 +26,132 @@ class ApiVersion(Enum):
     V2BETA1 = "v2beta1"
     V1 = "v1"
     V1ALPHA1 = "v1alpha1"
+
+
+class Role(Enum):
+    """What a pod of the job does, as ``mpiReplicaSpecs`` names it."""
+
+    WORKER = "Worker"
+    LAUNCHER = "Launcher"
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The pods of one role: how many there are, and the template of each."""
+
+    count: int
+    template: Object
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerName:
+    """The parts of a worker's name: its job and its index."""
+
+    job: str
+    index: int
+
+
+def version_of(job: Object) -> ApiVersion:
+    """Return the version of the MPIJob *job*. Raises ``DocumentError`` when it is something else."""
+    group, _, version = str(job.get("apiVersion", "")).partition("/")
+    if group != _GROUP or job.get("kind") != _KIND:
+        raise DocumentError(
+            f"the template renders a {job.get('kind')} of {job.get('apiVersion')}, not an MPIJob",
+            hint="the first object of a template must be kubeflow.org/v2beta1, v1 or v1alpha1 MPIJob",
+        )
+    try:
+        return ApiVersion(version)
+    except ValueError as error:
+        raise DocumentError(f"the template renders an MPIJob of {version}, which is not known") from error
+
+
+def pod_templates(job: Object) -> Mapping[Role, Object]:
+    """Return the pod template of each role of a job of ours; v1alpha1 has one for both, called the worker's.
+
+    Raises ``DocumentError`` where one is missing.
+    """
+    spec = job["spec"]
+    try:
+        if version_of(job) is ApiVersion.V1ALPHA1:
+            return {Role.WORKER: spec["template"]}
+        return {role: spec["mpiReplicaSpecs"][role.value]["template"] for role in Role}
+    except (KeyError, TypeError) as error:
+        raise DocumentError(
+            "the template renders an MPIJob without a pod template for launcher and workers",
+            hint="compare it with the packaged one: arena-topo submit mpi --dry-run=client -o yaml",
+        ) from error
+
+
+def replicas(job: Object) -> list[Replicas]:
+    """Return the pods of *job*, workers first. Jobs of others may lack a role or a template: nothing is raised."""
+    spec = job["spec"]
+    if "template" in spec:
+        return [Replicas(int(spec.get("replicas") or 1), spec["template"])]
+    specs = spec.get("mpiReplicaSpecs") or {}
+    return [
+        Replicas(int(specs[role.value].get("replicas") or 1), specs[role.value].get("template") or {})
+        for role in Role
+        if specs.get(role.value)
+    ]
+
+
+def worker_count(job: Object) -> int:
+    """Return the number of workers that *job* asks for."""
+    spec = job["spec"]
+    if version_of(job) is ApiVersion.V1ALPHA1:
+        return int(spec.get("replicas") or 0)
+    return int(spec["mpiReplicaSpecs"][Role.WORKER.value].get("replicas") or 0)
+
+
+def worker_template_path(version: ApiVersion) -> str:
+    """Return the JSON pointer to the worker template of an MPIJob of *version*."""
+    if version is ApiVersion.V1ALPHA1:
+        return "/spec/template"
+    return f"/spec/mpiReplicaSpecs/{Role.WORKER.value}/template"
+
+
+def containers(template: Object) -> Iterator[Object]:
+    """Yield the containers of a pod template."""
+    yield from (template.get("spec") or {}).get("containers") or ()
+
+
+def worker_name(job: str, index: int) -> str:
+    """Return the name of worker number *index* of *job*."""
+    return f"{job}{_WORKER_MARKER}{index}"
+
+
+def parse_worker_name(pod: str) -> WorkerName | None:
+    """Return the job and the index that the name *pod* tells, None where it does not name a worker.
+
+    A job's own name may contain the marker: ``my-worker-0-worker-3`` is worker 3 of ``my-worker-0``.
+    """
+    job, marker, index = pod.rpartition(_WORKER_MARKER)
+    return WorkerName(job, int(index)) if marker and index.isdecimal() else None
+
+
+def launcher_name(job: str) -> str:
+    """Return the name of the launcher of *job*; the pods of a batch Job add a suffix to it."""
+    return f"{job}-launcher"
+
+
+def pod_selector(version: ApiVersion, name: str) -> str:
+    """Return the label selector of the pods of job *name*."""
+    key = keys.ALPHA_JOB_NAME if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
+    return f"{key}={name}"
+
+
+def is_launcher(pod: Object) -> bool:
+    """Whether *pod* is a launcher, in any version."""
+    labels = pod["metadata"].get("labels") or {}
+    return any(labels.get(label) in ("launcher", "master") for label in _ROLE_LABELS)
+
+
+def owner_reference(owner: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reference to *owner*, an object as the server has it: the garbage collector deletes both together."""
+    meta = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+    }

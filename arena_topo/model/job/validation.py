@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion, worker_name
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -44,7 +44,7 @@ def check_for_version(name: str, workers: int, version: ApiVersion) -> None:
             f"the job name {name!r} must start with a letter: the workers' host names are made from it",
             hint=f"for example --name=job-{name}",
         )
-    longest = f"{name}-worker-{max(workers - 1, 0)}"
+    longest = worker_name(name, max(workers - 1, 0))
     if len(longest) > 63:
         raise UsageError(
             f"the worker's name {longest!r} would have {len(longest)} characters, and 63 are allowed",

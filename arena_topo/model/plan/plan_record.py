@@ -1,7 +1,7 @@
 """The plan that a job carries: what was reserved for it, readable by everyone who plans."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import groupby
@@ -13,16 +13,56 @@ from arena_topo.model.plan.placement import Slot
 
 _VERSION = 1
 
-CLAIMS = "claims"
-"""Each worker's GPUs are those of its ResourceClaim."""
-SHARED = "shared claims"
-"""The workers of a node share one ResourceClaim, and each sees its own GPUs first."""
-UUIDS = "uuids"
-"""Each worker's GPUs are named to HAMi."""
+
+class Pin(Enum):
+    """How exactly the user wants a plan to be enforced."""
+
+    AUTO = "auto"
+    NONE = "none"
+    NODES = "nodes"
+    WORKERS = "workers"
+    GPUS = "gpus"
+
+
+class Enforcement(Enum):
+    """How a plan is enforced.
+
+    ``ADMISSION``: the cluster's admission policy gives each worker its node. ``GATES``: workers are created behind a
+    scheduling gate and released to their nodes one by one. ``AFFINITY``: the workers may use the planned nodes alone.
+    """
+
+    ADMISSION = "admission"
+    GATES = "gates"
+    AFFINITY = "affinity"
+    NONE = "none"
+
+    @property
+    def places_each_worker(self) -> bool:
+        """Whether it decides for each worker by its index, so that the planned GPUs can be enforced as well."""
+        return self in (Enforcement.ADMISSION, Enforcement.GATES)
+
+
+class GpuEnforcement(Enum):
+    """How the planned GPUs of each worker are enforced.
+
+    ``NONE``: they are a prediction, the kubelet chooses. ``CLAIMS``: each worker has a ResourceClaim for its GPUs.
+    ``SHARED_CLAIMS``: the workers of a node share one ResourceClaim, and each sees its own GPUs first. ``UUIDS``: each
+    worker's GPUs are requested from HAMi by UUID.
+    """
+
+    NONE = ""
+    CLAIMS = "claims"
+    SHARED_CLAIMS = "shared claims"
+    UUIDS = "uuids"
+
+    @property
+    def by_claim(self) -> bool:
+        """Whether the workers get their GPUs through ResourceClaims."""
+        return self in (GpuEnforcement.CLAIMS, GpuEnforcement.SHARED_CLAIMS)
 
 
 class Stage(Enum):
-    """How far a plan is.
+    """How far the reservation of a plan got.
 
     ``WAITING`` reserves nothing: the gang has no place yet. ``PROPOSED`` asks whether anyone has reserved the same;
     ``CONFIRMED`` is a reservation until the job ends.
@@ -35,28 +75,27 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
-    """A job's plan as its annotation tells it.
+    """A job's plan, as the job's annotation carries it.
 
-    ``each`` is what one worker asks, GPUs included. ``means`` is how the plan is made to hold. ``hostnames`` are the
-    values of nodes' hostname labels where these differ from the nodes' names. ``level`` and ``domain`` are the
-    placement's; ``written`` is an RFC 3339 instant; ``remark`` tells users of a waiting job why it waits. ``wishes``
-    are what the user asked of the placement, so that it can be planned again. ``needs`` are the paths of the objects
-    that belong to the job, so that one that was only half created is known for it. ``gpus_by``
-    is ``CLAIMS``, ``SHARED`` or ``UUIDS`` where exact GPUs are enforced, empty where they are a prediction.
+    ``worker_requests`` is what one worker requests, GPUs included. ``hostnames`` are the values of the nodes' hostname
+    labels where these differ from the nodes' names. ``level`` and ``domain`` are the placement's; ``written`` is an
+    RFC 3339 instant. ``waiting_reason`` tells users why a waiting job waits. ``requested_options`` are the placement
+    options of the user, so that the job can be planned again. ``companion_paths`` are the API paths of the objects that
+    belong to the job: where one is missing, submit was interrupted.
     """
 
     stage: Stage
     slots: tuple[Slot, ...] = ()
-    each: Resources = field(default_factory=dict)
-    means: str = ""
+    worker_requests: Resources = field(default_factory=dict)
+    enforcement: Enforcement = Enforcement.NONE
     hostnames: Mapping[str, str] = field(default_factory=dict)
     level: str = ""
     domain: str = ""
     written: str = ""
-    remark: str = ""
-    wishes: Mapping[str, str] = field(default_factory=dict)
-    needs: tuple[str, ...] = ()
-    gpus_by: str = ""
+    waiting_reason: str = ""
+    requested_options: Mapping[str, str] = field(default_factory=dict)
+    companion_paths: tuple[str, ...] = ()
+    gpu_enforcement: GpuEnforcement = GpuEnforcement.NONE
 
     def hostname(self, node: str) -> str:
         """Return the value of the hostname label of *node*."""
@@ -76,16 +115,16 @@ def encode(record: PlanRecord) -> str:
         "gpus": [
             [_written(gpus), len(list(alike))] for gpus, alike in groupby(slot.gpus for slot in record.slots)
         ],
-        "each": dict(record.each),
-        "means": record.means,
+        "each": dict(record.worker_requests),
+        "means": record.enforcement.value,
         "hostnames": dict(record.hostnames),
         "level": record.level,
         "domain": record.domain,
         "written": record.written,
-        "remark": record.remark,
-        "wishes": dict(record.wishes),
-        "needs": list(record.needs),
-        "gpusBy": record.gpus_by,
+        "remark": record.waiting_reason,
+        "wishes": dict(record.requested_options),
+        "needs": list(record.companion_paths),
+        "gpusBy": record.gpu_enforcement.value,
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -108,18 +147,19 @@ def _decoded(document: Mapping[str, Any]) -> PlanRecord:
     return PlanRecord(
         stage=Stage(document["stage"]),
         slots=tuple(
-            Slot(worker, node, held) for worker, (node, held) in enumerate(zip(nodes, gpus, strict=True))
+            Slot(worker, node, indices)
+            for worker, (node, indices) in enumerate(zip(nodes, gpus, strict=True))
         ),
-        each={str(name): int(asked) for name, asked in document.get("each", {}).items()},
-        means=str(document.get("means", "")),
+        worker_requests={str(name): int(quantity) for name, quantity in document.get("each", {}).items()},
+        enforcement=Enforcement(document.get("means", Enforcement.NONE.value)),
         hostnames={str(node): str(name) for node, name in document.get("hostnames", {}).items()},
         level=str(document.get("level", "")),
         domain=str(document.get("domain", "")),
         written=str(document.get("written", "")),
-        remark=str(document.get("remark", "")),
-        wishes={str(name): str(wish) for name, wish in document.get("wishes", {}).items()},
-        needs=tuple(str(path) for path in document.get("needs", ())),
-        gpus_by=str(document.get("gpusBy", "")),
+        waiting_reason=str(document.get("remark", "")),
+        requested_options={str(name): str(value) for name, value in document.get("wishes", {}).items()},
+        companion_paths=tuple(str(path) for path in document.get("needs", ())),
+        gpu_enforcement=GpuEnforcement(document.get("gpusBy", "")),
     )
 
 
@@ -128,12 +168,12 @@ def _written(gpus: Sequence[int] | None) -> str:
 
 
 def _read(text: str) -> tuple[int, ...] | None:
-    return None if text == "?" else tuple(int(each) for each in text.split(",") if each)
+    return None if text == "?" else tuple(int(index) for index in text.split(",") if index)
 
 
-def planned_workers(record: PlanRecord) -> Iterator[tuple[str, list[Slot]]]:
-    """Yield each node of *record* with the slots that it was planned for."""
-    found: dict[str, list[Slot]] = {}
+def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
+    """Return the slots of *record* on each of its nodes."""
+    nodes: dict[str, list[Slot]] = {}
     for slot in record.slots:
-        found.setdefault(slot.node, []).append(slot)
-    yield from found.items()
+        nodes.setdefault(slot.node, []).append(slot)
+    return nodes

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
+from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.plan.placement import NodeShare, Placement
 
 _WHOLE = 64
@@ -25,7 +26,7 @@ def placed(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot:
 def _with(node: GpuNode, name: str, share: NodeShare, verdict: Placement) -> GpuNode:
     count = len(share.workers) * verdict.gpus
     holders = tuple(
-        Holder("plan", f"{name}-worker-{worker}", name, verdict.gpus, verdict.slots[worker].gpus)
+        Holder("plan", worker_name(name, worker), name, verdict.gpus, verdict.slots[worker].gpus)
         for worker in share.workers
     )
     used = (

@@ -77,8 +77,8 @@ def settled_lines(
         if verdict.prediction:
             yield from rendered(_prediction(verdict.prediction), colour=False).splitlines()[1:3]
         yield from (f"note: {note}" for note in verdict.notes)
-    elif record.remark:
-        yield f"{name} waits for a place: {record.remark}"
+    elif record.waiting_reason:
+        yield f"{name} waits for a place: {record.waiting_reason}"
         if held:
             yield f"it is held back; arena-topo resume {name} tries again, arena-topo delete {name} gives up"
         else:

@@ -14,7 +14,7 @@ from enum import Enum
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, planned_workers
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, slots_by_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,8 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
     """Whether every worker of *record* still has what it was planned for in *snapshot*."""
     nodes = {node.name: node for node in snapshot.nodes}
     return all(
-        name in nodes and _has(nodes[name], slots, record.each) for name, slots in planned_workers(record)
+        name in nodes and _has(nodes[name], slots, record.worker_requests)
+        for name, slots in slots_by_node(record).items()
     )
 
 
@@ -78,7 +79,7 @@ def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
     for promise in promises:
         for slot in promise.record.slots:
             if slot.worker not in promise.bound:
-                taken.setdefault(slot.node, Counter()).update({"pods": 1, **promise.record.each})
+                taken.setdefault(slot.node, Counter()).update({"pods": 1, **promise.record.worker_requests})
                 gpus.setdefault(slot.node, []).append(slot.gpus)
     if not taken:
         return snapshot

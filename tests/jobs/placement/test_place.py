@@ -7,7 +7,6 @@ import pytest
 
 from arena_topo.errors import DocumentError, NotFound, UsageError, WaitTimeout
 from arena_topo.jobs.logs.wait import Patience
-from arena_topo.jobs.placement.enforcement import Means
 from arena_topo.jobs.placement.place import Planner, Waiting, plan_of, resume_job, settle
 from arena_topo.jobs.placement.plan import PlanOptions
 from arena_topo.jobs.placement.reservation import Desk
@@ -15,12 +14,12 @@ from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
 from tests.fakes import Answer, Call, missing, session, unserved
 from tests.objects import mpijob
 
-FULL = PlanRecord(stage=Stage.WAITING, means="affinity", remark="full")
-PLACED = PlanRecord(stage=Stage.CONFIRMED, means="affinity", slots=(Slot(0, "n"),))
+FULL = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.AFFINITY, waiting_reason="full")
+PLACED = PlanRecord(stage=Stage.CONFIRMED, enforcement=Enforcement.AFFINITY, slots=(Slot(0, "n"),))
 
 
 @dataclass
@@ -49,7 +48,7 @@ def waiting(told: list[str], slept: list[float], timeout: float | None) -> Waiti
     return Waiting(patience=patience, timeout=timeout, clock=lambda: sum(slept))
 
 
-PLANNER = Planner(mpijob("job"), PlanOptions(), Means.AFFINITY)
+PLANNER = Planner(mpijob("job"), PlanOptions(), Enforcement.AFFINITY)
 
 
 def test_without_wait_a_job_is_looked_at_once() -> None:
@@ -102,7 +101,9 @@ def test_a_plan_of_a_newer_tool_is_left_alone() -> None:
 
 def test_a_job_that_was_half_created_is_told() -> None:
     """What is missing cannot be made again: only the user has the file."""
-    half = PlanRecord(stage=Stage.PROPOSED, needs=("/api/v1/namespaces/default/configmaps/job-files",))
+    half = PlanRecord(
+        stage=Stage.PROPOSED, companion_paths=("/api/v1/namespaces/default/configmaps/job-files",)
+    )
     with pytest.raises(
         NotFound, match="half created: /api/v1/namespaces/default/configmaps/job-files is missing"
     ):

@@ -4,7 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.jobs.placement.plan import PlanOptions, demand_of, options_of_wishes, plan_spec, reshaped
+from arena_topo.jobs.placement.plan import (
+    PlanOptions,
+    demand_of,
+    options_from_annotation,
+    plan_spec,
+    reshaped,
+)
 from arena_topo.manifest.render import Habitat, manifest
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, PodOptions
@@ -79,7 +85,7 @@ def test_wishes_are_kept_with_a_plan() -> None:
         preferred_level="node",
         levels=("zone", "rack"),
     )
-    assert asked == options_of_wishes(asked.wishes)
+    assert asked == options_from_annotation(asked.annotation)
 
 
 def test_coalesced_pods_ask_for_what_their_ranks_asked() -> None:

@@ -11,14 +11,17 @@ from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
 from tests.fakes import Answer, Call, Script, missing, refusal, session
 from tests.objects import mpijob, pod
 
 GATE = {"name": "arena-topo.dev/gang"}
 OTHER = {"name": "example.com/other"}
 RECORD = PlanRecord(
-    stage=Stage.CONFIRMED, slots=(Slot(0, "n0"), Slot(1, "n1")), means="gates", hostnames={"n1": "host-1"}
+    stage=Stage.CONFIRMED,
+    slots=(Slot(0, "n0"), Slot(1, "n1")),
+    enforcement=Enforcement.GATES,
+    hostnames={"n1": "host-1"},
 )
 FOUND = Found(ApiVersion.V2BETA1, mpijob("job"))
 
@@ -108,7 +111,7 @@ def job(record: PlanRecord | str) -> Object:
             ("job-worker-1",),
         ),
         (
-            PlanRecord(stage=Stage.WAITING, remark="full"),
+            PlanRecord(stage=Stage.WAITING, waiting_reason="full"),
             (),
             "waits for a place: full; arena-topo resume job tries again",
             (),
@@ -143,7 +146,7 @@ def test_planned_is_told_against_actual(
     [
         (RECORD, (), "2 workers on 2 nodes (gates); the job has ended"),
         (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)"),
-        (PlanRecord(stage=Stage.WAITING, remark="full"), (), "the job ended without a place"),
+        (PlanRecord(stage=Stage.WAITING, waiting_reason="full"), (), "the job ended without a place"),
     ],
     ids=["pods gone", "pods kept", "never placed"],
 )

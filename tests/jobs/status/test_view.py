@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.status.view import chief_pod, job_view, pod_selector
+from arena_topo.jobs.status.view import chief_pod, job_view
 from arena_topo.model.job.job_view import JobStatus, JobView
 from arena_topo.model.job.mpijob import ApiVersion
 from tests.objects import condition, mpijob, pod
@@ -159,12 +159,6 @@ def test_a_failed_job_says_why() -> None:
     job = mpijob("job", status={"conditions": [condition("Failed", message="BackoffLimitExceeded")]})
 
     assert "BackoffLimitExceeded" == seen(job, []).message
-
-
-def test_pods_are_selected_by_the_operators_label() -> None:
-    """v1alpha1 has its own."""
-    assert "training.kubeflow.org/job-name=job" == pod_selector(ApiVersion.V2BETA1, "job")
-    assert "mpi_job_name=job" == pod_selector(ApiVersion.V1ALPHA1, "job")
 
 
 def test_the_priority_is_the_workers() -> None:

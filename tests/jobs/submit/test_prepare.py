@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.errors import Forbidden, UsageError
-from arena_topo.jobs.placement.enforcement import Pin
 from arena_topo.jobs.submit.gang import GangChoice, GangWishes
 from arena_topo.jobs.submit.prepare import PlaceOptions, _is_planned, _unplanned
 from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.manifest.render import Habitat, manifest
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.plan_record import Pin
 
 JOB = JobSpec(name="job", namespace="default", image="i", command=("aliyun.com/gpu",), workers=2, gpus=1)
 TOPOLOGY = replace(JOB, topology=True)

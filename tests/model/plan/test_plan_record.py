@@ -6,12 +6,14 @@ from hypothesis import strategies as st
 
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import (
+    Enforcement,
+    GpuEnforcement,
     PlanRecord,
     Stage,
     UnreadablePlan,
     decode,
     encode,
-    planned_workers,
+    slots_by_node,
 )
 
 NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789.-", min_size=1, max_size=12)
@@ -23,15 +25,16 @@ RECORDS = st.builds(
     PlanRecord,
     stage=st.sampled_from(Stage),
     slots=SLOTS,
-    each=st.dictionaries(NAMES, st.integers(1, 2**40), max_size=3),
-    means=NAMES,
+    worker_requests=st.dictionaries(NAMES, st.integers(1, 2**40), max_size=3),
+    enforcement=st.sampled_from(Enforcement),
     hostnames=st.dictionaries(NAMES, NAMES, max_size=2),
     level=NAMES,
     domain=st.text(max_size=5),
     written=NAMES,
-    remark=st.text(max_size=20),
-    wishes=st.dictionaries(NAMES, NAMES, max_size=2),
-    needs=st.lists(NAMES, max_size=2).map(tuple),
+    waiting_reason=st.text(max_size=20),
+    requested_options=st.dictionaries(NAMES, NAMES, max_size=2),
+    companion_paths=st.lists(NAMES, max_size=2).map(tuple),
+    gpu_enforcement=st.sampled_from(GpuEnforcement),
 )
 
 
@@ -57,6 +60,8 @@ def test_a_thousand_workers_fit_into_an_annotation() -> None:
         "null",
         '{"v":2,"stage":"confirmed"}',
         '{"v":1,"stage":"done"}',
+        '{"v":1,"stage":"confirmed","means":"magic"}',
+        '{"v":1,"stage":"confirmed","gpusBy":"magic"}',
         '{"v":1,"stage":"waiting","nodes":[["a",1]]}',
     ],
 )
@@ -70,4 +75,4 @@ def test_workers_are_told_by_node() -> None:
     """Each node once, with the slots on it."""
     slots = (Slot(0, "a"), Slot(1, "a"), Slot(2, "b"))
     record = PlanRecord(stage=Stage.CONFIRMED, slots=slots)
-    assert [("a", [slots[0], slots[1]]), ("b", [slots[2]])] == list(planned_workers(record))
+    assert [("a", [slots[0], slots[1]]), ("b", [slots[2]])] == list(slots_by_node(record).items())

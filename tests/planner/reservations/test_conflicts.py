@@ -17,7 +17,9 @@ def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPO
     """Return a plan of workers with one GPU, or as many as are named."""
     slots = tuple(Slot(at, name, gpus) for at, (name, gpus) in enumerate(places))
     return PlanRecord(
-        stage=stage, slots=slots, each={NVIDIA: max((len(s.gpus or (0,)) for s in slots), default=1)}
+        stage=stage,
+        slots=slots,
+        worker_requests={NVIDIA: max((len(s.gpus or (0,)) for s in slots), default=1)},
     )
 
 
@@ -67,7 +69,7 @@ def test_who_gives_way(other: Promise, expected: Decision) -> None:
 def test_cpu_counts_as_gpus_do() -> None:
     """Two plans on different GPUs do not stand together where the node's cpu is not enough."""
     small = cluster([node("a", links=PAIRS, cpu=5000)])
-    mine = replace(plan(("a", (0,))), each={NVIDIA: 1, "cpu": 3000})
-    other = Promise(order=OLDER, record=replace(plan(("a", (1,))), each={NVIDIA: 1, "cpu": 3000}))
+    mine = replace(plan(("a", (0,))), worker_requests={NVIDIA: 1, "cpu": 3000})
+    other = Promise(order=OLDER, record=replace(plan(("a", (1,))), worker_requests={NVIDIA: 1, "cpu": 3000}))
     assert stands(mine, small)
     assert Decision.REPLAN is decide(mine, ME, [other], small)

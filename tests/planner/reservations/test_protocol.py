@@ -63,7 +63,9 @@ class Submitter:
         verdict = plan(self.demand, snapshot)
         if not isinstance(verdict, Placement):
             return PlanRecord(stage=Stage.WAITING)
-        return PlanRecord(stage=Stage.PROPOSED, slots=verdict.slots, each={NVIDIA: self.demand.gpus})
+        return PlanRecord(
+            stage=Stage.PROPOSED, slots=verdict.slots, worker_requests={NVIDIA: self.demand.gpus}
+        )
 
     def advance(self) -> None:
         """Take one step."""

@@ -6,6 +6,7 @@ from typing import NamedTuple, TypeVar
 
 from arena_topo.model.cluster.hardware import Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode, Holder
+from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.output.topology.domains import remarks
 from arena_topo.output.topology.svg.elements import USERS, element, label, picture, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
@@ -74,9 +75,10 @@ def users_of(node: GpuNode) -> dict[int, User]:
 
 
 def _user(holder: Holder) -> User:
-    number = holder.pod.removeprefix(f"{holder.job}-worker-") if holder.job else ""
+    worker = parse_worker_name(holder.pod)
     return User(
-        holder_key(holder.namespace, holder.job or holder.pod), int(number) if number.isdecimal() else None
+        holder_key(holder.namespace, holder.job or holder.pod),
+        worker.index if worker and worker.job == holder.job else None,
     )
 
 
