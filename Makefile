@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup controlplane test test-fast lint format docs bench demo clean
+.PHONY: help setup hooks controlplane test test-fast lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -16,6 +16,10 @@ $(STAMP): pyproject.toml
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(BIN)/python -m pip install --quiet --editable '.[sandbox]' --group test --group lint
 	@touch $(STAMP)
+
+hooks: $(STAMP)  ## run the linters before each commit
+	$(BIN)/python -m pip install --quiet --group hooks
+	$(BIN)/pre-commit install
 
 lint: $(STAMP)  ## style, types and the direction of imports
 	$(BIN)/ruff check .
@@ -50,6 +54,14 @@ bench: $(STAMP)  ## measure against kubectl, on the real control plane, and agai
 	$(BIN)/python -m benchmarks.gpusets
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.fleet
+
+package: $(STAMP)  ## build the wheel and the source distribution into dist/, check them, and try the wheel
+	$(BIN)/python -m pip install --quiet --group release
+	$(BIN)/python -m tools.distribution
+
+release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
+	$(BIN)/python -m pip install --quiet --group release
+	$(BIN)/python -m tools.release $(VERSION)
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,1 @@
+"""Programs of the project's maintainers; no part of what is installed."""

@@ -1,0 +1,55 @@
+"""Build the source distribution and the wheel, check both, and try the wheel: ``python -m tools.distribution``.
+
+The wheel is built from the source distribution, as an index's users get it, and tried in an environment of its own.
+"""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+_DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
+
+
+def main() -> int:
+    """Build into ``dist/`` and return the exit code."""
+    try:
+        distribute(ROOT)
+    except subprocess.CalledProcessError as error:
+        return error.returncode
+    return 0
+
+
+def distribute(root: Path) -> None:
+    """Replace ``dist/`` by a checked source distribution and wheel of *root*; raise CalledProcessError."""
+    out = root / "dist"
+    shutil.rmtree(out, ignore_errors=True)
+    _run(sys.executable, "-m", "build", "--outdir", out, root)
+    files = sorted(out.iterdir())
+    _run(sys.executable, "-m", "twine", "check", "--strict", *files)
+    (wheel,) = (path for path in files if path.suffix == ".whl")
+    with tempfile.TemporaryDirectory() as folder:
+        _try(wheel, Path(folder))
+    print("built and checked:", *(path.relative_to(root) for path in files))
+
+
+def _try(wheel: Path, folder: Path) -> None:
+    """Install *wheel* with its dependencies, and run it far from the checkout, under both of its names."""
+    venv.create(folder, with_pip=True)
+    programs = folder / "bin"
+    _run(programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
+    _run(programs / "python", "-m", "pip", "check", cwd=folder)
+    _run(programs / "arena-topo", "--version", cwd=folder)
+    _run(programs / "kubectl-arena_topo", *_DRY_RUN, cwd=folder)  # reads the templates in the wheel
+
+
+def _run(*command: str | Path, cwd: Path | None = None) -> None:
+    print("$", *command, flush=True)
+    subprocess.run(command, check=True, cwd=cwd)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
