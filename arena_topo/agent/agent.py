@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import ArenaTopoError, DocumentError
-from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources.annotation import encode
 

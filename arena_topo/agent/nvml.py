@@ -9,8 +9,7 @@ from typing import Any
 
 from arena_topo.agent.sysfs import PciDevice, near_nics, network_cards, pci_device
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.cluster.hardware import Gpu, ShareMode
-from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.model.cluster.hardware import Gpu, Hardware, ShareMode
 from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, machine_type
 from arena_topo.topology.hardware.products import find_product
 

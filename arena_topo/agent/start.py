@@ -8,9 +8,9 @@ from importlib import import_module
 from arena_topo.agent.agent import Agent, Users, require
 from arena_topo.agent.nvml import read_hardware
 from arena_topo.agent.pod_resources import SOCKET, gpu_users, list_pod_resources
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import GPU_RESOURCES
 from arena_topo.topology.formats.parse import parse_topology
-from arena_topo.topology.hardware.hardware import Hardware
 
 Publish = Callable[[str], None]
 

@@ -8,17 +8,12 @@ from functools import lru_cache
 
 from arena_topo.kube.bulk_read import Container, Pod, PodSpec, Survey, survey
 from arena_topo.kube.session import Session
+from arena_topo.model.cluster.pod_requests import ContainerRequests, effective_requests
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.notation.quantity import Resources, resources
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.node_facts import NodeFacts, node_facts
-from arena_topo.topology.pod_facts import (
-    POD_ANNOTATIONS,
-    ContainerFacts,
-    PodFacts,
-    effective_requests,
-    job_of,
-)
+from arena_topo.topology.pod_facts import POD_ANNOTATIONS, PodFacts, job_of
 from arena_topo.topology.raw_objects import Malformed, RawObject
 
 
@@ -108,9 +103,9 @@ def _shared(requests: tuple[tuple[str, str | int | float], ...]) -> Resources:
     return resources(dict(requests))
 
 
-def _container(container: Container) -> ContainerFacts:
+def _container(container: Container) -> ContainerRequests:
     asked = container.resources
-    return ContainerFacts(resources(asked.requests), sidecar=container.restart_policy == "Always")
+    return ContainerRequests(resources(asked.requests), sidecar=container.restart_policy == "Always")
 
 
 @contextmanager

@@ -55,5 +55,7 @@ HOSTNAME = "kubernetes.io/hostname"
 NVIDIA_GPU = "nvidia.com/gpu"
 DRA_GPU = "gpu.nvidia.com"
 ACK_GPU = "aliyun.com/gpu"
-GPU_RESOURCES = (NVIDIA_GPU, ACK_GPU)
+AMD_GPU = "amd.com/gpu"
+GPU_RESOURCES = (NVIDIA_GPU, ACK_GPU, AMD_GPU)
+"""The extended resources by which nodes offer whole GPUs."""
 RDMA = "rdma/hca"

@@ -116,7 +116,7 @@ def read_calibration(document: object, source: str, base: Calibration | None = N
     frameworks = dict(_framework(part) for part in top.parts("frameworks"))
     speeds = dict(_speed(part) for part in top.parts("speeds"))
     bandwidths = _bandwidths(top.part("bandwidths"), base.bandwidths if base else None)
-    top.done()
+    top.reject_unknown_keys()
     return Calibration(
         source=f"{source} over {base.source}" if base else source,
         bandwidths=bandwidths,
@@ -130,7 +130,7 @@ def _framework(part: Part) -> tuple[str, Framework]:
     if exchange not in EXCHANGES:
         raise DocumentError(f"{part.place}.exchange is {exchange!r}, expected {' or '.join(EXCHANGES)}")
     overlap = _range(part.part("overlap"), lowest=0.0, highest=1.0)
-    part.done()
+    part.reject_unknown_keys()
     return name, Framework(exchange, overlap)
 
 
@@ -140,7 +140,7 @@ def _speed(part: Part) -> tuple[tuple[str, str, str], float]:
         raise DocumentError(f"{part.place}.model is {key[1]!r}, expected {' or '.join(MODELS)}")
     rate = part.take("imagesPerSecond", float)
     _check(rate, f"{part.place}.imagesPerSecond", 0.0, _MOST, above=True)
-    part.done()
+    part.reject_unknown_keys()
     return key, rate
 
 
@@ -151,13 +151,13 @@ def _bandwidths(part: Part, base: Bandwidths | None) -> Bandwidths:
             found[name] = getattr(base, name)
         else:
             found[name] = _range(part.part(key), lowest=0.0, highest=highest, above=True)
-    part.done()
+    part.reject_unknown_keys()
     return Bandwidths(**found)
 
 
 def _range(part: Part, *, lowest: float, highest: float, above: bool = False) -> Range:
     found = Range(part.take("low", float), part.take("likely", float), part.take("high", float))
-    part.done()
+    part.reject_unknown_keys()
     for name, value in (("low", found.low), ("likely", found.likely), ("high", found.high)):
         _check(value, f"{part.place}.{name}", lowest, highest, above=above)
     if not found.low <= found.likely <= found.high:

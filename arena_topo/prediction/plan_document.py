@@ -53,7 +53,9 @@ def _prediction(part: Part, ranks: int) -> Prediction:
         raise DocumentError(
             f"{bandwidth.place} is {low:g}, {likely:g}, {high:g}: no rising bandwidths in GB/s"
         )
-    return Prediction(Range(low, likely, high), _transport(part, "inside"), across, part.texts("assumptions"))
+    return Prediction(
+        Range(low, likely, high), _transport(part, "inside"), across, part.strings("assumptions")
+    )
 
 
 def _transport(part: Part, key: str) -> Transport:

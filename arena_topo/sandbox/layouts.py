@@ -28,12 +28,12 @@ from typing import Any
 import yaml
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.imported.cluster import objects_of
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, topology_config_map
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.sources import annotation
 
 _DATA = files("arena_topo.sandbox") / "data"

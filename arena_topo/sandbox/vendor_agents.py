@@ -9,9 +9,8 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from arena_topo.model.cluster.hardware import Link, LinkClass, ShareMode
+from arena_topo.model.cluster.hardware import Hardware, Link, LinkClass, ShareMode
 from arena_topo.model.objects import Object
-from arena_topo.topology.hardware.hardware import Hardware
 
 _FAMILIES = {"V100": ("volta", "7", "0"), "A100": ("ampere", "8", "0"), "H100": ("hopper", "9", "0")}
 _FAMILIES |= {"H200": ("hopper", "9", "0"), "L40S": ("ada-lovelace", "8", "9")}

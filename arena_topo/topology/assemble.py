@@ -8,7 +8,7 @@ from functools import partial
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode, Snapshot
-from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
+from arena_topo.model.keys import GPU_RESOURCES, NVIDIA_GPU
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.topology.fabric.read import read_fabric
@@ -17,12 +17,8 @@ from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.occupancy import Occupancy, occupancy
 from arena_topo.topology.pod_facts import PodFacts
 from arena_topo.topology.raw_objects import Malformed, RawObject, each_readable, labels, name
-from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.reading import Reading, Trust
 from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordinator, node_resource_topology
-
-AMD_GPU = "amd.com/gpu"
-GPU_RESOURCES = (ACK_GPU, NVIDIA_GPU, AMD_GPU)
-"""The extended resources by which nodes offer whole GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +149,7 @@ def gpu_resource(amounts: Resources) -> str:
 def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: list[str]) -> GpuNode:
     resource = gpu_resource(node.capacity)
     capacity = node.capacity.get(resource, 0)
-    if not capacity and any(reading.exactness is Exactness.DRA for reading in readings):
+    if not capacity and any(reading.trust is Trust.DRA for reading in readings):
         resource = dra.GPU_DRIVER  # the device class, by which claims ask for these GPUs
     hardware = merge(node.name, readings, capacity, warnings) if readings else NodeHardware()
     holding = (

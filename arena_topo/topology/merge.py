@@ -6,7 +6,7 @@ from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph, Nic, ShareMode
 from arena_topo.model.cluster.snapshot import Fact
-from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.reading import Reading, Trust
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[
     A reading of another number of GPUs is about another state of the node and is left out; contradictions become
     *warnings* that name both sources.
     """
-    kept = _fitting(node, sorted(readings, key=lambda each: -each.exactness), capacity, warnings)
+    kept = _fitting(node, sorted(readings, key=lambda each: -each.trust), capacity, warnings)
     if not kept:
         return NodeHardware()
     links = next((each for each in kept if each.links is not None), None)
@@ -69,7 +69,7 @@ def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: li
 
 def _fact(subject: str, reading: Reading) -> Fact:
     rests_on = f" ({'; '.join(reading.assumptions)})" if reading.assumptions else ""
-    assumed = reading.exactness is Exactness.PRODUCT_TABLE or bool(reading.assumptions)
+    assumed = reading.trust is Trust.PRODUCT_TABLE or bool(reading.assumptions)
     return Fact(subject, f"{reading.source}{rests_on}", reading.age, assumed=assumed)
 
 
@@ -102,9 +102,7 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
 
 def _warn_of_contradictions(node: str, kept: Sequence[Reading], warnings: list[str]) -> None:
     """Compare all sources that themselves tell GPU links; the others only list PCIe."""
-    exact = [
-        each for each in kept if each.exactness >= Exactness.HAMI and each.links and not each.assumptions
-    ]
+    exact = [each for each in kept if each.trust >= Trust.HAMI and each.links and not each.assumptions]
     for other in exact[1:]:
         best = exact[0]
         for a, b in combinations(range(best.links.size if best.links else 0), 2):

@@ -5,13 +5,12 @@ import re
 from pathlib import PurePath
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.cluster.snapshot import Fact, GpuNode, Snapshot
-from arena_topo.model.keys import NVIDIA_GPU
+from arena_topo.model.keys import AMD_GPU, NVIDIA_GPU
 from arena_topo.model.notation.yaml_documents import load
-from arena_topo.topology.assemble import AMD_GPU
 from arena_topo.topology.formats.parse import parse_topology
-from arena_topo.topology.hardware.hardware import Hardware
-from arena_topo.topology.snapshot_file.read import read_snapshot
+from arena_topo.topology.snapshot_file import read_snapshot
 
 _YAML = re.compile(r"^\s*[\"']?apiVersion[\"']?\s*:", re.MULTILINE)
 

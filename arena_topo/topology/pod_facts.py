@@ -1,13 +1,11 @@
-"""What a Pod object says that placement depends on: where it is and what it takes there.
+"""What placement needs to know of a Pod object: where the pod is, and what it takes there."""
 
-Requests are computed as kube-scheduler does. Source: ``k8s.io/component-helpers/resource``, ``PodRequests``.
-"""
-
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model import keys
-from arena_topo.model.notation.quantity import Resources, total
+from arena_topo.model.cluster.pod_requests import ContainerRequests, effective_requests
+from arena_topo.model.notation.quantity import Resources
 from arena_topo.topology.raw_objects import RawObject, amounts, items, mapping, name, optional
 
 POD_ANNOTATIONS = (
@@ -17,21 +15,20 @@ POD_ANNOTATIONS = (
     "hami.io/vgpu-devices-allocated",
     "scheduling.koordinator.sh/device-allocated",
 )
-"""The annotations of a pod that tell which GPUs it holds."""
+"""The annotations that say which GPUs a pod holds."""
 
 POD_LABELS = (keys.OPERATOR_JOB_NAME, keys.ALPHA_JOB_NAME, keys.ARENA_APP, keys.ARENA_RELEASE)
-"""The labels of a pod that tell which MPI job it belongs to."""
+"""The labels that say which MPI job a pod belongs to."""
 
 _FINISHED = frozenset({"Succeeded", "Failed"})
-_POD_LEVEL = frozenset({"cpu", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
 class PodFacts:
-    """A pod as the API server shows it, less what nobody reads.
+    """The part of a pod that placement depends on.
 
-    ``requests`` are amounts, as ``effective_requests`` computes them. ``annotations`` need only hold
-    ``POD_ANNOTATIONS``; ``job`` is the MPI job it belongs to, by ``job_of``.
+    ``requests`` are the amounts that kube-scheduler reserves (``effective_requests``). ``annotations`` need only hold
+    ``POD_ANNOTATIONS``; ``job`` is the MPI job that the pod belongs to, by ``job_of``.
     """
 
     namespace: str
@@ -44,46 +41,13 @@ class PodFacts:
 
     @property
     def occupies(self) -> bool:
-        """Whether it takes room on its node."""
+        """Whether the pod takes room on its node: it is bound, even if it does not run yet, and has not finished."""
         return bool(self.node) and self.phase not in _FINISHED
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerFacts:
-    """What a container asks; ``sidecar`` marks an init container that keeps running (restartPolicy Always)."""
-
-    requests: Resources
-    sidecar: bool = False
-
-
-def effective_requests(
-    containers: Iterable[ContainerFacts],
-    init_containers: Iterable[ContainerFacts] = (),
-    pod_level: Resources | None = None,
-    overhead: Resources | None = None,
-) -> dict[str, int]:
-    """Return what kube-scheduler reserves for a pod.
-
-    Containers and sidecars run together; each other init container runs beside the sidecars before it, and the
-    highest of these moments counts. ``pod_level`` requests (cpu, memory, huge pages) take the place of the sum.
-    """
-    together = total(each.requests for each in containers)
-    sidecars: dict[str, int] = {}
-    highest: dict[str, int] = {}
-    for each in init_containers:
-        moment = total((each.requests, sidecars))
-        if each.sidecar:
-            sidecars = moment
-        highest = _highest(highest, moment)
-    needed = _highest(total((together, sidecars)), highest)
-    for resource, asked in (pod_level or {}).items():
-        if resource in _POD_LEVEL or resource.startswith("hugepages-"):
-            needed[resource] = asked
-    return total((needed, overhead or {}))
-
-
 def job_of(labels: Mapping[str, str]) -> str:
-    """Return the name of the MPI job that a pod with *labels* belongs to, or an empty text."""
+    """Return the name of the MPI job that a pod with *labels* belongs to, or an empty string."""
+    # A release label alone belongs to any Helm chart; only with Arena's app label does it name a job.
     arena = labels.get(keys.ARENA_RELEASE, "") if labels.get(keys.ARENA_APP) == keys.ARENA_APP_VALUE else ""
     return labels.get(keys.OPERATOR_JOB_NAME, "") or labels.get(keys.ALPHA_JOB_NAME, "") or arena
 
@@ -91,7 +55,7 @@ def job_of(labels: Mapping[str, str]) -> str:
 def pod_facts(raw: RawObject) -> PodFacts:
     """Return the facts of a Pod object; raises ``Malformed`` naming the key."""
     meta, spec = mapping(raw, "metadata"), mapping(raw, "spec")
-    written = mapping(meta, "annotations")
+    annotations = mapping(meta, "annotations")
     pod_level = mapping(spec, "resources")
     requests = effective_requests(
         map(_container, items(spec, "containers")),
@@ -106,20 +70,13 @@ def pod_facts(raw: RawObject) -> PodFacts:
         node=optional(spec, "nodeName"),
         phase=optional(mapping(raw, "status"), "phase"),
         requests=requests,
-        annotations={key: optional(written, key) for key in POD_ANNOTATIONS if key in written}
-        if written
-        else {},
+        annotations={key: optional(annotations, key) for key in POD_ANNOTATIONS if key in annotations},
         job=job_of({key: optional(labels, key) for key in POD_LABELS if key in labels}),
     )
 
 
-def _container(raw: RawObject) -> ContainerFacts:
-    asked = mapping(raw, "resources")
-    # The API server fills requests from limits; an object that never was there may lack them.
-    return ContainerFacts(
-        {**amounts(asked, "limits"), **amounts(asked, "requests")}, raw.get("restartPolicy") == "Always"
-    )
-
-
-def _highest(left: Resources, right: Resources) -> dict[str, int]:
-    return {name: max(left.get(name, 0), right.get(name, 0)) for name in (*left, *right)}
+def _container(raw: RawObject) -> ContainerRequests:
+    section = mapping(raw, "resources")
+    # The API server fills requests from limits; an object that was never there may lack them.
+    requests = {**amounts(section, "limits"), **amounts(section, "requests")}
+    return ContainerRequests(requests, raw.get("restartPolicy") == "Always")

@@ -14,7 +14,7 @@ MOST_GPUS = 256
 """More GPUs than any node has; a source that counts more is not believed."""
 
 
-class Exactness(IntEnum):
+class Trust(IntEnum):
     """How much a source can be trusted on links; the higher one wins where two contradict each other."""
 
     PRODUCT_TABLE = 0
@@ -36,7 +36,7 @@ class Reading:
 
     node: str
     source: str
-    exactness: Exactness
+    trust: Trust
     age: float | None = None
     machine: str = ""
     gpus: tuple[Gpu, ...] = ()

@@ -8,8 +8,8 @@ import pytest
 from arena_topo.agent.agent import Agent, require
 from arena_topo.agent.manifests import agent_objects
 from arena_topo.errors import ArenaTopoError
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources.annotation import KEY, read_annotation

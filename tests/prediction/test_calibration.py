@@ -80,9 +80,9 @@ def test_a_speed_that_is_not_known_is_not_guessed(asked: tuple[str, str, str], m
 
 BROKEN = {
     "another kind": (put("kind", "Snapshot"), "a.yaml is Snapshot of arena-topo.dev/v1alpha1, expected Cal"),
-    "a key misspelt": (put("speedz", []), "a.yaml.speedz is not known here"),
-    "a bandwidth misspelt": (put("bandwidths", "tpc", {}), "a.yaml.bandwidths.tpc is not known here"),
-    "a bandwidth missing": (put("bandwidths", "tcp", None), "a.yaml.bandwidths.tcp is no mapping"),
+    "a key misspelt": (put("speedz", []), "a.yaml.speedz is an unknown key"),
+    "a bandwidth misspelt": (put("bandwidths", "tpc", {}), "a.yaml.bandwidths.tpc is an unknown key"),
+    "a bandwidth missing": (put("bandwidths", "tcp", None), "a.yaml.bandwidths.tcp must be a mapping"),
     "a bandwidth of zero": (put("bandwidths", "tcp", "low", 0), "tcp.low is 0, expected a number above 0"),
     "a bandwidth without end": (put("bandwidths", "tcp", "high", float("inf")), "tcp.high is inf, expected"),
     "a range that falls": (put("bandwidths", "tcp", "likely", 9), "bandwidths.tcp is not in order"),

@@ -182,7 +182,7 @@ def test_an_imported_layout_that_was_broken_is_refused_by_place(tmp_path: Path) 
     layout["snapshot"]["nodes"][0]["redy"] = False
     file = tmp_path / "mine.json"
     file.write_text(json.dumps(layout), "utf-8")
-    with pytest.raises(DocumentError, match=r"snapshot\.nodes\[0\]\.redy is not known here"):
+    with pytest.raises(DocumentError, match=r"snapshot\.nodes\[0\]\.redy is an unknown key"):
         layouts.load(str(file), AT)
 
 

@@ -12,8 +12,7 @@ from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import PodFacts, pod_facts
 from arena_topo.topology.raw_objects import each_readable
-from arena_topo.topology.snapshot_file.read import read_snapshot
-from arena_topo.topology.snapshot_file.write import snapshot_document
+from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from arena_topo.topology.sources.annotation import KEY
 from tests.topology.fabric.test_read import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod

@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.formats.parse import parse_topology
-from arena_topo.topology.hardware.hardware import Hardware
-from arena_topo.topology.snapshot_file.read import read_snapshot
-from arena_topo.topology.snapshot_file.write import snapshot_document
+from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from tests.topology.formats.test_nvidia_smi import REAL
 from tests.topology.formats.test_other_texts import CUDA_SAMPLE, DUMP, MI308X, P2P, P4D
 from tests.topology.test_any_object import JUNK, places, replaced

@@ -1,68 +1,13 @@
-"""What pods take of their node, computed as kube-scheduler does, and what nodes offer."""
+"""What a Pod object says of its place, its job and its GPUs."""
 
 from typing import Any
 
 import pytest
 
-from arena_topo.topology.node_facts import node_facts
 from arena_topo.topology.pod_facts import pod_facts
 from arena_topo.topology.raw_objects import Malformed
-from tests.topology.objects import node, pod
-
-
-def container(cpu: str = "", gpus: int = 0, *, sidecar: bool = False) -> dict[str, Any]:
-    """Return a container that asks for *cpu* and *gpus*."""
-    asked = {**({"cpu": cpu} if cpu else {}), **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
-    return {"name": "c", "resources": {"requests": asked}, **({"restartPolicy": "Always"} if sidecar else {})}
-
-
-REQUESTS = {
-    "containers add up": ({"containers": [container("1"), container("500m")]}, {"cpu": 1500}),
-    "the highest init container counts": (
-        {"containers": [container("1")], "initContainers": [container("3"), container("2")]},
-        {"cpu": 3000},
-    ),
-    "init containers run one after another": (
-        {"containers": [container("4")], "initContainers": [container("3"), container("3")]},
-        {"cpu": 4000},
-    ),
-    "a sidecar runs beside the containers": (
-        {"containers": [container("2")], "initContainers": [container("1", sidecar=True)]},
-        {"cpu": 3000},
-    ),
-    "an init container runs beside the sidecars before it": (
-        {
-            "containers": [container("1")],
-            "initContainers": [container("1", sidecar=True), container("4"), container("1", sidecar=True)],
-        },
-        {"cpu": 5000},
-    ),
-    "an init container before the sidecars runs alone": (
-        {"containers": [container("1")], "initContainers": [container("4"), container("1", sidecar=True)]},
-        {"cpu": 4000},
-    ),
-    "overhead comes on top": ({"containers": [container("1")], "overhead": {"cpu": "250m"}}, {"cpu": 1250}),
-    "requests of the pod take the place of the sum": (
-        {
-            "containers": [container("1", 2)],
-            "resources": {"requests": {"cpu": "8", "nvidia.com/gpu": "4"}},
-            "overhead": {"cpu": "1"},
-        },
-        {"cpu": 9000, "nvidia.com/gpu": 2},
-    ),
-    "limits stand in for requests": (
-        {
-            "containers": [
-                {
-                    "name": "c",
-                    "resources": {"limits": {"nvidia.com/gpu": 8, "cpu": "2"}, "requests": {"cpu": "1"}},
-                }
-            ]
-        },
-        {"nvidia.com/gpu": 8, "cpu": 1000},
-    ),
-    "nothing is asked": ({"containers": [{"name": "c"}]}, {}),
-}
+from tests.model.cluster.test_pod_requests import REQUESTS
+from tests.topology.objects import pod
 
 
 @pytest.mark.parametrize(("spec", "expected"), REQUESTS.values(), ids=REQUESTS)
@@ -115,36 +60,11 @@ def test_only_annotations_that_a_reader_uses_are_kept() -> None:
     assert {"topology.kubernetes.io/gpu-group": "0"} == facts.annotations
 
 
-def test_a_node_tells_what_it_offers() -> None:
-    """Amounts, taints, readiness and address; of the annotations only those that a reader uses."""
-    raw = node(annotations={"hami.io/node-nvidia-register": "[]"})
-    raw["spec"] |= {"unschedulable": True, "taints": [{"key": "gpu", "effect": "NoSchedule"}]}
-    facts = node_facts(raw)
-
-    assert facts.name == facts.hostname == "gpu-1"
-    assert facts.allocatable["cpu"] == 95500
-    assert facts.capacity["nvidia.com/gpu"] == 8
-    assert (facts.ready, facts.unschedulable, facts.address) == (True, True, "192.168.7.186")
-    assert [("gpu", "", "NoSchedule")] == [(taint.key, taint.value, taint.effect) for taint in facts.taints]
-    assert {"hami.io/node-nvidia-register": "[]"} == facts.annotations
-
-
-def test_a_node_without_a_ready_condition_is_not_ready() -> None:
-    """What the kubelet never reported is not assumed."""
-    raw = node()
-    raw["status"]["conditions"] = []
-
-    assert not node_facts(raw).ready
-
-
 @pytest.mark.parametrize("amount", ["much", "1..5"])
-def test_a_quantity_that_is_none_is_refused(amount: str) -> None:
-    """In nodes and pods alike, with the key."""
-    broken_node, broken_pod = node(), pod("a")
-    broken_node["status"]["allocatable"]["cpu"] = amount
-    broken_pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = amount
+def test_a_malformed_quantity_is_refused(amount: str) -> None:
+    """The key is named."""
+    broken = pod("a")
+    broken["spec"]["containers"][0]["resources"]["requests"]["cpu"] = amount
 
-    with pytest.raises(Malformed, match="allocatable: "):
-        node_facts(broken_node)
     with pytest.raises(Malformed, match="requests: "):
-        pod_facts(broken_pod)
+        pod_facts(broken)

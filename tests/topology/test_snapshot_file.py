@@ -10,8 +10,7 @@ from hypothesis import given
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Snapshot
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.snapshot_file.read import read_snapshot
-from arena_topo.topology.snapshot_file.write import snapshot_document
+from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from tests.topology.formats.test_matrix_forms import Machine, machines, written
 from tests.topology.objects import config_map, node, pod
 from tests.topology.test_assemble import ACK, PRODUCT, cluster
@@ -96,19 +95,19 @@ BROKEN = {
         put("apiVersion", "v9"),
         "cluster.json is Snapshot of v9, expected Snapshot of arena-topo.dev/",
     ),
-    "a key misspelt": (put("nodez", []), "cluster.json.nodez is not known here"),
+    "a key misspelt": (put("nodez", []), "cluster.json.nodez is an unknown key"),
     "a node's key misspelt": (
         put("nodes", 0, "redy", False),
-        r"cluster.json.nodes\[0\].redy is not known here",
+        r"cluster.json.nodes\[0\].redy is an unknown key",
     ),
     "an amount no number": (
         put("nodes", 1, "allocatable", "cpu", "4"),
         r"nodes\[1\].allocatable.cpu is '4', expected a whole number",
     ),
-    "a name missing": (put("nodes", 1, "name", None), r"nodes\[1\].name is missing, expected a text"),
+    "a name missing": (put("nodes", 1, "name", None), r"nodes\[1\].name is missing, expected a string"),
     "a name empty": (put("nodes", 1, "name", ""), r"nodes\[1\].name is empty"),
-    "nodes no list": (put("nodes", {}), "cluster.json.nodes is no list"),
-    "a node no mapping": (put("nodes", 0, "gpu-1"), r"nodes\[0\] is no mapping"),
+    "nodes no list": (put("nodes", {}), "cluster.json.nodes must be a list"),
+    "a node no mapping": (put("nodes", 0, "gpu-1"), r"nodes\[0\] must be a mapping"),
     "a graph that is not there": (put("nodes", 1, "links", 7), r"nodes\[1\].links refers to number 7 of 2"),
     "a node twice": (put("nodes", 1, "name", "gpu-2"), "nodes names a node twice"),
     "a path too long": (put("nodes", 1, "path", ["a", "b"]), "path has 2 domains, the fabric has 1 tiers"),
@@ -117,7 +116,7 @@ BROKEN = {
         r"nodes\[1\].used names GPU 8, the node lists 8",
     ),
     "a link class unknown": (put("linkGraphs", 0, "links", 1, "class", "WAT"), "class is 'WAT'"),
-    "a matrix ragged": (put("linkGraphs", 0, "matrix", 0, "0 1"), "matrix is no square"),
+    "a matrix ragged": (put("linkGraphs", 0, "matrix", 0, "0 1"), "matrix must be a square"),
     "a matrix that contradicts itself": (
         put("linkGraphs", 0, "matrix", 0, "0 2 2 2 2 2 2 2"),
         "matrix contradicts itself between GPU0 and GPU1",
@@ -126,7 +125,7 @@ BROKEN = {
         put("gpuSets", 0, 0, "mode", "rented"),
         "mode is 'rented', expected whole, mig or shared",
     ),
-    "warnings no texts": (put("warnings", [1]), r"warnings\[0\] is 1, expected a text"),
+    "warnings no strings": (put("warnings", [1]), r"warnings\[0\] is 1, expected a string"),
 }
 
 

@@ -126,3 +126,18 @@ class Nic:
     name: str
     numa: int | None = None
     rate: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The GPUs of a node, their links and the node's NICs, as one source describes them.
+
+    ``machine`` is the machine type, for example ``8xV100-cubemesh``. ``assumptions`` are phrases about what the
+    source left open and had to be assumed, such as the generation that sets the bandwidths.
+    """
+
+    gpus: tuple[Gpu, ...]
+    links: LinkGraph | None = None
+    nics: tuple[Nic, ...] = ()
+    machine: str = ""
+    assumptions: tuple[str, ...] = ()

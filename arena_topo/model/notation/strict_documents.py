@@ -1,58 +1,56 @@
-"""Reading a document strictly: every error says where in the document it is, and no key is passed over."""
+"""Reading a document strictly: every error names its place in the document, and unknown keys are errors."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from arena_topo.errors import DocumentError
 
 Value = TypeVar("Value", str, int, bool, float)
 
-_WORDS: Mapping[type, str] = {str: "a text", int: "a whole number", bool: "true or false", float: "a number"}
+_WORDS: Mapping[type, str] = {
+    str: "a string",
+    int: "a whole number",
+    bool: "true or false",
+    float: "a number",
+}
 
 
 class Part:
-    """A mapping within a document; keys are taken out of it one by one."""
+    """A mapping within a document, read by taking out its keys one by one.
+
+    What is left at the end nobody asked for: ``reject_unknown_keys`` refuses it.
+    """
 
     def __init__(self, value: object, place: str) -> None:
-        if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise DocumentError(f"{place} is no mapping")
         self.place = place
-        self._left: dict[str, Any] = dict(value)
+        self._left: dict[str, Any] = dict(checked_mapping(value, place))
 
     def take(self, key: str, kind: type[Value], default: Value | None = None) -> Value:
-        """Return the value of *kind* at *key*; *default* where it is absent, an error where there is none.
+        """Return the value of *kind* at *key*, or *default* where it is absent; without a default it must be there.
 
-        A text may be empty only where that is its default.
+        A string may be empty only where that is its default.
         """
-        value = checked(self._left.pop(key, default), kind, f"{self.place}.{key}")
+        element, place = self.value(key, default)
+        value = checked(element, kind, place)
         if value == "" != default:
-            raise DocumentError(f"{self.place}.{key} is empty")
+            raise DocumentError(f"{place} is empty")
         return value
+
+    def value(self, key: str, default: object) -> tuple[object, str]:
+        """Return whatever stands at *key*, *default* where it is absent, and its place."""
+        return self._left.pop(key, default), f"{self.place}.{key}"
 
     def list(self, key: str) -> Iterator[tuple[object, str]]:
         """Yield the elements of the list at *key* with their places; nothing where it is absent."""
-        value = self._left.pop(key, [])
-        if not isinstance(value, list):
-            raise DocumentError(f"{self.place}.{key} is no list")
-        for index, element in enumerate(value):
-            yield element, f"{self.place}.{key}[{index}]"
+        yield from elements_of(*self.value(key, []))
 
-    def texts(self, key: str) -> tuple[str, ...]:
-        """Return the list of texts at *key*."""
+    def strings(self, key: str) -> tuple[str, ...]:
+        """Return the list of strings at *key*, empty where it is absent."""
         return tuple(checked(element, str, place) for element, place in self.list(key))
 
-    def numbers(self, key: str) -> tuple[int, ...]:
-        """Return the list of whole numbers at *key*."""
-        return tuple(checked(element, int, place) for element, place in self.list(key))
-
     def parts(self, key: str) -> Iterator["Part"]:
-        """Yield the mappings of the list at *key*."""
+        """Yield the mappings in the list at *key*; nothing where it is absent."""
         return (Part(element, place) for element, place in self.list(key))
-
-    def map(self, key: str, kind: type[Value]) -> dict[str, Value]:
-        """Return the mapping at *key*, whose values are of *kind*; empty where it is absent."""
-        part = Part(self._left.pop(key, {}), f"{self.place}.{key}")
-        return {name: checked(value, kind, f"{part.place}.{name}") for name, value in part._left.items()}
 
     def has(self, key: str) -> bool:
         """Whether *key* is there and not null."""
@@ -60,19 +58,43 @@ class Part:
 
     def part(self, key: str) -> "Part":
         """Return the mapping at *key*, an empty one where it is absent."""
-        return Part(self._left.pop(key, {}), f"{self.place}.{key}")
+        return Part(*self.value(key, {}))
 
-    def done(self) -> None:
-        """Raise ``DocumentError`` when a key was not taken."""
-        for key in self._left:
-            raise DocumentError(f"{self.place}.{key} is not known here", hint="check the spelling of the key")
+    def reject_unknown_keys(self) -> None:
+        """Raise ``DocumentError`` naming the first key that was not taken."""
+        reject_keys(self._left, self.place)
 
 
 def checked(value: object, kind: type[Value], place: str) -> Value:
     """Return *value* when it is of *kind*, else raise ``DocumentError`` naming its *place*."""
+    # JSON and YAML write 12.0 as 12; and in Python true and false are whole numbers too.
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        missing = "is missing" if value is None else f"is {value!r}"
-        raise DocumentError(f"{place} {missing}, expected {_WORDS[kind]}")
+        raise unexpected(value, place, _WORDS[kind])
     return value
+
+
+def checked_mapping(value: object, place: str) -> Mapping[str, Any]:
+    """Return *value* when it is a mapping whose keys are strings, else raise ``DocumentError``."""
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise DocumentError(f"{place} must be a mapping")
+    return value
+
+
+def elements_of(value: object, place: str) -> list[tuple[object, str]]:
+    """Return the elements of the list *value* with their places; raises ``DocumentError``."""
+    if not isinstance(value, list):
+        raise DocumentError(f"{place} must be a list")
+    return [(element, f"{place}[{index}]") for index, element in enumerate(value)]
+
+
+def reject_keys(keys: Iterable[str], place: str) -> None:
+    """Raise ``DocumentError`` naming the first of *keys*, which nobody reads, if there is one."""
+    for key in keys:
+        raise DocumentError(f"{place}.{key} is an unknown key", hint="check the spelling of the key")
+
+
+def unexpected(value: object, place: str, expected: str) -> DocumentError:
+    """Return the error that *value*, or nothing at all, stands where *expected* should."""
+    return DocumentError(f"{place} {'is missing' if value is None else f'is {value!r}'}, expected {expected}")

@@ -23,7 +23,7 @@ def render_topology(
             return _text(chosen, named=bool(names), colour=colour)
         case "json" | "yaml":
             from arena_topo.output.documents import document
-            from arena_topo.topology.snapshot_file.write import snapshot_document
+            from arena_topo.topology.snapshot_file import snapshot_document
 
             return document(snapshot_document(chosen), form)
         case "dot" | "graphml":

@@ -34,7 +34,7 @@ def read_measured(text: str, source: str) -> tuple[Measured, ...]:
         if measured.machine in found:
             raise DocumentError(f"{part.place}.machine {measured.machine} comes twice")
         found[measured.machine] = measured
-    document.done()
+    document.reject_unknown_keys()
     return tuple(found.values())
 
 
@@ -42,7 +42,7 @@ def _machine(part: Part) -> Measured:
     name = part.take("machine", str)
     sizes = tuple(_size(each) for each in part.parts("sizes"))
     sets = tuple(_set(each) for each in part.parts("sets"))
-    part.done()
+    part.reject_unknown_keys()
     if len(dict(sizes)) < len(sizes):
         raise DocumentError(f"{part.place}.sizes has a number of GPUs twice")
     return Measured(name, sizes, sets)
@@ -50,7 +50,7 @@ def _machine(part: Part) -> Measured:
 
 def _size(part: Part) -> tuple[int, float]:
     gpus, busbw = part.take("gpus", int), _busbw(part)
-    part.done()
+    part.reject_unknown_keys()
     if gpus < 2:
         raise DocumentError(f"{part.place}.gpus is {gpus}, expected two or more")
     return gpus, busbw
@@ -60,7 +60,7 @@ def _set(part: Part) -> tuple[tuple[tuple[str, ...], ...], float]:
     place = f"{part.place}.links"
     rows = tuple(tuple(checked(row, str, where).split()) for row, where in part.list("links"))
     busbw = _busbw(part)
-    part.done()
+    part.reject_unknown_keys()
     if len(rows) < 2:
         raise DocumentError(f"{place} has {len(rows)} rows, expected one for each of two GPUs or more")
     _check(rows, place)

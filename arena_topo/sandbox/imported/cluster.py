@@ -9,8 +9,7 @@ from arena_topo.model.objects import Object
 from arena_topo.sandbox.imported.fabric import fabric_objects
 from arena_topo.sandbox.imported.nodes import node_objects, tier_labels
 from arena_topo.sandbox.imported.pods import pod_objects
-from arena_topo.topology.snapshot_file.read import read_snapshot
-from arena_topo.topology.snapshot_file.write import snapshot_document
+from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 
 
 def layout_document(snapshot: Snapshot) -> Object:

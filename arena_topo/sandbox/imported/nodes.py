@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena_topo.model.cluster.hardware import Gpu, ShareMode
+from arena_topo.model.cluster.hardware import Gpu, Hardware, ShareMode
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.objects import Object
@@ -11,7 +11,6 @@ from arena_topo.sandbox.imported.pods import gpu_resource, quantities
 from arena_topo.sandbox.imported.sources import Teller, agent_tells_users, config_map_name, tellers
 from arena_topo.sandbox.sim.kubelets.nodes import LOST, SILENT
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, topology_config_map
-from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources import annotation
 

@@ -3,11 +3,10 @@
 from collections.abc import Mapping
 
 from arena_topo.model.cluster.snapshot import GpuNode, Holder
-from arena_topo.model.keys import NVIDIA_GPU, OPERATOR_JOB_NAME
+from arena_topo.model.keys import GPU_RESOURCES, NVIDIA_GPU, OPERATOR_JOB_NAME
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.imported.sources import agent_tells_users
-from arena_topo.topology.assemble import GPU_RESOURCES
 from arena_topo.topology.sources.ack import GROUP
 
 _OTHERS = "kube-system"

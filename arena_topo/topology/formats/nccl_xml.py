@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Nic
+from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of, product_of_pci_device
 from arena_topo.topology.hardware.usual_wiring import fill_direct, usual_words

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Nic
+from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, is_link_word, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of
 

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.model.cluster.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph
 from arena_topo.topology.hardware.link_graph import machine_type
 from arena_topo.topology.hardware.products import Form, Product, find_product, memory_of
 

@@ -1,11 +1,11 @@
 """Which kind of topology text a file holds, and its hardware."""
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.formats.nccl_xml import parse_nccl_xml
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.formats.p2p_bandwidth import parse_bandwidths
 from arena_topo.topology.formats.rocm_smi import parse_rocm
-from arena_topo.topology.hardware.hardware import Hardware
 
 
 def parse_topology(text: str, source: str = "the text", product: str = "") -> Hardware:

@@ -3,9 +3,8 @@
 import re
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu
+from arena_topo.model.cluster.hardware import Gpu, Hardware
 from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.hardware import Hardware
 from arena_topo.topology.hardware.link_graph import build_graph, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of
 

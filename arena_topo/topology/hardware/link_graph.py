@@ -45,7 +45,7 @@ def is_link_word(word: str) -> bool:
     return word in _CLASSES or _NVLINK.fullmatch(word) is not None
 
 
-def link_words(words: Words, where: str) -> None:
+def check_link_words(words: Words, where: str) -> None:
     """Check that *words* is a square, symmetric matrix of link words with ``X`` on its diagonal.
 
     Raises ``DocumentError`` that begins with *where* and names the GPUs.
@@ -69,7 +69,7 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
 
     Raises ``DocumentError`` when the matrix is malformed, or when no wiring of GPUs can look so.
     """
-    link_words(words, where)
+    check_link_words(words, where)
     counts = [[_links(word) for word in row] for row in words]
     kinds = {
         pair: _kind(counts, group, product, where)

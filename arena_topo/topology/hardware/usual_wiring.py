@@ -8,8 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from arena_topo.model.cluster.hardware import Gpu, Nic
-from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.topology.hardware.link_graph import build_graph, machine_type
 from arena_topo.topology.hardware.products import Form, Product, find_product, memory_of
 

@@ -24,7 +24,7 @@ from arena_topo.topology.raw_objects import (
     mapping,
     text,
 )
-from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.reading import Reading, Trust
 
 GROUP = "topology.kubernetes.io/gpu-group"
 ALLOCATIONS = ("gputopology.alibabacloud.com/allocation", "topology.scheduling.koordinator.sh/gpu")
@@ -48,7 +48,7 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
     yield Reading(
         node=node,
         source=f"{identity(raw, 'ConfigMap')} data.linkType",
-        exactness=Exactness.ACK,
+        trust=Trust.ACK,
         age=age(raw, now),
         machine=machine,
         gpus=tuple(

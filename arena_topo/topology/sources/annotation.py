@@ -18,8 +18,7 @@ from functools import lru_cache
 from typing import Any
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic, ShareMode
-from arena_topo.topology.hardware.hardware import Hardware
+from arena_topo.model.cluster.hardware import Gpu, Hardware, LinkGraph, Nic, ShareMode
 from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, machine_type
 from arena_topo.topology.hardware.products import find_product
 from arena_topo.topology.node_facts import NodeFacts
@@ -34,7 +33,7 @@ from arena_topo.topology.raw_objects import (
     whole,
     whole_list,
 )
-from arena_topo.topology.reading import Exactness, PodKey, Reading
+from arena_topo.topology.reading import PodKey, Reading, Trust
 
 KEY = "arena-topo.dev/gpu-topology"
 VERSION = 1
@@ -82,7 +81,7 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
     yield Reading(
         node=node.name,
         source=f"Node {node.name} annotation {KEY}",
-        exactness=Exactness.AGENT,
+        trust=Trust.AGENT,
         age=seconds_since(optional(value, "at"), now),
         machine=machine,
         gpus=gpus,

@@ -28,7 +28,7 @@ from arena_topo.topology.raw_objects import (
     text,
     whole,
 )
-from arena_topo.topology.reading import Exactness, PodKey, Reading
+from arena_topo.topology.reading import PodKey, Reading, Trust
 
 GPU_DRIVER = "gpu.nvidia.com"
 NIC_DRIVER = "dra.net"
@@ -166,7 +166,7 @@ def _reading(
     return Reading(
         node=node,
         source=f"{devices[0].source} spec.devices",
-        exactness=Exactness.DRA,
+        trust=Trust.DRA,
         age=devices[0].age,
         machine=machine_type(graph, known.name if known else ""),
         gpus=gpus,

@@ -11,7 +11,7 @@ from arena_topo.model.cluster.hardware import Gpu, ShareMode
 from arena_topo.topology.hardware.usual_wiring import usual_hardware
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import MOST_GPUS, Exactness, Reading
+from arena_topo.topology.reading import MOST_GPUS, Reading, Trust
 
 PRODUCT = "nvidia.com/gpu.product"
 COUNT = "nvidia.com/gpu.count"
@@ -61,7 +61,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     source = f"Node {node.name} label {key}"
     if "-MIG-" in product:
         gpus = tuple(Gpu(index=index, product=product, mode=ShareMode.MIG) for index in range(count))
-        yield Reading(node=node.name, source=source, exactness=Exactness.PRODUCT_TABLE, machine="", gpus=gpus)
+        yield Reading(node=node.name, source=source, trust=Trust.PRODUCT_TABLE, machine="", gpus=gpus)
         return
     usual = usual_hardware(product, count, node.labels.get(MACHINE) or node.labels.get(_INSTANCE_TYPE, ""))
     memory = _number(node.labels, (MEMORY,), 0)
@@ -73,7 +73,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     yield Reading(
         node=node.name,
         source=source,
-        exactness=Exactness.PRODUCT_TABLE,
+        trust=Trust.PRODUCT_TABLE,
         machine=usual.machine,
         gpus=gpus,
         links=usual.links,

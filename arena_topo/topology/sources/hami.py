@@ -13,7 +13,7 @@ from arena_topo.topology.hardware.products import find_product
 from arena_topo.topology.hardware.usual_wiring import fill_direct, usual_words
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import Malformed, document, items, mapping, optional, text, whole
-from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.reading import Reading, Trust
 
 REGISTER = "hami.io/node-nvidia-register"
 SCORE = "hami.io/node-nvidia-score"
@@ -31,7 +31,7 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
         return
     gpus = _register(node.annotations) if written.lstrip().startswith("[") else _register_text(written)
     if SCORE not in node.annotations:
-        yield Reading(node=node.name, source=_source(node, REGISTER), exactness=Exactness.HAMI, gpus=gpus)
+        yield Reading(node=node.name, source=_source(node, REGISTER), trust=Trust.HAMI, gpus=gpus)
         return
     words = _words(node.annotations, [gpu.uuid for gpu in gpus])
     product = gpus[0].product
@@ -46,7 +46,7 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
     yield Reading(
         node=node.name,
         source=_source(node, SCORE),
-        exactness=Exactness.HAMI,
+        trust=Trust.HAMI,
         machine=machine_type(graph, known.name if known else ""),
         gpus=gpus,
         links=graph,

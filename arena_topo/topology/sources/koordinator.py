@@ -28,7 +28,7 @@ from arena_topo.topology.raw_objects import (
     whole,
     whole_list,
 )
-from arena_topo.topology.reading import Exactness, PodKey, Reading
+from arena_topo.topology.reading import PodKey, Reading, Trust
 
 PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
 ALLOCATED = "scheduling.koordinator.sh/device-allocated"
@@ -62,7 +62,7 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
     yield Reading(
         node=name(raw),
         source=f"{identity(raw)} spec.devices",
-        exactness=Exactness.KOORDINATOR,
+        trust=Trust.KOORDINATOR,
         age=age(raw, now),
         machine=machine_type(graph, known.name if known else ""),
         gpus=tuple(gpus),

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from arena_topo.model.cluster.hardware import Gpu
 from arena_topo.topology.raw_objects import Malformed, RawObject, age, identity, items, name, quantity, text
-from arena_topo.topology.reading import MOST_GPUS, Exactness, Reading
+from arena_topo.topology.reading import MOST_GPUS, Reading, Trust
 
 _ZONE = re.compile(r"node-(\d+)")
 
@@ -27,7 +27,7 @@ def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> It
     yield Reading(
         node=name(raw),
         source=f"{identity(raw)} zones",
-        exactness=Exactness.NUMA_ZONES,
+        trust=Trust.NUMA_ZONES,
         age=age(raw, now),
         gpus=tuple(Gpu(index=index, numa=zone) for index, zone in enumerate(numa)),
         assumptions=("GPUs are numbered in the order of the NUMA nodes",) if many else (),

@@ -11,7 +11,7 @@ from arena_topo.output.top_node.document import top_nodes_document
 from arena_topo.output.topology.node import node_view
 from arena_topo.output.topology.render import FORMS, render_topology
 from arena_topo.output.topology.tree import cluster_tree
-from arena_topo.topology.snapshot_file.read import read_snapshot
+from arena_topo.topology.snapshot_file import read_snapshot
 from tests.output.clusters import small_cluster
 from tests.output.top_node.test_text import EXCLUSIVE, NORMAL, TOPOLOGY
 

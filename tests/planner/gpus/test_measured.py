@@ -70,9 +70,9 @@ def test_other_machines_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("[]", "m.yaml is no mapping"),
-        ("machine: []", "m.yaml.machine is not known here"),
-        ("machines: {}", "m.yaml.machines is no list"),
+        ("[]", "m.yaml must be a mapping"),
+        ("machine: []", "m.yaml.machine is an unknown key"),
+        ("machines: {}", "m.yaml.machines must be a list"),
         ("machines: [{sizes: []}]", "m.yaml.machines[0].machine is missing"),
         (one("sizes: [{gpus: 1, busbw: 3}]"), "m.yaml.machines[0].sizes[0].gpus is 1, expected two or more"),
         (one("sizes: [{gpus: 2, busbw: -3}]"), "sizes[0].busbw is -3.0, expected a positive number of GB/s"),
@@ -88,7 +88,7 @@ def test_other_machines_are_left_alone() -> None:
         (one("sets: [{links: [NV1 X, X NV1], busbw: 1}]"), "X is on the diagonal only"),
         (one("sets: [{links: [X FOO, FOO X], busbw: 1}]"), "'FOO' is no link"),
         (one("sets: [{links: [X SYS, SYS X]}]"), "sets[0].busbw is missing"),
-        (one("sets: [{links: [X SYS, SYS X], busbw: 1, at: 2}]"), "sets[0].at is not known here"),
+        (one("sets: [{links: [X SYS, SYS X], busbw: 1, at: 2}]"), "sets[0].at is an unknown key"),
         ("machines: [{machine: a}, {machine: a}]", "machines[1].machine a comes twice"),
         ("machines: [", "m.yaml is not valid YAML"),
     ],

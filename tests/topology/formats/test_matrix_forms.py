@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.hardware.hardware import Hardware
 
 _PCIE = ("PIX", "PXB", "PHB", "NODE", "SYS")
 

@@ -7,7 +7,7 @@ import pytest
 from arena_topo.model.cluster.hardware import ShareMode
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import Exactness, Reading
+from arena_topo.topology.reading import Reading, Trust
 from arena_topo.topology.sources.gfd import product_of, read_labels
 from arena_topo.topology.sources.node_resource_topology import read_zones
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels
@@ -31,7 +31,7 @@ def test_a_product_label_brings_its_usual_links_as_assumed() -> None:
     reading = read(V100)
 
     assert CUBE_MESH == labels(reading.links)
-    assert reading.exactness is Exactness.PRODUCT_TABLE
+    assert reading.trust is Trust.PRODUCT_TABLE
     assert reading.assumptions == ("links as usual for the product",)
     assert {16160} == {gpu.memory for gpu in reading.gpus}
 

@@ -87,7 +87,7 @@ def _save(names: tuple[str, ...], choice: Choice, file: str, product: str, level
             "topology save takes one FILE", hint="for example arena-topo topology save cluster.json"
         )
     from arena_topo.output.documents import compact, document
-    from arena_topo.topology.snapshot_file.write import snapshot_document
+    from arena_topo.topology.snapshot_file import snapshot_document
 
     snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
     path, saved = Path(names[0]), snapshot_document(snapshot)

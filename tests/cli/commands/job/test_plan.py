@@ -8,7 +8,7 @@ import pytest
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.model.notation.yaml_documents import load
 from arena_topo.output.documents import compact
-from arena_topo.topology.snapshot_file.write import snapshot_document
+from arena_topo.topology.snapshot_file import snapshot_document
 from tests.cli.conftest import Invoke
 from tests.output.clusters import machine
 

@@ -1,0 +1,220 @@
+"""Values as documents by one table of fields, which both writes and reads them.
+
+A table says of each field which attribute it holds, under which key, in which form, and at which value it is left
+out. Whatever is wrong in a document is an error that names its place, for example ``nodes[3].gpus[0].memory``.
+
+For example, ``Record(Nic, (Field("name", STRING), Field("rate", NUMBER, 0.0)))`` writes ``Nic("mlx5_0", rate=25.0)``
+as ``{"name": "mlx5_0", "rate": 25.0}`` and ``Nic("mlx5_0")`` as ``{"name": "mlx5_0"}``, and reads both back.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Final, Protocol
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.notation.strict_documents import (
+    checked,
+    checked_mapping,
+    elements_of,
+    reject_keys,
+    unexpected,
+)
+
+
+class Form(Protocol):
+    """How one value stands in a document."""
+
+    def write(self, value: Any) -> Any:
+        """Return *value* as plain dicts, lists, strings and numbers."""
+
+    def read(self, value: object, place: str) -> Any:
+        """Return the value that stands at *place*; raises ``DocumentError``."""
+
+
+class _Required(Enum):
+    REQUIRED = "required"
+
+
+REQUIRED: Final = _Required.REQUIRED
+"""The default of a field that is always written and must be there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of a table: its key in the document, its form, its default, and its attribute.
+
+    A value equal to *default* is left out, unless the field is written *always*; a key that is absent reads as the
+    default. The attribute has the name of the key unless it is given.
+    """
+
+    key: str
+    form: Form
+    default: Any = REQUIRED
+    attribute: str = ""
+    always: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "attribute", self.attribute or self.key)
+
+
+Table = tuple[Field, ...]
+
+
+def write_fields(table: Table, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return *values*, by attribute, as a document with the keys of *table* in its order."""
+    return {
+        field.key: field.form.write(values[field.attribute])
+        for field in table
+        if field.always or values[field.attribute] != field.default
+    }
+
+
+def read_fields(table: Table, document: object, place: str, *, strict: bool = True) -> dict[str, Any]:
+    """Return the values of a *document*, by attribute; raises ``DocumentError``.
+
+    A *strict* table refuses keys that it does not have.
+    """
+    mapping = checked_mapping(document, place)
+    values = {field.attribute: _read_field(field, mapping, place) for field in table}
+    if strict and len(mapping) > sum(field.key in mapping for field in table):
+        reject_keys((key for key in mapping if all(key != field.key for field in table)), place)
+    return values
+
+
+def _read_field(field: Field, mapping: Mapping[str, object], place: str) -> Any:
+    value = mapping.get(field.key)
+    # A null stands for an absent value only where absence itself says something ("not known").
+    if (
+        value is None
+        and field.default is not REQUIRED
+        and (field.default is None or field.key not in mapping)
+    ):
+        return dict(field.default) if isinstance(field.default, dict) else field.default
+    place = f"{place}.{field.key}"
+    read = field.form.read(value, place)
+    # An empty name is a mistake; an empty string may stand only where leaving it out says the same.
+    if read == "" != field.default:
+        raise DocumentError(f"{place} is empty")
+    return read
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A string, number or truth value, written as it is."""
+
+    kind: type[Any]
+
+    def write(self, value: Any) -> Any:
+        """Return *value*."""
+        return value
+
+    def read(self, value: object, place: str) -> Any:
+        """Return *value*, checked."""
+        return checked(value, self.kind, place)
+
+
+STRING, WHOLE, NUMBER, TRUTH = Scalar(str), Scalar(int), Scalar(float), Scalar(bool)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A member of an Enum, written as its value."""
+
+    kind: type[Enum]
+
+    def write(self, value: Any) -> Any:
+        """Return the member's value."""
+        return value.value
+
+    def read(self, value: object, place: str) -> Any:
+        """Return the member whose value stands at *place*."""
+        for member in self.kind:
+            if member.value == value:
+                return member
+        *others, last = [str(member.value) for member in self.kind]
+        raise unexpected(value, place, f"{', '.join(others)} or {last}")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A list, read as a tuple, or as what *make* makes of it; sets are written in order."""
+
+    form: Form
+    make: Callable[[Iterable[Any]], Any] = tuple
+
+    def write(self, value: Any) -> list[Any]:
+        """Return the elements, each in its form."""
+        elements = sorted(value) if isinstance(value, frozenset) else value
+        return [self.form.write(element) for element in elements]
+
+    def read(self, value: object, place: str) -> Any:
+        """Return the elements, each read at its own place."""
+        return self.make(self.form.read(element, spot) for element, spot in elements_of(value, place))
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A mapping from strings to values of one form."""
+
+    form: Form
+
+    def write(self, value: Any) -> dict[str, Any]:
+        """Return the mapping with each value in its form."""
+        return {key: self.form.write(element) for key, element in value.items()}
+
+    def read(self, value: object, place: str) -> dict[str, Any]:
+        """Return the mapping with each value read at its own place."""
+        mapping = checked_mapping(value, place)
+        return {key: self.form.read(element, f"{place}.{key}") for key, element in mapping.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A dataclass whose fields a table lists."""
+
+    kind: Callable[..., Any]
+    table: Table
+
+    def write(self, value: Any) -> dict[str, Any]:
+        """Return the document of *value*."""
+        return write_fields(self.table, attributes_of(value, self.table))
+
+    def read(self, value: object, place: str) -> Any:
+        """Return the dataclass that stands at *place*."""
+        return self.kind(**read_fields(self.table, value, place))
+
+
+class Shelf:
+    """Values that many others share: each is written once, in a list of its own, and referred to by its index."""
+
+    def __init__(self, form: Form, values: Sequence[Any] = ()) -> None:
+        self.written: list[Any] = []
+        self._form = form
+        self._values = values
+        self._indices: dict[Hashable, int] = {}
+        self._seen: dict[int, tuple[object, int]] = {}
+
+    def write(self, value: Any) -> int:
+        """Return the index of *value*, which is written when it comes for the first time."""
+        seen = self._seen.get(id(value))
+        if seen is not None:
+            return seen[1]
+        if value not in self._indices:
+            self._indices[value] = len(self.written)
+            self.written.append(self._form.write(value))
+        # Comparing link graphs costs more than comparing identities; holding the object keeps its id its own.
+        self._seen[id(value)] = (value, self._indices[value])
+        return self._indices[value]
+
+    def read(self, value: object, place: str) -> Any:
+        """Return the shared value whose index stands at *place*."""
+        index = checked(value, int, place)
+        if not 0 <= index < len(self._values):
+            raise DocumentError(f"{place} refers to number {index} of {len(self._values)}")
+        return self._values[index]
+
+
+def attributes_of(value: object, table: Table) -> dict[str, Any]:
+    """Return the attributes of *value* that *table* lists."""
+    return {field.attribute: getattr(value, field.attribute) for field in table}

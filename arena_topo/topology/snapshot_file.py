@@ -1,0 +1,216 @@
+"""Snapshots as documents: what ``topology save`` writes and ``plan -f`` reads.
+
+The tables below are the format: they write and read it, and every error names its place, for example
+``cluster.json.nodes[3].used``. What many nodes share (link graphs, GPUs, NICs) stands once in a list and is referred
+to by its index. Amounts are those of the model: cpu in millicores, everything else in its own unit.
+"""
+
+from itertools import product
+from typing import Any
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic, ShareMode
+from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.notation.record_tables import (
+    NUMBER,
+    STRING,
+    TRUTH,
+    WHOLE,
+    Choice,
+    Field,
+    ListOf,
+    MapOf,
+    Record,
+    Shelf,
+    Table,
+    attributes_of,
+    read_fields,
+    write_fields,
+)
+from arena_topo.model.notation.strict_documents import Part
+
+API_VERSION = "arena-topo.dev/v1alpha1"
+KIND = "Snapshot"
+
+_STRINGS = ListOf(STRING)
+
+_FABRIC: Table = (Field("tiers", _STRINGS, ()), Field("source", STRING, ""))
+
+_LINK: Table = (
+    Field("class", Choice(LinkClass), attribute="kind"),
+    Field("count", WHOLE, 0),
+    Field("gbps", NUMBER, 0.0, attribute="bandwidth"),
+)
+
+_GPU: Table = (
+    Field("uuid", STRING, ""),
+    Field("product", STRING, ""),
+    Field("memory", WHOLE, 0),
+    Field("pcieRoot", STRING, "", attribute="pcie_root"),
+    Field("nics", _STRINGS, ()),
+    Field("mode", Choice(ShareMode), ShareMode.WHOLE),
+    Field("index", WHOLE),
+    Field("numa", WHOLE, None),
+    Field("healthy", TRUTH, True),
+)
+
+_NIC: Table = (Field("name", STRING), Field("rate", NUMBER, 0.0), Field("numa", WHOLE, None))
+
+_TAINT: Table = (Field("key", STRING), Field("value", STRING, ""), Field("effect", STRING, ""))
+
+_HOLDER: Table = (
+    Field("namespace", STRING, ""),
+    Field("pod", STRING),
+    Field("job", STRING, ""),
+    Field("phase", STRING, ""),
+    Field("gpus", WHOLE, 0),
+    Field("indices", ListOf(WHOLE), None),
+)
+
+_FACT: Table = (
+    Field("subject", STRING),
+    Field("source", STRING, ""),
+    Field("assumed", TRUTH, False),
+    Field("age", NUMBER, None),
+)
+
+
+def _node_table(gpus: Shelf, links: Shelf, nics: Shelf) -> Table:
+    """Return the fields of a node, whose GPUs, links and NICs stand in the lists of the whole document.
+
+    ``path``, the node's domains in the fabric, is the one field that the node itself does not have.
+    """
+    return (
+        Field("name", STRING),
+        Field("hostname", STRING, ""),
+        Field("path", _STRINGS, ()),
+        Field("labels", MapOf(STRING), {}),
+        Field("taints", ListOf(Record(Taint, _TAINT)), ()),
+        Field("unschedulable", TRUTH, False),
+        Field("address", STRING, ""),
+        Field("allocatable", MapOf(WHOLE), {}),
+        Field("requested", MapOf(WHOLE), {}),
+        Field("gpuResource", STRING, "nvidia.com/gpu", attribute="gpu_resource", always=True),
+        Field("machine", STRING, ""),
+        Field("measured", ListOf(ListOf(NUMBER)), ()),
+        Field("unhealthy", WHOLE, 0),
+        Field("holders", ListOf(Record(Holder, _HOLDER)), ()),
+        Field("facts", ListOf(Record(Fact, _FACT)), ()),
+        Field("ready", TRUTH, True),
+        Field("gpus", gpus, ()),
+        Field("links", links, None),
+        Field("nics", nics, ()),
+        Field("used", ListOf(WHOLE, frozenset), None),
+    )
+
+
+class _Graph:
+    """A link graph: its distinct links, and the matrix of their indices, a string of numbers for each row.
+
+    For example, two GPUs joined by two NVLinks are ``{"links": [{"class": "X"}, {"class": "NV", "count": 2, "gbps":
+    50.0}], "matrix": ["0 1", "1 0"]}``.
+    """
+
+    _TABLE: Table = (Field("links", ListOf(Record(Link, _LINK))), Field("matrix", _STRINGS))
+
+    def write(self, graph: LinkGraph) -> dict[str, Any]:
+        """Return the document of *graph*."""
+        indices: dict[Link, int] = {}
+        rows = [" ".join(str(indices.setdefault(link, len(indices))) for link in row) for row in graph.links]
+        return write_fields(self._TABLE, {"links": tuple(indices), "matrix": rows})
+
+    def read(self, value: object, place: str) -> LinkGraph:
+        """Return the graph at *place*: every pair has one link, the same both ways, and no GPU links to itself."""
+        values = read_fields(self._TABLE, value, place)
+        links, rows = values["links"], [row.split() for row in values["matrix"]]
+        for row in rows:
+            if len(row) != len(rows) or not all(word.isdecimal() and int(word) < len(links) for word in row):
+                raise DocumentError(
+                    f"{place}.matrix must be a square of numbers of its links, which {' '.join(row)!r} is not"
+                )
+        graph = LinkGraph(tuple(tuple(links[int(word)] for word in row) for row in rows))
+        for a, b in product(range(graph.size), repeat=2):
+            own = graph.between(a, b).kind is LinkClass.SELF
+            if graph.between(a, b) != graph.between(b, a) or (a == b) != own:
+                raise DocumentError(f"{place}.matrix contradicts itself between GPU{a} and GPU{b}")
+        return graph
+
+
+_GPUS, _GRAPH, _NICS = ListOf(Record(Gpu, _GPU)), _Graph(), ListOf(Record(Nic, _NIC))
+
+
+def snapshot_document(snapshot: Snapshot) -> dict[str, Any]:
+    """Return *snapshot* as a document of plain dicts, lists, strings and numbers; empty parts are left out."""
+    gpus, links, nics = Shelf(_GPUS), Shelf(_GRAPH), Shelf(_NICS)
+    table, paths = _node_table(gpus, links, nics), snapshot.fabric.paths
+    own = tuple(field for field in table if field.key != "path")
+    nodes = [
+        write_fields(table, {**attributes_of(node, own), "path": paths.get(node.name, ())})
+        for node in snapshot.nodes
+    ]
+    document = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "cluster": snapshot.cluster,
+        "taken": snapshot.taken,
+        "warnings": list(snapshot.warnings),
+        "fabric": write_fields(_FABRIC, attributes_of(snapshot.fabric, _FABRIC)),
+        "linkGraphs": links.written,
+        "gpuSets": gpus.written,
+        "nicSets": nics.written,
+        "nodes": nodes,
+    }
+    return {key: value for key, value in document.items() if value}
+
+
+def read_snapshot(document: object, source: str = "snapshot") -> Snapshot:
+    """Return the snapshot that *document* holds; raises ``DocumentError`` beginning with *source*."""
+    top = Part(document, source)
+    version, kind = top.take("apiVersion", str, ""), top.take("kind", str, "")
+    if (version, kind) != (API_VERSION, KIND):
+        raise DocumentError(
+            f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {KIND} of {API_VERSION}",
+            hint="write one with `arena-topo topology save FILE`",
+        )
+    table = _node_table(
+        gpus=Shelf(_GPUS, [_GPUS.read(*element) for element in top.list("gpuSets")]),
+        links=Shelf(_GRAPH, [_GRAPH.read(*element) for element in top.list("linkGraphs")]),
+        nics=Shelf(_NICS, [_NICS.read(*element) for element in top.list("nicSets")]),
+    )
+    fabric = read_fields(_FABRIC, *top.value("fabric", {}))
+    paths: dict[str, tuple[str, ...]] = {}
+    nodes = []
+    for element, place in top.list("nodes"):
+        values = read_fields(table, element, place)
+        path = values.pop("path")
+        nodes.append(_checked(GpuNode(**values), place))
+        if path:
+            paths[values["name"]] = _checked_path(path, fabric["tiers"], place)
+    if len({node.name for node in nodes}) < len(nodes):
+        raise DocumentError(f"{source}.nodes names a node twice")
+    snapshot = Snapshot(
+        nodes=tuple(nodes),
+        fabric=Fabric(**fabric, paths=paths),
+        cluster=top.take("cluster", str, ""),
+        taken=top.take("taken", str, ""),
+        warnings=top.strings("warnings"),
+    )
+    top.reject_unknown_keys()
+    return snapshot
+
+
+def _checked_path(path: tuple[str, ...], tiers: tuple[str, ...], place: str) -> tuple[str, ...]:
+    if len(path) != len(tiers):
+        raise DocumentError(f"{place}.path has {len(path)} domains, the fabric has {len(tiers)} tiers")
+    return path
+
+
+def _checked(node: GpuNode, place: str) -> GpuNode:
+    """Return *node* when its links, GPUs and used indices belong together, else raise ``DocumentError``."""
+    size = len(node.gpus)
+    if node.gpus and node.links is not None and node.links.size != size:
+        raise DocumentError(f"{place} has {size} GPUs and links of {node.links.size}")
+    for index in node.used or ():
+        if not 0 <= index < size:
+            raise DocumentError(f"{place}.used names GPU {index}, the node lists {size}")
+    return node
