@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from arena_topo.errors import ConnectionFailed
 from arena_topo.kube.connection_flags import Choice
 from arena_topo.kube.session import Session
-from arena_topo.kube.static_client import Request
+from arena_topo.kube.transport import Request
 
 
 @dataclass(frozen=True, slots=True)

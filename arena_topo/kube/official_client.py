@@ -13,7 +13,8 @@ from typing import Any, Self
 from arena_topo.errors import DocumentError, Unauthorized
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.proxies import proxy_of
-from arena_topo.kube.static_client import Request, Response, credentials, failure
+from arena_topo.kube.static_client import credentials
+from arena_topo.kube.transport import AnswerLost, Request, Response, failure, send_by_rule
 
 
 class PackageTransport:
@@ -25,27 +26,8 @@ class PackageTransport:
         self._server = str(self._client.configuration.host)
 
     def send(self, request: Request) -> Response:
-        """Send through the pool; connections are shared and renewed there."""
-        import urllib3
-
-        headers = urllib3.HTTPHeaderDict(self._credentials())
-        for name, value in request.headers:
-            headers.add(name, value)
-        timeout = urllib3.Timeout(total=None, connect=request.timeout, read=request.timeout)
-        try:
-            raw = self._client.rest_client.pool_manager.request(
-                request.method,
-                self._server + request.path,
-                body=request.body,
-                headers=headers,
-                timeout=timeout,
-                preload_content=False,
-                retries=False,
-                redirect=False,
-            )
-        except (urllib3.exceptions.HTTPError, OSError) as error:
-            raise failure(self._server, _cause(error)) from error
-        return PackageResponse(raw, self._server)
+        """Send through the pool, which keeps the connections of answers that have been read."""
+        return send_by_rule(self._send, request)
 
     def stream(self, request: Request) -> Response:
         """Send; the pool gives every open answer a connection of its own."""
@@ -60,6 +42,37 @@ class PackageTransport:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def _send(self, request: Request) -> Response:
+        import urllib3
+
+        headers = urllib3.HTTPHeaderDict(self._credentials())
+        for name, value in request.headers:
+            headers.add(name, value)
+        pools = self._client.rest_client.pool_manager
+        pool = pools.connection_from_url(self._server)
+        connections = pool.num_connections
+        try:
+            raw = pools.request(
+                request.method,
+                self._server + request.path,
+                body=request.body,
+                headers=headers,
+                timeout=urllib3.Timeout(total=None, connect=request.timeout, read=request.timeout),
+                preload_content=False,
+                retries=False,
+                redirect=False,
+            )
+        except (urllib3.exceptions.HTTPError, OSError) as error:
+            cause = _cause(error)
+            # The pool closes the connection at an error. One that it found closed and opened again counts as kept
+            # here too: one more attempt, and no harm.
+            was_kept = pool.num_connections == connections
+            ended = isinstance(error, (urllib3.exceptions.ProtocolError, urllib3.exceptions.SSLError))
+            if was_kept and ended and isinstance(cause, OSError):
+                raise AnswerLost from error
+            raise failure(self._server, cause) from error
+        return PackageResponse(raw, self._server)
 
     def _credentials(self) -> dict[str, str]:
         headers = {

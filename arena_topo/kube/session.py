@@ -11,8 +11,9 @@ from arena_topo.errors import ArenaTopoError, DocumentError, TooManyRequests
 from arena_topo.kube.connection_flags import Choice
 from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
-from arena_topo.kube.static_client import Request, Response, StaticTransport, Transport
+from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import refusal
+from arena_topo.kube.transport import Request, Response, Transport
 from arena_topo.model.objects import Object
 
 Query = Mapping[str, str | int | bool | None]

@@ -1,102 +1,18 @@
-"""One request, one response: the seam between what is asked of the API server and how the bytes travel.
-
-Two transports keep the same contract. ``StaticTransport`` speaks through the standard library and is chosen when
-the credentials of the user's entry are static; it starts in a third of the time of the ``kubernetes`` package,
-which ``cluster.package`` uses for everything else.
-"""
+"""The transport for static credentials: a client certificate, a token, a token file or a password."""
 
 import os
-import socket
 import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
-from typing import Protocol
+from selectors import EVENT_READ, DefaultSelector
 from urllib.parse import urlsplit
 
-from arena_topo.errors import ConnectionFailed, DocumentError
+from arena_topo.errors import DocumentError
 from arena_topo.kube.kubeconfig import Target
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request as it leaves: ``path`` with its query, ``timeout`` in seconds or None for no limit."""
-
-    method: str
-    path: str
-    body: bytes | None = None
-    headers: tuple[tuple[str, str], ...] = ()
-    timeout: float | None = None
-
-
-class Response(Protocol):
-    """An answer whose body is read once, whole or line by line.
-
-    Reading raises ``ConnectionFailed`` when the stream breaks off, ``TimeoutError`` when it stays silent for
-    longer than the request's timeout.
-    """
-
-    status: int
-
-    def header(self, name: str) -> str:
-        """Return a header's value, empty if there is none."""
-
-    def read(self) -> bytes:
-        """Return the whole body."""
-
-    def readline(self) -> bytes:
-        """Return the next line with its end; without one at the end of the stream, then empty."""
-
-    def close(self) -> None:
-        """Drop the rest."""
-
-
-class Transport(Protocol):
-    """Sends requests with the user's credentials."""
-
-    def send(self, request: Request) -> Response:
-        """Return the answer to *request*. Raises ``ConnectionFailed``."""
-
-    def stream(self, request: Request) -> Response:
-        """Like ``send``, over a connection of its own, for bodies that are read for long."""
-
-    def renew(self) -> bool:
-        """Fetch credentials anew after a 401; False where there are none to fetch."""
-
-    def close(self) -> None:
-        """Close the connections."""
-
-
-def failure(server: str, error: Exception) -> ConnectionFailed:
-    """Return what to tell the user when *server* did not answer because of *error*."""
-    host = urlsplit(server).netloc or server
-    inner = getattr(error, "reason", None)
-    reason = inner if isinstance(inner, Exception) else error
-    if isinstance(reason, ConnectionRefusedError):
-        return ConnectionFailed(
-            f"the connection to the server {host} was refused",
-            hint="did you specify the right host or port? check the cluster's entry in your kubeconfig",
-        )
-    if isinstance(reason, ssl.SSLCertVerificationError):
-        return ConnectionFailed(
-            f"the certificate of the server {host} is not trusted: {reason.verify_message}",
-            hint="check certificate-authority in the cluster's entry of your kubeconfig",
-        )
-    if isinstance(reason, socket.gaierror):
-        return ConnectionFailed(
-            f"the name of the server {host} cannot be resolved", hint="is the network, or the VPN, up?"
-        )
-    if isinstance(reason, TimeoutError):
-        return ConnectionFailed(
-            f"the server {host} did not answer in time",
-            hint="is the network, or the VPN, up? --request-timeout allows more",
-        )
-    return ConnectionFailed(
-        f"the connection to the server {host} failed: {str(reason) or type(reason).__name__}"
-    )
+from arena_topo.kube.transport import AnswerLost, Request, Response, failure, send_by_rule
 
 
 class StaticTransport:
@@ -109,27 +25,11 @@ class StaticTransport:
         self._host, self._port = url.hostname or "", url.port or (443 if self._secure else 80)
         self._prefix = url.path
         self._context = _tls_context(target) if self._secure else None
-        self._connection: HTTPConnection | None = None
+        self._kept: HTTPConnection | None = None
 
     def send(self, request: Request) -> Response:
-        """Send over the connection that is kept open, once more over a new one if that was stale."""
-        if self._connection is not None:
-            try:
-                return self._exchange(self._connection, request)
-            except TimeoutError as error:
-                self.close()
-                raise failure(self._target.server, error) from error
-            except (HTTPException, OSError):
-                self._connection.close()
-                self._connection = None
-                if request.method == "POST":
-                    raise ConnectionFailed(
-                        "the connection broke off while an object was being created",
-                        hint="look whether it exists before you try again",
-                    ) from None
-        connection = self._connect(request.timeout)
-        self._connection = connection
-        return self._guarded(connection, request)
+        """Send over the kept connection, or over a new one that is kept from then on."""
+        return send_by_rule(self._send, request)
 
     def stream(self, request: Request) -> Response:
         """Send over a connection of its own."""
@@ -141,10 +41,36 @@ class StaticTransport:
         return False
 
     def close(self) -> None:
-        """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the kept connection."""
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _send(self, request: Request) -> Response:
+        kept = self._kept_open()
+        if kept is None:
+            self._kept = self._connect(request.timeout)
+            return self._guarded(self._kept, request)
+        try:
+            return self._exchange(kept, request)
+        except (HTTPException, OSError) as error:
+            self.close()
+            # An end without an answer is an OSError, also as http.client's RemoteDisconnected; other HTTPExceptions
+            # are answers that make no sense.
+            if isinstance(error, OSError) and not isinstance(error, TimeoutError):
+                raise AnswerLost from error
+            raise failure(self._target.server, error) from error
+
+    def _kept_open(self) -> HTTPConnection | None:
+        """Return the kept connection, None where there is none or either end has closed it."""
+        if self._kept is None or self._kept.sock is None:
+            return None
+        with DefaultSelector() as selector:
+            selector.register(self._kept.sock, EVENT_READ)
+            # Nothing is owed to us between two requests: what can be read is the server's farewell.
+            if selector.select(0):
+                self.close()
+        return self._kept
 
     def _connect(self, timeout: float | None) -> HTTPConnection:
         if self._context is None:
@@ -213,8 +139,11 @@ class StaticResponse:
         try:
             yield
         except TimeoutError:
+            self.close()
             raise
         except (HTTPException, OSError, ValueError) as error:
+            # What is left of this answer must not be read as the beginning of the next one.
+            self.close()
             raise failure(self._server, error) from error
 
 

@@ -12,7 +12,7 @@ from arena_topo.jobs.submit.create import SubmitOptions
 from arena_topo.jobs.submit.prepare import PlaceOptions, prepare_placed, submit_placed
 from arena_topo.kube.connection_flags import Choice
 from arena_topo.kube.session import Session, connect
-from arena_topo.kube.static_client import Request, Response, Transport
+from arena_topo.kube.transport import Request, Response, Transport
 from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube

@@ -7,7 +7,7 @@ from typing import Any
 from arena_topo.kube.connection_flags import Choice
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.session import Session
-from arena_topo.kube.static_client import Request, Transport
+from arena_topo.kube.transport import Request, Transport
 from tests.kube.server import Server
 
 Make = Callable[[Target], Transport]

@@ -8,7 +8,8 @@ import pytest
 
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target
-from arena_topo.kube.static_client import StaticTransport, Transport
+from arena_topo.kube.static_client import StaticTransport
+from arena_topo.kube.transport import Transport
 from tests.kube.asking import Make
 from tests.kube.server import Reply, Server, serve
 

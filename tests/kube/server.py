@@ -5,6 +5,7 @@ import json
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,16 +15,20 @@ from typing import Any
 
 from tests.controlplane.pki import Authority
 
+_FIN_WAIT_1 = 4
+"""Linux's state of a connection whose end the other side has not acknowledged (``include/net/tcp_states.h``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A request as the server saw it."""
+    """A request as the server saw it; ``turn`` counts the requests of its connection, from 1."""
 
     method: str
     path: str
     headers: dict[str, list[str]]
     body: bytes
     peer: str
+    turn: int
 
     def header(self, name: str) -> str:
         """Return a header, empty if there was none."""
@@ -32,7 +37,11 @@ class Seen:
 
 @dataclass(slots=True)
 class Reply:
-    """What to answer: a body, or chunks with pauses, and how the connection ends."""
+    """What to answer: a body, or chunks with pauses, and how the connection ends.
+
+    ``ending`` is ``end`` to keep it open, ``drop`` to close it after the answer, ``no answer`` to close it instead of
+    answering, ``silence`` to say nothing more.
+    """
 
     status: int = 200
     body: bytes = b"{}"
@@ -46,7 +55,10 @@ Rule = Callable[[Seen], Reply]
 
 @dataclass(slots=True)
 class Server:
-    """A running server; ``seen`` grows, ``rule`` may be replaced."""
+    """A running server; ``seen`` grows, ``rule`` may be replaced.
+
+    ``dropped`` is set once the client's kernel knows that a connection was dropped.
+    """
 
     port: int
     authority: Authority
@@ -54,6 +66,7 @@ class Server:
     secure: bool = True
     seen: list[Seen] = field(default_factory=list)
     silence: threading.Event = field(default_factory=threading.Event)
+    dropped: threading.Event = field(default_factory=threading.Event)
 
     @property
     def url(self) -> str:
@@ -103,6 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     timeout = 20
+    turn = 0
 
     def handle(self) -> None:
         with contextlib.suppress(OSError, ssl.SSLError):
@@ -117,9 +131,20 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in self.headers.items():
             headers.setdefault(name.lower(), []).append(value)
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        seen = Seen(self.command, self.path, headers, body, self._peer())
+        self.turn += 1
+        seen = Seen(self.command, self.path, headers, body, self._peer(), self.turn)
         server.seen.append(seen)
         reply = server.rule(seen)
+        if reply.ending != "no answer":
+            self._reply(reply, server)
+        if reply.ending != "end":
+            self.close_connection = True
+            self._drop(server)
+
+    def _reply(self, reply: Reply, server: Server) -> None:
+        if reply.ending == "silence" and not reply.chunks:
+            server.silence.wait(20)
+            return
         self.send_response(reply.status)
         for name, value in reply.headers.items():
             self.send_header(name, value)
@@ -129,9 +154,13 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(reply.body)))
             self.end_headers()
             self.wfile.write(reply.body)
-        if reply.ending != "end":
-            self.close_connection = True
-            self.connection.close()
+
+    def _drop(self, server: Server) -> None:
+        """Close our side, and wait until the other one has acknowledged that."""
+        self.connection.shutdown(socket.SHUT_WR)
+        while self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] == _FIN_WAIT_1:
+            time.sleep(0.001)
+        server.dropped.set()
 
     do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815  # the base class's names
 

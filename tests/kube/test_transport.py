@@ -18,7 +18,8 @@ from arena_topo.errors import (
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target
 from arena_topo.kube.session import is_static
-from arena_topo.kube.static_client import Request, StaticTransport
+from arena_topo.kube.static_client import StaticTransport
+from arena_topo.kube.transport import Request
 from tests.kube.asking import Make, get, session, target
 from tests.kube.server import Reply, Seen, Server, proxy, serve, status
 
@@ -171,12 +172,68 @@ def test_a_stream_that_breaks_off_is_noticed(make: Make, server: Server) -> None
     assert b"one\n" == lines[0]
 
 
-def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server) -> None:
-    """The server closes what is idle; the next question comes over a new one."""
+@pytest.mark.parametrize("method", ["GET", "PATCH", "DELETE"])
+def test_a_connection_that_went_stale_is_replaced(make: Make, server: Server, method: str) -> None:
+    """A server may close a kept connection just when the next request arrives: that one comes over a new one."""
     transport = make(target(server))
-    server.rule = lambda _: Reply(body=b'{"n": 1}', ending="drop")
-    for _ in range(3):
-        assert {"n": 1} == get(transport)
+    server.rule = lambda seen: Reply(ending="no answer") if seen.turn > 1 else Reply(body=b"yes")
+    answers = [transport.send(Request(method, f"/{number}")).read() for number in range(3)]
+
+    assert [b"yes"] * 3 == answers
+    assert ["/0", "/1", "/1", "/2", "/2"] == [seen.path for seen in server.seen]
+
+
+def test_a_creation_is_not_repeated(make: Make, server: Server) -> None:
+    """The server may have created the object before the connection closed."""
+    transport = make(target(server))
+    server.rule = lambda seen: Reply(ending="no answer") if seen.turn > 1 else Reply()
+    get(transport)
+    with pytest.raises(ConnectionFailed, match="broke off while an object was being created"):
+        transport.send(Request("POST", "/x", body=b"{}"))
+
+    assert ["GET", "POST"] == [seen.method for seen in server.seen]
+
+
+def test_a_connection_known_to_be_closed_is_not_used(make: Make, server: Server) -> None:
+    """So that a creation after a pause works as well as any request."""
+    transport = make(target(server))
+    server.rule = lambda _: Reply(ending="drop")
+    get(transport)
+    assert server.dropped.wait(20)
+    transport.send(Request("POST", "/x", body=b"{}")).read()
+
+    assert [("GET", 1), ("POST", 1)] == [(seen.method, seen.turn) for seen in server.seen]
+
+
+def test_a_new_connection_without_an_answer_is_told(make: Make, server: Server) -> None:
+    """A server that closes every connection would close the next one too."""
+    server.rule = lambda _: Reply(ending="no answer")
+    with pytest.raises(ConnectionFailed, match=r"the connection to the server .* failed"):
+        get(make(target(server)))
+
+    assert 1 == len(server.seen)
+
+
+def test_a_slow_answer_is_not_asked_for_again(make: Make, server: Server) -> None:
+    """The time that the user gives a request is the time that it takes."""
+    transport = make(target(server))
+    server.rule = lambda seen: Reply(ending="silence") if seen.turn > 1 else Reply()
+    get(transport)
+    with pytest.raises(ConnectionFailed, match="did not answer in time"):
+        get(transport, timeout=0.2)
+
+    assert [1, 2] == [seen.turn for seen in server.seen]
+
+
+def test_a_connection_with_half_an_answer_is_not_kept(make: Make, server: Server) -> None:
+    """The rest of it would be taken for the next answer."""
+    transport = make(target(server))
+    server.rule = lambda _: Reply(chunks=[b"one"], ending="drop")
+    with pytest.raises(ConnectionFailed):
+        transport.send(Request("GET", "/x")).read()
+    server.rule = lambda _: Reply(body=b"two")
+
+    assert b"two" == transport.send(Request("POST", "/x", body=b"{}")).read()
 
 
 def plugin(folder: Path, script: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from arena_topo.jobs.lookup import find, pods_of
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
-from arena_topo.kube.static_client import Response
+from arena_topo.kube.transport import Response
 from arena_topo.model.objects import Object
 
 _SILENCE = 600.0
