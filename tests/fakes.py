@@ -7,7 +7,6 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from arena_topo.errors import ConnectionFailed
-from arena_topo.kube.connection_flags import Choice
 from arena_topo.kube.session import Session
 from arena_topo.kube.transport import Request
 
@@ -110,7 +109,7 @@ class FakeTransport:
 def session(script: Script, *, server: str = "") -> tuple[Session, FakeTransport]:
     """Return a session over *script*, and its transport; a *server* that has a name is remembered."""
     transport = FakeTransport(script)
-    return Session(transport, namespace="default", choice=Choice(), server=server), transport
+    return Session(transport, namespace="default", server=server), transport
 
 
 def in_turn(*answers: Answer) -> Script:

@@ -5,13 +5,15 @@ from pathlib import Path
 
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.cluster.snapshot import Snapshot
 
 _MOST_WARNINGS = 5
 
 
-def snapshot_of(choice: Choice, *, file: str = "", product: str = "", levels: str = "") -> Snapshot:
+def snapshot_of(
+    connection: ConnectionFlags, *, file: str = "", product: str = "", levels: str = ""
+) -> Snapshot:
     """Return the snapshot in *file* (``-`` is stdin), or that of the cluster; what is doubtful is told on stderr.
 
     *product* names the GPUs of a matrix that does not; *levels* are label keys, coarse to fine, with commas.
@@ -29,7 +31,7 @@ def snapshot_of(choice: Choice, *, file: str = "", product: str = "", levels: st
         from arena_topo.kube.session import connect
 
         keys = [key.strip() for key in levels.split(",") if key.strip()]
-        snapshot = take_snapshot(connect(choice), levels=keys)
+        snapshot = take_snapshot(connect(connection), levels=keys)
     tell_warnings(snapshot)
     return snapshot
 

@@ -27,7 +27,7 @@ class Change:
         return self.old != self.new
 
 
-def changes_of_named(
+def changes_by_name(
     session: Session, names: Iterable[str], value: str
 ) -> tuple[list[Change], list[NotFound]]:
     """Return what setting the label to *value* changes on the nodes *names*, and what is wrong with the others."""
@@ -42,7 +42,7 @@ def changes_of_named(
     return changes, missing
 
 
-def changes_of_selected(session: Session, selector: str, value: str) -> list[Change]:
+def changes_by_selector(session: Session, selector: str, value: str) -> list[Change]:
     """Return what setting the label to *value* changes on the nodes of *selector*; all with GPUs if it is empty."""
     nodes = session.list(NODES.path(), labelSelector=selector or None)
     return [_change(node, value) for node in nodes if selector or _has_gpus(node)]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 
 from arena_topo.errors import NotFound, WaitTimeout
-from arena_topo.jobs.lookup import find
+from arena_topo.jobs.lookup import find_job
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 
@@ -17,7 +17,7 @@ def delete(session: Session, name: str) -> Callable[[], bool]:
     The server deletes the pods and all that belongs to the job before the job itself (foreground deletion), so
     that once it is gone its name is free for good. Raises ``NotFound``.
     """
-    found = find(session, name)
+    found = find_job(session, name)
     path = mpijobs(found.version).path(session.namespace, name)
     uid = found.job["metadata"]["uid"]
     session.delete(path, propagation="Foreground", uid=uid)

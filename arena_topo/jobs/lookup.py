@@ -15,7 +15,7 @@ from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ServedJob:
     """A job as the server has it, in the version it is served in."""
 
     version: ApiVersion
@@ -46,7 +46,7 @@ def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
     )
 
 
-def find(session: Session, name: str) -> Found:
+def find_job(session: Session, name: str) -> ServedJob:
     """Return the job *name*. Raises ``NotFound``."""
     version, job = look_up(session, name)
     if job is None:
@@ -55,10 +55,10 @@ def find(session: Session, name: str) -> Found:
             hint="please use 'arena-topo submit' to create it, or give its namespace with -n",
             status=404,
         )
-    return Found(version, job)
+    return ServedJob(version, job)
 
 
-def pods_of(session: Session, found: Found) -> list[Object]:
+def pods_of(session: Session, found: ServedJob) -> list[Object]:
     """Return the pods of a job."""
     selector = pod_selector(found.version, found.job["metadata"]["name"])
     return session.list(PODS.path(session.namespace), labelSelector=selector)
@@ -66,7 +66,7 @@ def pods_of(session: Session, found: Found) -> list[Object]:
 
 def view(session: Session, name: str) -> JobView:
     """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``."""
-    found = find(session, name)
+    found = find_job(session, name)
     has_ended = (found.job.get("status") or {}).get("launcherStatus") in ("Succeeded", "Failed")
     launcher_job = _launcher_job(session, name) if has_ended else None
     return job_view(

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class ConnectionFlags:
     """What the user chose with kubectl's flags; empty means: as the kubeconfig says.
 
     ``timeout`` is in seconds for one request, 0 for none.

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from arena_topo.errors import DocumentError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.objects import Object
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
@@ -49,23 +49,23 @@ class Target:
         return server if not server or "://" in server else f"http://{server}"
 
 
-def resolve(choice: Choice, env: Mapping[str, str] = os.environ) -> Target | None:
+def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) -> Target | None:
     """Return the target that kubectl would use, or None where no kubeconfig names one.
 
     Raises ``DocumentError`` for a file that cannot be read or parsed and for names that do not exist.
     """
-    merged = merge(_paths(choice, env), explicit=bool(choice.kubeconfig))
-    context_name = choice.context or merged["current-context"]
-    context = _named(merged, "contexts", context_name, explicit=bool(choice.context))
-    cluster_name = choice.cluster or context.get("cluster", "")
-    user_name = choice.user or context.get("user", "")
-    cluster = _named(merged, "clusters", cluster_name, explicit=bool(choice.cluster))
-    user = _named(merged, "users", user_name, explicit=bool(choice.user))
+    merged = merge(_paths(connection, env), explicit=bool(connection.kubeconfig))
+    context_name = connection.context or merged["current-context"]
+    context = _named(merged, "contexts", context_name, explicit=bool(connection.context))
+    cluster_name = connection.cluster or context.get("cluster", "")
+    user_name = connection.user or context.get("user", "")
+    cluster = _named(merged, "clusters", cluster_name, explicit=bool(connection.cluster))
+    user = _named(merged, "users", user_name, explicit=bool(connection.user))
     target = Target(
         context=context_name,
-        namespace=choice.namespace or context.get("namespace") or _default_namespace(env),
-        cluster=_with_cluster_flags(cluster, choice),
-        user=with_user_flags(user, choice),
+        namespace=connection.namespace or context.get("namespace") or _default_namespace(env),
+        cluster=_with_cluster_flags(cluster, connection),
+        user=with_user_flags(user, connection),
     )
     if not target.server:
         return None
@@ -73,9 +73,9 @@ def resolve(choice: Choice, env: Mapping[str, str] = os.environ) -> Target | Non
     return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
 
 
-def _paths(choice: Choice, env: Mapping[str, str]) -> list[Path]:
-    if choice.kubeconfig:
-        return [Path(choice.kubeconfig)]
+def _paths(connection: ConnectionFlags, env: Mapping[str, str]) -> list[Path]:
+    if connection.kubeconfig:
+        return [Path(connection.kubeconfig)]
     if listed := env.get("KUBECONFIG", ""):
         return [Path(part) for part in listed.split(os.pathsep) if part]
     return [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
@@ -183,18 +183,18 @@ def _named(merged: Object, plural: str, name: str, *, explicit: bool) -> Object:
     return {}
 
 
-def _with_cluster_flags(cluster: Object, choice: Choice) -> Object:
+def _with_cluster_flags(cluster: Object, connection: ConnectionFlags) -> Object:
     flags: Object = {
-        "server": choice.server,
-        "certificate-authority": choice.certificate_authority,
-        "tls-server-name": choice.tls_server_name,
-        "insecure-skip-tls-verify": choice.insecure,
+        "server": connection.server,
+        "certificate-authority": connection.certificate_authority,
+        "tls-server-name": connection.tls_server_name,
+        "insecure-skip-tls-verify": connection.insecure,
     }
     chosen = {key: value for key, value in flags.items() if value}
     replaced: set[str] = set()
-    if choice.certificate_authority or choice.insecure:
+    if connection.certificate_authority or connection.insecure:
         replaced |= {"certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"}
-    if choice.server:
+    if connection.server:
         replaced |= {"tls-server-name"}
     return {**{key: value for key, value in cluster.items() if key not in replaced}, **chosen}
 
@@ -204,11 +204,11 @@ def identity(user: Mapping[str, Any]) -> Object:
     return {key: value for key, value in user.items() if key in _IDENTITY and value}
 
 
-def with_user_flags(user: Object, choice: Choice) -> Object:
+def with_user_flags(user: Object, connection: ConnectionFlags) -> Object:
     """Return *user* with the token in place of other credentials, and the identities of the flags."""
-    if choice.token:
-        user = {**identity(user), "token": choice.token}
-    flags: Object = {"as": choice.impersonate, "as-groups": list(choice.impersonate_groups)}
+    if connection.token:
+        user = {**identity(user), "token": connection.token}
+    flags: Object = {"as": connection.impersonate, "as-groups": list(connection.impersonate_groups)}
     return {**user, **{key: value for key, value in flags.items() if value}}
 
 

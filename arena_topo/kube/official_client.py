@@ -17,7 +17,7 @@ from arena_topo.kube.static_client import credentials
 from arena_topo.kube.transport import AnswerLost, Request, Response, failure, send_by_rule
 
 
-class PackageTransport:
+class OfficialTransport:
     """Sends requests through the pool of a ``kubernetes`` ``ApiClient``; ``load`` makes one."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
@@ -72,7 +72,7 @@ class PackageTransport:
             if was_kept and ended and isinstance(cause, OSError):
                 raise AnswerLost from error
             raise failure(self._server, cause) from error
-        return PackageResponse(raw, self._server)
+        return OfficialResponse(raw, self._server)
 
     def _credentials(self) -> dict[str, str]:
         headers = {
@@ -83,7 +83,7 @@ class PackageTransport:
         return {**dict(self._client.default_headers), **headers}
 
 
-class PackageResponse:
+class OfficialResponse:
     """A ``urllib3`` answer with the errors of this package."""
 
     def __init__(self, raw: Any, server: str) -> None:
@@ -125,7 +125,7 @@ class PackageResponse:
             raise failure(self._server, _cause(error)) from error
 
 
-def from_target(target: Target) -> PackageTransport:
+def from_target(target: Target) -> OfficialTransport:
     """Return a transport for one entry of the kubeconfig, whatever its credentials are.
 
     Raises ``DocumentError`` for entries the package cannot use, ``Unauthorized`` when a plugin gives nothing.
@@ -162,7 +162,7 @@ def from_target(target: Target) -> PackageTransport:
             urllib3.disable_warnings(urllib3.exceptions.InsecureRequestWarning)
         return _client(configuration)
 
-    return PackageTransport(load)
+    return OfficialTransport(load)
 
 
 def _client(configuration: Any) -> Any:
@@ -181,7 +181,7 @@ def _client(configuration: Any) -> Any:
         ) from error
 
 
-def in_cluster() -> PackageTransport:
+def in_cluster() -> OfficialTransport:
     """Return a transport with the pod's own service account. Raises ``DocumentError``."""
 
     def load() -> Any:
@@ -194,7 +194,7 @@ def in_cluster() -> PackageTransport:
             raise DocumentError(f"the pod's service account cannot be used: {error}") from error
         return client.ApiClient(configuration)
 
-    return PackageTransport(load)
+    return OfficialTransport(load)
 
 
 def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[str]) -> None:

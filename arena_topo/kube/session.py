@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from arena_topo.errors import ArenaTopoError, DocumentError, TooManyRequests
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import StaticTransport
@@ -37,6 +37,7 @@ _PAGE = 500
 class Session:
     """One user at one API server.
 
+    *timeout* is in seconds for one request, 0 for none; *user* is the kubeconfig's entry, for the identity to act as.
     Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when nobody answers, a kind of
     ``ApiError`` when the server refuses.
     """
@@ -46,12 +47,12 @@ class Session:
         transport: Transport,
         *,
         namespace: str,
-        choice: Choice,
+        timeout: float = 0.0,
         server: str = "",
         user: Mapping[str, Any] | None = None,
     ) -> None:
         self._transport = transport
-        self._timeout = choice.timeout or None
+        self._timeout = timeout or None
         self._headers = (("User-Agent", "arena-topo"), *_impersonation(user or {}))
         self.namespace = namespace
         self.server = server
@@ -190,25 +191,27 @@ def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"Impersonate-Extra-{quote(str(name), safe='')}", str(value)
 
 
-def connect(choice: Choice) -> Session:
-    """Return a session with the cluster of *choice*; nothing is sent yet.
+def connect(connection: ConnectionFlags) -> Session:
+    """Return a session with the cluster of *connection*; nothing is sent yet.
 
     Raises ``DocumentError`` when no kubeconfig names a cluster, or names one that cannot be used.
     """
-    target = resolve(choice)
+    target = resolve(connection)
     if target is not None:
         return Session(
             _transport(target),
             namespace=target.namespace,
-            choice=choice,
+            timeout=connection.timeout,
             server=target.server,
             user=target.user,
         )
-    if "KUBERNETES_SERVICE_HOST" in os.environ and not choice.kubeconfig:
+    if "KUBERNETES_SERVICE_HOST" in os.environ and not connection.kubeconfig:
         from arena_topo.kube.official_client import in_cluster
 
-        user = with_user_flags({}, choice)
-        return Session(in_cluster(), namespace=choice.namespace or "default", choice=choice, user=user)
+        user = with_user_flags({}, connection)
+        return Session(
+            in_cluster(), namespace=connection.namespace or "default", timeout=connection.timeout, user=user
+        )
     raise no_cluster()
 
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.jobs.logs.wait import Patience
+from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.plan import PlanOptions
 from arena_topo.jobs.submit.create import SubmitOptions
 from arena_topo.jobs.submit.prepare import PlaceOptions, prepare_placed, submit_placed
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import Session, connect
 from arena_topo.kube.transport import Request, Response, Transport
 from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
@@ -71,12 +71,12 @@ def _submit(session: Session, name: str, namespace: str) -> None:
     )
     place = PlaceOptions(plan=PlanOptions())
     ready = prepare_placed(session, job, SubmitOptions(), place)
-    submit_placed(session, ready, place, Patience(lambda _: None))
+    submit_placed(session, ready, place, Waiter(lambda _: None))
 
 
 def _killed_after(requests: int, kubeconfig: Path, name: str, namespace: str) -> bool:
     """Submit *name* in a process that dies after so many requests; return whether it died."""
-    session = connect(Choice(kubeconfig=str(kubeconfig)))
+    session = connect(ConnectionFlags(kubeconfig=str(kubeconfig)))
     session._transport = Mortal(session._transport, requests)
     try:
         _submit(session, name, namespace)

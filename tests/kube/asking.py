@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from arena_topo.kube.connection_flags import Choice
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.session import Session
 from arena_topo.kube.transport import Request, Transport
@@ -27,4 +26,4 @@ def get(transport: Transport, path: str = "/x", **options: Any) -> Any:
 
 def session(transport: Transport, user: Mapping[str, Any] | None = None) -> Session:
     """Return a session over *transport*."""
-    return Session(transport, namespace="default", choice=Choice(), user=user)
+    return Session(transport, namespace="default", user=user)

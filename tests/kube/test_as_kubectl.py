@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import ArenaTopoError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.session import connect, is_static
@@ -90,10 +90,10 @@ def kubectl(*flags: str) -> int:
     return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode
 
 
-def we(choice: Choice) -> int:
+def we(connection: ConnectionFlags) -> int:
     """Ask for /x and return how it ended."""
     try:
-        session = connect(choice)
+        session = connect(connection)
         try:
             session.get("/x")
         finally:
@@ -177,7 +177,7 @@ def test_the_server_sees_from_us_what_it_sees_from_kubectl(
     )
     expected = by_kubectl, told(server.seen), told(plain.seen)
 
-    assert expected == (we(Choice(**chosen)), told(server.seen), told(plain.seen))
+    assert expected == (we(ConnectionFlags(**chosen)), told(server.seen), told(plain.seen))
 
 
 def test_a_list_of_nothing_is_not_the_home_folder(
@@ -188,10 +188,10 @@ def test_a_list_of_nothing_is_not_the_home_folder(
     (home / ".kube").mkdir()
     (home / "config").rename(home / ".kube" / "config")
     monkeypatch.setenv("KUBECONFIG", "")
-    assert (0, 0) == (kubectl(), we(Choice()))
+    assert (0, 0) == (kubectl(), we(ConnectionFlags()))
     monkeypatch.setenv("KUBECONFIG", os.pathsep)
 
-    assert (1, 1) == (kubectl(), we(Choice()))
+    assert (1, 1) == (kubectl(), we(ConnectionFlags()))
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_types_are_those_of_kubectl(server: Server, home: Path, part: str, text:
     config = home / "config"
     config.write_text(config.read_text().replace('"TEXT": 1', f"{part}: {text}"))
 
-    assert kubectl() == we(Choice())
+    assert kubectl() == we(ConnectionFlags())
 
 
 def test_an_entry_of_another_type_is_told(home: Path) -> None:
@@ -221,7 +221,7 @@ def test_an_entry_of_another_type_is_told(home: Path) -> None:
     config = home / "config"
     config.write_text(config.read_text().replace('"cluster": {}', '"cluster": "text"'))
 
-    assert (1, 1) == (kubectl(), we(Choice()))
+    assert (1, 1) == (kubectl(), we(ConnectionFlags()))
 
 
 @contextmanager
@@ -312,4 +312,4 @@ def test_a_plugin_does_not_bring_the_proxy_back(
     write(home, entry, {"exec": EXEC | {"command": "./bin/plugin"}})
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 
-    assert (0, 0) == (kubectl(), we(Choice()))
+    assert (0, 0) == (kubectl(), we(ConnectionFlags()))

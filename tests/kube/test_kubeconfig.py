@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from arena_topo.errors import DocumentError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
@@ -69,12 +69,12 @@ def listed(folder: Path, *names: str) -> str:
     return os.pathsep.join(str(folder / name / "config") if name else "" for name in names)
 
 
-def by_kubectl(folder: Path, kubeconfig: str, choice: Choice) -> Mapping[str, Any] | None:
+def by_kubectl(folder: Path, kubeconfig: str, connection: ConnectionFlags) -> Mapping[str, Any] | None:
     """Return the one entry that kubectl would use, None where it finds fault."""
     flags = [
         f"--{name}={value}"
         for name in ("kubeconfig", "context", "cluster", "user")
-        if (value := getattr(choice, name))
+        if (value := getattr(connection, name))
     ]
     env = {"KUBECONFIG": kubeconfig, "HOME": str(folder), "PATH": os.environ["PATH"]}
     command: list[str] = [
@@ -100,10 +100,10 @@ def by_kubectl(folder: Path, kubeconfig: str, choice: Choice) -> Mapping[str, An
     }
 
 
-def by_us(folder: Path, kubeconfig: str, choice: Choice) -> Mapping[str, Any] | None:
+def by_us(folder: Path, kubeconfig: str, connection: ConnectionFlags) -> Mapping[str, Any] | None:
     """Return the entry that we would use, None where we find fault."""
     try:
-        target = resolve(choice, {"KUBECONFIG": kubeconfig, "HOME": str(folder)})
+        target = resolve(connection, {"KUBECONFIG": kubeconfig, "HOME": str(folder)})
     except DocumentError:
         return None
     if target is None:
@@ -128,76 +128,78 @@ def flattened(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("names", "choice"),
+    ("names", "connection"),
     [
-        (["a"], Choice()),
-        (["b"], Choice()),
-        (["json"], Choice()),
-        (["a", "b"], Choice()),
-        (["b", "a"], Choice()),
-        (["missing", "a"], Choice()),
-        (["", "a", ""], Choice()),
-        (["empty", "b"], Choice()),
-        (["no-current", "b"], Choice()),
-        (["a", "a"], Choice()),
-        (["a", "b"], Choice(context="cb")),
-        (["a", "b"], Choice(context="both")),
-        (["b", "a"], Choice(context="both")),
-        (["a", "b"], Choice(context="nothing")),
-        (["nulls", "a"], Choice()),
-        (["no-cluster"], Choice()),
-        (["no-user"], Choice()),
-        (["twice"], Choice()),
+        (["a"], ConnectionFlags()),
+        (["b"], ConnectionFlags()),
+        (["json"], ConnectionFlags()),
+        (["a", "b"], ConnectionFlags()),
+        (["b", "a"], ConnectionFlags()),
+        (["missing", "a"], ConnectionFlags()),
+        (["", "a", ""], ConnectionFlags()),
+        (["empty", "b"], ConnectionFlags()),
+        (["no-current", "b"], ConnectionFlags()),
+        (["a", "a"], ConnectionFlags()),
+        (["a", "b"], ConnectionFlags(context="cb")),
+        (["a", "b"], ConnectionFlags(context="both")),
+        (["b", "a"], ConnectionFlags(context="both")),
+        (["a", "b"], ConnectionFlags(context="nothing")),
+        (["nulls", "a"], ConnectionFlags()),
+        (["no-cluster"], ConnectionFlags()),
+        (["no-user"], ConnectionFlags()),
+        (["twice"], ConnectionFlags()),
     ],
     ids=lambda value: (
         "+".join(name or "nothing" for name in value) if isinstance(value, list) else value.context or "-"
     ),
 )
 def test_a_list_of_files_means_what_it_means_to_kubectl(
-    folder: Path, names: list[str], choice: Choice
+    folder: Path, names: list[str], connection: ConnectionFlags
 ) -> None:
     """The first file to set a value wins, and paths are relative to their own file."""
     kubeconfig = listed(folder, *names)
 
-    assert by_kubectl(folder, kubeconfig, choice) == by_us(folder, kubeconfig, choice)
+    assert by_kubectl(folder, kubeconfig, connection) == by_us(folder, kubeconfig, connection)
 
 
 def test_the_file_that_is_named_is_the_only_one(folder: Path) -> None:
     """KUBECONFIG does not count then."""
-    choice = Choice(kubeconfig=str(folder / "b" / "config"))
+    connection = ConnectionFlags(kubeconfig=str(folder / "b" / "config"))
 
-    assert by_kubectl(folder, listed(folder, "a"), choice) == by_us(folder, listed(folder, "a"), choice)
+    assert by_kubectl(folder, listed(folder, "a"), connection) == by_us(
+        folder, listed(folder, "a"), connection
+    )
 
 
 def test_the_file_that_is_named_must_exist(folder: Path) -> None:
     """Unlike those of KUBECONFIG."""
     with pytest.raises(DocumentError, match="does not exist"):
-        resolve(Choice(kubeconfig=str(folder / "nowhere")), {})
-    assert None is by_kubectl(folder, "", Choice(kubeconfig=str(folder / "nowhere")))
+        resolve(ConnectionFlags(kubeconfig=str(folder / "nowhere")), {})
+    assert None is by_kubectl(folder, "", ConnectionFlags(kubeconfig=str(folder / "nowhere")))
 
 
 def test_without_a_list_the_home_folder_is_looked_into(folder: Path) -> None:
     """~/.kube/config."""
-    assert None is not by_us(folder, "", Choice())
-    assert by_kubectl(folder, "", Choice()) == by_us(folder, "", Choice())
+    assert None is not by_us(folder, "", ConnectionFlags())
+    assert by_kubectl(folder, "", ConnectionFlags()) == by_us(folder, "", ConnectionFlags())
 
 
 @pytest.mark.parametrize(
-    ("choice", "expected"),
+    ("connection", "expected"),
     [
-        (Choice(cluster="k2"), ("https://b.example.com/prefix", {"token": "token-of-a"}, "na")),
-        (Choice(user="u2"), ("https://a.example.com:6443", None, "na")),
-        (Choice(namespace="mine"), ("https://a.example.com:6443", {"token": "token-of-a"}, "mine")),
-        (Choice(token="t"), ("https://a.example.com:6443", {"token": "t"}, "na")),
-        (Choice(server="https://c"), ("https://c", {"token": "token-of-a"}, "na")),
+        (ConnectionFlags(cluster="k2"), ("https://b.example.com/prefix", {"token": "token-of-a"}, "na")),
+        (ConnectionFlags(user="u2"), ("https://a.example.com:6443", None, "na")),
+        (ConnectionFlags(namespace="mine"), ("https://a.example.com:6443", {"token": "token-of-a"}, "mine")),
+        (ConnectionFlags(token="t"), ("https://a.example.com:6443", {"token": "t"}, "na")),
+        (ConnectionFlags(server="https://c"), ("https://c", {"token": "token-of-a"}, "na")),
     ],
     ids=["cluster", "user", "namespace", "token", "server"],
 )
 def test_flags_take_the_place_of_what_the_files_say(
-    folder: Path, choice: Choice, expected: tuple[str, Any, str]
+    folder: Path, connection: ConnectionFlags, expected: tuple[str, Any, str]
 ) -> None:
     """One by one."""
-    target = resolve(choice, {"KUBECONFIG": listed(folder, "a", "b")})
+    target = resolve(connection, {"KUBECONFIG": listed(folder, "a", "b")})
     assert target is not None
     of_b = {
         "client-certificate": str(folder / "b" / ".." / "u2.crt"),
@@ -212,17 +214,17 @@ def test_flags_take_the_place_of_what_the_files_say(
 
 
 @pytest.mark.parametrize(
-    ("choice", "message"),
+    ("connection", "message"),
     [
-        (Choice(context="zz"), "context was not found for specified context: zz"),
-        (Choice(cluster="zz"), "cluster 'zz' does not exist in the kubeconfig"),
-        (Choice(user="zz"), "user 'zz' does not exist in the kubeconfig"),
+        (ConnectionFlags(context="zz"), "context was not found for specified context: zz"),
+        (ConnectionFlags(cluster="zz"), "cluster 'zz' does not exist in the kubeconfig"),
+        (ConnectionFlags(user="zz"), "user 'zz' does not exist in the kubeconfig"),
     ],
 )
-def test_a_name_that_does_not_exist_is_told(folder: Path, choice: Choice, message: str) -> None:
+def test_a_name_that_does_not_exist_is_told(folder: Path, connection: ConnectionFlags, message: str) -> None:
     """With the flag's own word."""
     with pytest.raises(DocumentError, match=message):
-        resolve(choice, {"KUBECONFIG": listed(folder, "a", "b")})
+        resolve(connection, {"KUBECONFIG": listed(folder, "a", "b")})
 
 
 @pytest.mark.parametrize("text", ["a: [", "- 1", "clusters: 1", "contexts: [1]", "\x00"])
@@ -230,24 +232,24 @@ def test_a_broken_file_is_named(folder: Path, text: str) -> None:
     """As kubectl names it."""
     (folder / "a" / "config").write_text(text)
     with pytest.raises(DocumentError, match="error loading config file"):
-        resolve(Choice(), {"KUBECONFIG": listed(folder, "a")})
-    assert None is by_kubectl(folder, listed(folder, "a"), Choice())
+        resolve(ConnectionFlags(), {"KUBECONFIG": listed(folder, "a")})
+    assert None is by_kubectl(folder, listed(folder, "a"), ConnectionFlags())
 
 
 def test_a_file_that_may_not_be_read_is_named(folder: Path) -> None:
     """A folder cannot be read as a file either."""
     with pytest.raises(DocumentError, match="cannot be read"):
-        resolve(Choice(), {"KUBECONFIG": str(folder / "a")})
+        resolve(ConnectionFlags(), {"KUBECONFIG": str(folder / "a")})
 
 
 def test_nothing_is_made_up_without_a_server(folder: Path) -> None:
     """No file, or an empty one, names no cluster."""
-    assert None is resolve(Choice(), {"KUBECONFIG": listed(folder, "missing")})
-    assert None is resolve(Choice(), {"KUBECONFIG": listed(folder, "empty")})
+    assert None is resolve(ConnectionFlags(), {"KUBECONFIG": listed(folder, "missing")})
+    assert None is resolve(ConnectionFlags(), {"KUBECONFIG": listed(folder, "empty")})
 
 
 def test_secrets_do_not_show(folder: Path) -> None:
     """In the text of neither value."""
-    target = resolve(Choice(token="secret-1"), {"KUBECONFIG": listed(folder, "a")})
+    target = resolve(ConnectionFlags(token="secret-1"), {"KUBECONFIG": listed(folder, "a")})
 
-    assert "secret-1" not in repr(target) + repr(Choice(token="secret-1"))
+    assert "secret-1" not in repr(target) + repr(ConnectionFlags(token="secret-1"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.output.documents import document
@@ -36,7 +36,7 @@ def settled(kubeconfig: Path) -> Snapshot:
         runs = all(each.phase == "Running" for node in seen.nodes for each in node.holders)
         return seen if reported and runs else None
 
-    with closing(connect(Choice(kubeconfig=str(kubeconfig)))) as session:
+    with closing(connect(ConnectionFlags(kubeconfig=str(kubeconfig)))) as session:
         seen = eventually(found, "the sandbox to settle")
         assert seen is not None
         return ageless(seen)

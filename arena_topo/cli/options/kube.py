@@ -8,7 +8,7 @@ import click
 
 from arena_topo.cli.options.kube_hoisting import GROUPS, INSECURE, TEXTS
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.job.validation import check_namespace
 from arena_topo.model.notation.durations import parse_duration
 
@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def kube_options(command: Command) -> Command:
-    """Give *command* kubectl's flags; it gets them as ``choice``, a ``Choice``."""
+    """Give *command* kubectl's flags; it gets them as ``connection``, a ``ConnectionFlags``."""
 
     @functools.wraps(command)
     def wrapped(**values: Any) -> Any:
@@ -24,13 +24,13 @@ def kube_options(command: Command) -> Command:
         timeout = _seconds(texts.pop("request_timeout"))
         if texts["namespace"]:
             check_namespace(texts["namespace"])
-        choice = Choice(
+        connection = ConnectionFlags(
             **texts,
             timeout=timeout,
             insecure=values.pop("insecure"),
             impersonate_groups=values.pop("impersonate_groups"),
         )
-        return command(choice=choice, **values)
+        return command(connection=connection, **values)
 
     decorated: Any = wrapped
     decorated = click.option(

@@ -55,7 +55,7 @@ def detect(session: Session, *, namespace: str = "", rights: bool = False) -> Cl
     )
 
 
-def by_device_plugin(session: Session) -> bool | None:
+def uses_device_plugin(session: Session) -> bool | None:
     """Whether a node hands out GPUs by NVIDIA's device plugin; None where the caller may not look."""
     pages = session.pages(NODES.path())
     return _tolerant(

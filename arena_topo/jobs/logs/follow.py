@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound
 from arena_topo.jobs.logs.cursor import LogCursor
-from arena_topo.jobs.logs.wait import Patience, Wanted, container_status, has_started, started_pod
-from arena_topo.jobs.lookup import find, pods_of
+from arena_topo.jobs.logs.wait import LogTarget, Waiter, container_status, has_started, wait_for_start
+from arena_topo.jobs.lookup import find_job, pods_of
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
@@ -41,12 +41,12 @@ class LogOptions:
         }
 
 
-def read(session: Session, name: str, wanted: Wanted, options: LogOptions) -> Iterator[bytes]:
+def read(session: Session, name: str, wanted: LogTarget, options: LogOptions) -> Iterator[bytes]:
     """Yield the log's lines as they are now.
 
     Raises ``NotFound`` without such a job or instance, ``ArenaTopoError`` when the container has not started.
     """
-    found = find(session, name)
+    found = find_job(session, name)
     pod = wanted.pick(pods_of(session, found))
     if pod is None:
         raise NotFound(
@@ -68,11 +68,11 @@ def read(session: Session, name: str, wanted: Wanted, options: LogOptions) -> It
 
 
 def follow(
-    session: Session, name: str, wanted: Wanted, options: LogOptions, patience: Patience
+    session: Session, name: str, wanted: LogTarget, options: LogOptions, waiter: Waiter
 ) -> Iterator[bytes]:
     """Yield the log's lines as they come, until the container has ended; waits for it to start first."""
-    pod = started_pod(session, name, wanted, patience)
-    follower = _Follower(session, pod, wanted.container_of(pod), options, patience)
+    pod = wait_for_start(session, name, wanted, waiter)
+    follower = _Follower(session, pod, wanted.container_of(pod), options, waiter)
     yield from follower.lines()
 
 
@@ -82,7 +82,7 @@ class _Follower:
     pod: Object
     container: str
     options: LogOptions
-    patience: Patience
+    waiter: Waiter
     cursor: LogCursor = field(default_factory=LogCursor)
     failures: int = 0
 
@@ -93,7 +93,7 @@ class _Follower:
             yield from self._stream(follow=True)
             now = self._look()
             if now is None:
-                self.patience.notify(f"{self._name} is gone: its log ends here")
+                self.waiter.notify(f"{self._name} is gone: its log ends here")
                 return
             status = self._status(now)
             restarted = (status.get("restartCount") or 0) > restarts
@@ -101,7 +101,7 @@ class _Follower:
                 yield from self._stream(follow=False, previous=restarted)
                 self._tell_end(status, "lastState" if restarted else "state")
                 return
-            self.patience.notify(f"{self._name}: the log's stream ended and the container runs; resuming")
+            self.waiter.notify(f"{self._name}: the log's stream ended and the container runs; resuming")
             self._pause()
 
     def _stream(self, *, follow: bool, previous: bool = False) -> Iterator[bytes]:
@@ -123,7 +123,7 @@ class _Follower:
                     stamp, text = new
                     yield stamp + b" " + text if self.options.timestamps and stamp else text
         except ConnectionFailed as error:
-            self.patience.notify(f"{self._name}: the log's stream broke off ({error.message})")
+            self.waiter.notify(f"{self._name}: the log's stream broke off ({error.message})")
         except TimeoutError:
             return
         finally:
@@ -133,7 +133,7 @@ class _Follower:
         """Let a refusal pass that a container or a node in transition brings; raise any other."""
         if error.status not in (400, 404) and error.status < 500:
             raise error
-        self.patience.notify(f"{self._name}: {error.message}")
+        self.waiter.notify(f"{self._name}: {error.message}")
 
     def _open(self, *, follow: bool, previous: bool) -> Response:
         query = self.options.query()
@@ -157,7 +157,7 @@ class _Follower:
             except NotFound:
                 return None
             except ConnectionFailed as error:
-                self.patience.notify(f"{self._name}: {error.message}; trying again")
+                self.waiter.notify(f"{self._name}: {error.message}; trying again")
                 self._pause()
                 continue
             return pod if pod["metadata"]["uid"] == self.pod["metadata"]["uid"] else None
@@ -165,14 +165,14 @@ class _Follower:
     def _pause(self) -> None:
         """Resume at once the first time, then after 1, 2, 4 ... seconds, until a line comes."""
         if self.failures:
-            self.patience.sleep(min(2.0 ** (self.failures - 1), _LONGEST_PAUSE))
+            self.waiter.sleep(min(2.0 ** (self.failures - 1), _LONGEST_PAUSE))
         self.failures += 1
 
     def _tell_end(self, status: Object, where: str) -> None:
         ended = (status.get(where) or {}).get("terminated") or {}
         if ended.get("exitCode"):
             reason = f" ({ended['reason']})" if ended.get("reason") else ""
-            self.patience.notify(f"{self._name} exited with code {ended['exitCode']}{reason}")
+            self.waiter.notify(f"{self._name} exited with code {ended['exitCode']}{reason}")
 
     def _status(self, pod: Object) -> Object:
         return container_status(pod, self.container)

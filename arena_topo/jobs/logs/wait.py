@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from arena_topo.errors import ArenaTopoError, NotFound
-from arena_topo.jobs.lookup import Found, find, pods_of
+from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.jobs.status.view import chief_pod
 from arena_topo.kube.session import Session
@@ -17,7 +17,7 @@ _PERIOD = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogTarget:
     """Whose log is wanted: a container of an instance; empty means the launcher, and its first container."""
 
     instance: str = ""
@@ -45,7 +45,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Patience:
+class Waiter:
     """How waiting is done: ``notify`` hears each new reason once, ``sleep`` passes the time between two looks."""
 
     notify: Notify
@@ -60,20 +60,20 @@ class Patience:
         self.sleep(seconds)
 
 
-def started_pod(session: Session, name: str, wanted: Wanted, patience: Patience) -> Object:
+def wait_for_start(session: Session, name: str, wanted: LogTarget, waiter: Waiter) -> Object:
     """Return the wanted pod of job *name* once its container runs or has run.
 
     Raises ``NotFound`` when the job vanishes or cannot have such an instance, ``ArenaTopoError`` when it ended
     without ever starting one.
     """
     while True:
-        found = find(session, name)
+        found = find_job(session, name)
         pods = pods_of(session, found)
         pod = wanted.pick(pods)
         if pod is not None and has_started(pod, wanted.container_of(pod)):
             return pod
         _check_possible(found, pods, wanted)
-        patience.pause(_reason(pod, pods))
+        waiter.pause(_reason(pod, pods))
 
 
 def has_started(pod: Object, container: str) -> bool:
@@ -90,7 +90,7 @@ def container_status(pod: Object, container: str) -> Object:
     return next((each for each in every if each["name"] == container), {})
 
 
-def _check_possible(found: Found, pods: Sequence[Object], wanted: Wanted) -> None:
+def _check_possible(found: ServedJob, pods: Sequence[Object], wanted: LogTarget) -> None:
     name = found.job["metadata"]["name"]
     instances = sorted(pod["metadata"]["name"] for pod in pods)
     if wanted.instance and not wanted.instance.startswith((f"{name}-worker-", f"{name}-launcher")):

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError, WaitTimeout
-from arena_topo.jobs.logs.wait import Patience
-from arena_topo.jobs.lookup import Found, find
+from arena_topo.jobs.logs.wait import Waiter
+from arena_topo.jobs.lookup import ServedJob, find_job
 from arena_topo.jobs.placement.enforcement import ENFORCED, ENFORCED_GPUS
 from arena_topo.jobs.placement.exact_gpus import exactness
 from arena_topo.jobs.placement.plan import (
@@ -124,7 +124,7 @@ class Settled:
 class Waiting:
     """How a submitter waits: ``timeout`` seconds for a place, None for not at all, 0 for as long as it takes."""
 
-    patience: Patience
+    waiter: Waiter
     timeout: float | None = None
     clock: Callable[[], float]
 
@@ -143,10 +143,10 @@ def settle(desk: Desk, planner: Planner, waiting: Waiting) -> Settled:
                 f"no place after {waiting.timeout:g} seconds: {record.waiting_reason}",
                 hint="the job stays held back; arena-topo resume tries again, arena-topo delete gives up",
             )
-        waiting.patience.pause(f"waiting for a place: {record.waiting_reason}", pause)
+        waiting.waiter.pause(f"waiting for a place: {record.waiting_reason}", pause)
         pause = min(pause * _SLOWER, _LONGEST_PAUSE)
         record = desk.settle(planner)
-    found = Found(desk.version, desk.made)
+    found = ServedJob(desk.version, desk.made)
     return Settled(found.job, record, planner.verdict, _activate(desk, found, record, waiting))
 
 
@@ -156,7 +156,7 @@ def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
     Without a confirmed plan the job is planned again. Raises ``NotFound`` for a job that is not there, ``UsageError``
     for one that has no plan.
     """
-    found = find(session, name)
+    found = find_job(session, name)
     record = plan_of(found.job)
     if record is None:
         raise UsageError(
@@ -207,9 +207,9 @@ def _never(_: PlanRecord) -> Object:
     raise AssertionError("the job exists already")
 
 
-def _activate(desk: Desk, found: Found, record: PlanRecord, waiting: Waiting) -> int:
+def _activate(desk: Desk, found: ServedJob, record: PlanRecord, waiting: Waiting) -> int:
     """Release gated workers; the other means act by themselves once the plan is confirmed."""
     if record.stage is not Stage.CONFIRMED or record.enforcement is not Enforcement.GATES:
         return 0
     uuids = desk.uuids(record)
-    return release_as_they_come(desk.session, found, record, waiting.patience, uuids=uuids)
+    return release_as_they_come(desk.session, found, record, waiting.waiter, uuids=uuids)

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import Conflict, NotFound, WaitTimeout
-from arena_topo.jobs.logs.wait import Patience
-from arena_topo.jobs.lookup import Found, pods_of
+from arena_topo.jobs.logs.wait import Waiter
+from arena_topo.jobs.lookup import ServedJob, pods_of
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import parse_worker_name
@@ -28,12 +28,14 @@ class Released:
     missing: int
 
 
-def gated_workers(session: Session, found: Found) -> frozenset[int]:
+def gated_workers(session: Session, found: ServedJob) -> frozenset[int]:
     """Return the workers of the job that are held back."""
     return frozenset(index for index, pod in _workers(pods_of(session, found)) if is_gated(pod))
 
 
-def release_all(session: Session, found: Found, record: PlanRecord, uuids: Uuids | None = None) -> Released:
+def release_all(
+    session: Session, found: ServedJob, record: PlanRecord, uuids: Uuids | None = None
+) -> Released:
     """Release every gated worker of the job that exists to its place in *record*, and to its GPUs where given."""
     workers = dict(_workers(pods_of(session, found)))
     gated = {index: pod for index, pod in workers.items() if is_gated(pod)}
@@ -47,9 +49,9 @@ def release_all(session: Session, found: Found, record: PlanRecord, uuids: Uuids
 
 def release_as_they_come(
     session: Session,
-    found: Found,
+    found: ServedJob,
     record: PlanRecord,
-    patience: Patience,
+    waiter: Waiter,
     *,
     uuids: Uuids | None = None,
     timeout: float = 120.0,
@@ -70,7 +72,7 @@ def release_as_they_come(
                 f"{done.missing} of {len(record.slots)} workers have not been made after {timeout:g} seconds",
                 hint=f"is the MPI operator running? arena-topo resume {found.job['metadata']['name']} goes on",
             )
-        patience.pause(f"waiting for the operator to make {done.missing} of {len(record.slots)} workers")
+        waiter.pause(f"waiting for the operator to make {done.missing} of {len(record.slots)} workers")
 
 
 def _workers(pods: list[Object]) -> Iterator[tuple[int, Object]]:

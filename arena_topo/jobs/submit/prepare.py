@@ -3,11 +3,11 @@
 import time
 from dataclasses import dataclass, field, replace
 
-from arena_topo.cluster.capabilities.detect import by_device_plugin, detect
+from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.permissions import PLANNING, RELEASING, may
 from arena_topo.errors import Forbidden, UsageError
 from arena_topo.gang.backends import decorate
-from arena_topo.jobs.logs.wait import Patience
+from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.enforcement import Ground, at_once, choose_means, held
 from arena_topo.jobs.placement.other_plans import promised_snapshot
 from arena_topo.jobs.placement.place import Planner, Settled, Waiting, settle
@@ -81,7 +81,7 @@ def prepare_placed(session: Session, job: JobSpec, options: SubmitOptions, place
     if not (job.gang or job.topology or place.given):
         return Prepared(manifest=rendered, warnings=rendered.notes)
     facts = detect(session)
-    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and by_device_plugin(session) is False:
+    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and uses_device_plugin(session) is False:
         habitat = replace(habitat, gpu_resource=DRA_GPU)
         rendered = manifest(job, habitat, template=options.template)
     if place.plan.coalesce:
@@ -124,7 +124,7 @@ def _is_planned(job: JobSpec, rendered: Manifest, gang: GangChoice | None, place
 
 
 def submit_placed(
-    session: Session, ready: Prepared, place: PlaceOptions, patience: Patience, *, dry_run: bool = False
+    session: Session, ready: Prepared, place: PlaceOptions, waiter: Waiter, *, dry_run: bool = False
 ) -> Submitted:
     """Create the job that was prepared, planned and pinned where it shall be.
 
@@ -143,11 +143,11 @@ def submit_placed(
         if version_of(ready.manifest.job) is ApiVersion.V1ALPHA1:
             (job, *rest) = create(session, replace(ready.manifest, job=at_once(ready.manifest.job, record)))
             return Submitted(objects=(job, *rest), settled=Settled(job, record, planner.verdict))
-    return _reserved(session, ready, planner, place, patience)
+    return _reserved(session, ready, planner, place, waiter)
 
 
 def _reserved(
-    session: Session, ready: Prepared, planner: Planner, place: PlaceOptions, patience: Patience
+    session: Session, ready: Prepared, planner: Planner, place: PlaceOptions, waiter: Waiter
 ) -> Submitted:
     """Create the job held back, and let it go once its plan stands."""
     made: list[Object] = []
@@ -158,7 +158,7 @@ def _reserved(
         return made[0]
 
     desk = Desk(session, version_of(ready.manifest.job), create_held, levels=place.plan.levels)
-    waiting = Waiting(patience=patience, timeout=place.timeout, clock=time.monotonic)
+    waiting = Waiting(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
     settled = settle(desk, planner, waiting)
     return Submitted(objects=(settled.job, *made[1:]), settled=settled)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.capabilities.detect import by_device_plugin, detect
+from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.programs import programs
 from arena_topo.cluster.capabilities.worker_schema import kept
 from arena_topo.model.job.mpijob import ApiVersion
@@ -146,7 +146,7 @@ def test_a_device_plugin_is_there_where_a_node_hands_out_its_resource(
     served = {} if amounts is None else {"/api/v1/nodes": {"items": nodes}}
     opened, transport = session(Cluster(served, denied=denied))
 
-    assert expected is by_device_plugin(opened)
+    assert expected is uses_device_plugin(opened)
     assert ["/api/v1/nodes"] == [call.path for call in transport.calls]
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from arena_topo.errors import ArenaTopoError, Forbidden, NotFound, Unauthorized
 from arena_topo.jobs.logs.follow import LogOptions, follow, read
-from arena_topo.jobs.logs.wait import Patience, Wanted
+from arena_topo.jobs.logs.wait import LogTarget, Waiter
 from tests.fakes import Answer, Broken, Call, FakeTransport, Line, Silent, missing, refusal, session
 from tests.objects import condition, mpijob, pod
 
@@ -57,14 +57,14 @@ class Cluster:
 
 
 def followed(
-    cluster: Callable[[Call], Answer], options: LogOptions | None = None, wanted: Wanted | None = None
+    cluster: Callable[[Call], Answer], options: LogOptions | None = None, wanted: LogTarget | None = None
 ) -> tuple[bytes, list[str], list[float], FakeTransport]:
     """Return what following prints, says and waits."""
     said: list[str] = []
     slept: list[float] = []
     opened, transport = session(cluster)
     lines = follow(
-        opened, "job", wanted or Wanted(), options or LogOptions(), Patience(said.append, slept.append)
+        opened, "job", wanted or LogTarget(), options or LogOptions(), Waiter(said.append, slept.append)
     )
     return b"".join(lines), said, slept, transport
 
@@ -216,13 +216,13 @@ def test_waiting_ends_when_the_job_is_deleted() -> None:
 def test_an_instance_that_cannot_be_is_an_error() -> None:
     """And one that is not there yet is waited for."""
     with pytest.raises(NotFound, match="invalid instance name other-worker-0 in job job"):
-        followed(Cluster([], []), wanted=Wanted("other-worker-0"))
+        followed(Cluster([], []), wanted=LogTarget("other-worker-0"))
 
 
 def test_a_container_that_does_not_exist_is_an_error() -> None:
     """With the names that do."""
     with pytest.raises(NotFound, match="container nope is not valid") as caught:
-        followed(Cluster([], []), wanted=Wanted(container="nope"))
+        followed(Cluster([], []), wanted=LogTarget(container="nope"))
     assert "its containers are mpi" == caught.value.hint
 
 
@@ -231,7 +231,7 @@ def test_reading_prints_what_there_is() -> None:
     cluster = Cluster([[b"a\n", b"b"]], [])
     opened, _ = session(cluster)
 
-    assert b"a\nb" == b"".join(read(opened, "job", Wanted(), LogOptions(tail=2)))
+    assert b"a\nb" == b"".join(read(opened, "job", LogTarget(), LogOptions(tail=2)))
     assert {"container": "mpi", "tailLines": "2"} == cluster.asked[0]
 
 
@@ -241,7 +241,7 @@ def test_reading_does_not_wait() -> None:
     with pytest.raises(
         ArenaTopoError, match=f"instance {LAUNCHER} is not running: not scheduled yet"
     ) as caught:
-        list(read(opened, "job", Wanted(), LogOptions()))
+        list(read(opened, "job", LogTarget(), LogOptions()))
     assert "logs -f" in caught.value.hint
 
 
@@ -249,4 +249,4 @@ def test_reading_without_a_launcher_says_so() -> None:
     """There is nothing to read."""
     opened, _ = session(Cluster([], [], waits=[[]]))
     with pytest.raises(NotFound, match="the launcher of job job does not exist yet"):
-        list(read(opened, "job", Wanted(), LogOptions()))
+        list(read(opened, "job", LogTarget(), LogOptions()))

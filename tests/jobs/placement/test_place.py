@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from arena_topo.errors import DocumentError, NotFound, UsageError, WaitTimeout
-from arena_topo.jobs.logs.wait import Patience
+from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.place import Planner, Waiting, plan_of, resume_job, settle
 from arena_topo.jobs.placement.plan import PlanOptions
 from arena_topo.jobs.placement.reservation import Desk
@@ -44,8 +44,8 @@ def desk(*answers: PlanRecord) -> Scripted:
 
 def waiting(told: list[str], slept: list[float], timeout: float | None) -> Waiting:
     """Return a way to wait whose clock goes by what was slept."""
-    patience = Patience(told.append, sleep=slept.append)
-    return Waiting(patience=patience, timeout=timeout, clock=lambda: sum(slept))
+    waiter = Waiter(told.append, sleep=slept.append)
+    return Waiting(waiter=waiter, timeout=timeout, clock=lambda: sum(slept))
 
 
 PLANNER = Planner(mpijob("job"), PlanOptions(), Enforcement.AFFINITY)

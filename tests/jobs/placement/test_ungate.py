@@ -3,8 +3,8 @@
 import pytest
 
 from arena_topo.errors import WaitTimeout
-from arena_topo.jobs.logs.wait import Patience
-from arena_topo.jobs.lookup import Found
+from arena_topo.jobs.logs.wait import Waiter
+from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.ungate import Released, release_all, release_as_they_come
 from arena_topo.jobs.status.plan_drift import plan_view
 from arena_topo.model.job.mpijob import ApiVersion
@@ -23,7 +23,7 @@ RECORD = PlanRecord(
     enforcement=Enforcement.GATES,
     hostnames={"n1": "host-1"},
 )
-FOUND = Found(ApiVersion.V2BETA1, mpijob("job"))
+FOUND = ServedJob(ApiVersion.V2BETA1, mpijob("job"))
 
 
 def gated(index: int, *others: Object) -> Object:
@@ -85,9 +85,9 @@ def test_workers_that_never_come_are_told() -> None:
     opened, _ = session(server(gated(0)))
     told: list[str] = []
     times = iter([0.0, 1.0, 200.0])
-    patience = Patience(told.append, sleep=lambda _: None)
+    waiter = Waiter(told.append, sleep=lambda _: None)
     with pytest.raises(WaitTimeout, match="1 of 2 workers have not been made after 120 seconds") as late:
-        release_as_they_come(opened, FOUND, RECORD, patience, clock=lambda: next(times))
+        release_as_they_come(opened, FOUND, RECORD, waiter, clock=lambda: next(times))
     assert "arena-topo resume job" in late.value.hint
     assert ["waiting for the operator to make 1 of 2 workers"] == told
 

@@ -9,7 +9,7 @@ from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import Session
 
 cluster = LazyGroup(
@@ -48,7 +48,12 @@ cluster = LazyGroup(
 @click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), default="yaml", help="Form.")
 @kube_options
 def setup(
-    wanted: bool, users: tuple[str, ...], agent_image: str, agent_namespace: str, output: str, choice: Choice
+    wanted: bool,
+    users: tuple[str, ...],
+    agent_image: str,
+    agent_namespace: str,
+    output: str,
+    connection: ConnectionFlags,
 ) -> None:
     """Install what makes plans hold.
 
@@ -63,9 +68,9 @@ def setup(
     from arena_topo.agent.manifests import agent_objects
     from arena_topo.cluster.setup.setup import Served, apply, served, setup_objects
 
-    session = _session(choice, needed=wanted)
+    session = _session(connection, needed=wanted)
     by = served(session) if session else Served()
-    namespace = session.namespace if session else choice.namespace or "default"
+    namespace = session.namespace if session else connection.namespace or "default"
     objects, notes = setup_objects(by, users, namespace)
     if agent_image:
         objects += agent_objects(agent_image, agent_namespace)
@@ -82,7 +87,7 @@ def setup(
 @click.command("remove")
 @click.option("--apply", "wanted", is_flag=True, help="Delete it instead of naming it.")
 @kube_options
-def remove(wanted: bool, choice: Choice) -> None:
+def remove(wanted: bool, connection: ConnectionFlags) -> None:
     """Take away what setup installed.
 
     Names the admission policy, the roles and their bindings in every namespace, and the agent, as far as they are
@@ -97,7 +102,7 @@ def remove(wanted: bool, choice: Choice) -> None:
     from arena_topo.cluster.setup.setup import remove as delete
     from arena_topo.kube.session import connect
 
-    session = connect(choice)
+    session = connect(connection)
     objects = installed(session)
     if not objects:
         say("nothing of arena-topo's setup is there")
@@ -112,15 +117,15 @@ def remove(wanted: bool, choice: Choice) -> None:
         click.echo(f"{_names([item])} deleted")
 
 
-def _session(choice: Choice, *, needed: bool) -> Session | None:
+def _session(connection: ConnectionFlags, *, needed: bool) -> Session | None:
     """Return a session with a cluster that answers, or None where printing can do without one."""
     from arena_topo.kube.session import connect
 
     try:
-        session = connect(choice)
+        session = connect(connection)
         session.get("/version")
     except (ConnectionFailed, DocumentError) as error:
-        if needed or choice.kubeconfig or choice.context:
+        if needed or connection.kubeconfig or connection.context:
             raise
         say(f"no cluster was asked: {error.message}; this is for one that serves MutatingAdmissionPolicy v1")
         return None

@@ -4,7 +4,7 @@ import click
 
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.errors import ExitCode
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 
 
 @click.command("doctor")
@@ -12,7 +12,7 @@ from arena_topo.kube.connection_flags import Choice
 @click.option("--queue", default="", metavar="NAME", help="Queue that jobs would be submitted through.")
 @click.option("--strict", is_flag=True, help="Exit with 1 if there is a problem.")
 @kube_options
-def doctor(output: str, queue: str, strict: bool, choice: Choice) -> None:
+def doctor(output: str, queue: str, strict: bool, connection: ConnectionFlags) -> None:
     """Tell what a cluster has for gangs and pins.
 
     Each finding comes with its evidence, what follows from it for jobs, and the command that would improve it.
@@ -28,7 +28,7 @@ def doctor(output: str, queue: str, strict: bool, choice: Choice) -> None:
     from arena_topo.model.cluster.finding import State
     from arena_topo.output.doctor import findings_document, findings_text
 
-    session = connect(choice)
+    session = connect(connection)
     findings = diagnose(detect(session, rights=True), namespace=session.namespace, queue=queue)
     if output == "wide":
         click.echo(findings_text(findings), nl=False)

@@ -9,7 +9,7 @@ from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode, UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.keys import ACK_SCHEDULE
 
 node = LazyGroup(
@@ -47,7 +47,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.command("enable-topology")
 @_options
-def enable(nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, choice: Choice) -> None:
+def enable(
+    nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, connection: ConnectionFlags
+) -> None:
     """Switch the vendor's topology scheduling of nodes on.
 
     Sets the label ack.node.gpu.schedule=topology. On the vendor's clusters such a node offers aliyun.com/gpu, and
@@ -57,31 +59,33 @@ def enable(nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, cho
       arena-topo node enable-topology gpu-node-1 gpu-node-2
       arena-topo node enable-topology --all --dry-run=server
     """
-    _set("topology", nodes, every, selector, dry_run, choice)
+    _set("topology", nodes, every, selector, dry_run, connection)
 
 
 @click.command("disable-topology")
 @_options
-def disable(nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, choice: Choice) -> None:
+def disable(
+    nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, connection: ConnectionFlags
+) -> None:
     """Switch the vendor's topology scheduling of nodes off.
 
     Sets the label ack.node.gpu.schedule=default.
     """
-    _set("default", nodes, every, selector, dry_run, choice)
+    _set("default", nodes, every, selector, dry_run, connection)
 
 
 def _set(
-    value: str, nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, choice: Choice
+    value: str, nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, connection: ConnectionFlags
 ) -> None:
     from arena_topo.cli.errors import tell
-    from arena_topo.cluster.node_mode import apply, changes_of_named, changes_of_selected
+    from arena_topo.cluster.node_mode import apply, changes_by_name, changes_by_selector
     from arena_topo.kube.session import connect
 
     _check(nodes, every, selector, dry_run)
-    session = connect(choice)
-    changes, missing = changes_of_named(session, nodes, value)
+    session = connect(connection)
+    changes, missing = changes_by_name(session, nodes, value)
     if every or selector:
-        changes = changes_of_selected(session, selector, value)
+        changes = changes_by_selector(session, selector, value)
     needed = [change for change in changes if change.is_needed]
     for change in changes:
         old = change.old or "not set"

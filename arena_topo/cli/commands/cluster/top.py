@@ -6,7 +6,7 @@ from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.snapshot_source import snapshot_of
 from arena_topo.errors import NotFound, UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 
 _MODES = {
     "n": "none", "none": "none",
@@ -35,7 +35,7 @@ top = LazyGroup(
 )
 @click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Form.")
 @kube_options
-def node(nodes: tuple[str, ...], details: bool, mode: str, output: str, choice: Choice) -> None:
+def node(nodes: tuple[str, ...], details: bool, mode: str, output: str, connection: ConnectionFlags) -> None:
     """Show the GPUs of the nodes.
 
     The modes are Arena's: none, exclusive, topology and share.
@@ -51,7 +51,7 @@ def node(nodes: tuple[str, ...], details: bool, mode: str, output: str, choice: 
         raise UsageError(
             f"--gpu-mode: {mode!r} is not a mode", hint="use n(none), e(exclusive), t(topology) or s(share)"
         )
-    every = snapshot_of(choice).nodes
+    every = snapshot_of(connection).nodes
     if missing := sorted(set(nodes) - {each.name for each in every}):
         raise NotFound(f"node {missing[0]} does not exist", hint="arena-topo top node lists them", status=404)
     chosen = [each for each in every if not nodes or each.name in nodes]

@@ -9,7 +9,7 @@ from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.snapshot_source import snapshot_of
 from arena_topo.cli.terminal import say, wants_colour
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 _TABLES = ("text", "json", "yaml")
@@ -31,7 +31,7 @@ def topology(
     file: str,
     product: str,
     levels: str,
-    choice: Choice,
+    connection: ConnectionFlags,
     *,
     fragmentation: bool,
 ) -> None:
@@ -49,14 +49,14 @@ def topology(
       nvidia-smi topo -m | arena-topo topology --from - --product 'NVIDIA H200'
     """
     if fragmentation:
-        _fragmentation(nodes, choice, file, product, levels, output)
+        _fragmentation(nodes, connection, file, product, levels, output)
         return
     if nodes[:1] == ("save",):
-        _save(nodes[1:], choice, file, product, levels)
+        _save(nodes[1:], connection, file, product, levels)
         return
     from arena_topo.output.topology.render import render_topology
 
-    snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
+    snapshot = snapshot_of(connection, file=file, product=product, levels=levels)
     if file and not nodes and len(snapshot.nodes) == 1 and output == "text":
         nodes = (snapshot.nodes[0].name,)
     click.echo(
@@ -65,7 +65,7 @@ def topology(
 
 
 def _fragmentation(
-    names: tuple[str, ...], choice: Choice, file: str, product: str, levels: str, output: str
+    names: tuple[str, ...], connection: ConnectionFlags, file: str, product: str, levels: str, output: str
 ) -> None:
     if names:
         raise UsageError("--fragmentation tells of the whole cluster", hint="leave out the names of nodes")
@@ -77,11 +77,11 @@ def _fragmentation(
     from arena_topo.output.plan.fragmentation import render_fragmentation
     from arena_topo.planner.advise.fragmentation import fragmentation
 
-    found = fragmentation(snapshot_of(choice, file=file, product=product, levels=levels))
+    found = fragmentation(snapshot_of(connection, file=file, product=product, levels=levels))
     click.echo(render_fragmentation(found, output, colour=wants_colour(sys.stdout)), nl=False, color=True)
 
 
-def _save(names: tuple[str, ...], choice: Choice, file: str, product: str, levels: str) -> None:
+def _save(names: tuple[str, ...], connection: ConnectionFlags, file: str, product: str, levels: str) -> None:
     if len(names) != 1:
         raise UsageError(
             "topology save takes one FILE", hint="for example arena-topo topology save cluster.json"
@@ -89,7 +89,7 @@ def _save(names: tuple[str, ...], choice: Choice, file: str, product: str, level
     from arena_topo.output.documents import compact, document
     from arena_topo.topology.snapshot_file import snapshot_document
 
-    snapshot = snapshot_of(choice, file=file, product=product, levels=levels)
+    snapshot = snapshot_of(connection, file=file, product=product, levels=levels)
     path, saved = Path(names[0]), snapshot_document(snapshot)
     text = document(saved, "yaml") if path.suffix in (".yaml", ".yml") else compact(saved)
     try:

@@ -6,7 +6,7 @@ from arena_topo.cli.options.go_flags import GoBool, GoFlags
 from arena_topo.cli.options.job_type import type_option
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound, UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.notation.durations import parse_duration
 
 
@@ -21,7 +21,9 @@ from arena_topo.model.notation.durations import parse_duration
     "--ignore-not-found", type=GoBool(), default=False, help="A job that does not exist is no error."
 )
 @kube_options
-def delete(names: tuple[str, ...], wait: bool, timeout: str, ignore_not_found: bool, choice: Choice) -> None:
+def delete(
+    names: tuple[str, ...], wait: bool, timeout: str, ignore_not_found: bool, connection: ConnectionFlags
+) -> None:
     """Delete jobs.
 
     A job goes with its pods and all that was made for it. A name that does not exist is reported, and the others
@@ -36,7 +38,7 @@ def delete(names: tuple[str, ...], wait: bool, timeout: str, ignore_not_found: b
     from arena_topo.kube.session import connect
 
     seconds = _seconds(timeout)
-    session, worst = connect(choice), ExitCode.OK
+    session, worst = connect(connection), ExitCode.OK
     for name in dict.fromkeys(names):
         try:
             gone = delete_job(session, name)

@@ -5,7 +5,7 @@ import click
 from arena_topo.cli.options.job_type import type_option
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.terminal import say
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 
 
 @click.command()
@@ -18,7 +18,7 @@ from arena_topo.kube.connection_flags import Choice
     help="Another form than the table; wide adds when the job was created and when it ended.",
 )
 @kube_options
-def get(name: str, output: str | None, choice: Choice) -> None:
+def get(name: str, output: str | None, connection: ConnectionFlags) -> None:
     """Show a job and its instances.
 
     \b
@@ -29,7 +29,7 @@ def get(name: str, output: str | None, choice: Choice) -> None:
     from arena_topo.kube.session import connect
     from arena_topo.output.job import job_document, job_table
 
-    job = view(connect(choice), name)
+    job = view(connect(connection), name)
     if output == "name":
         click.echo(f"mpijob.kubeflow.org/{job.name}")
         return

@@ -8,7 +8,7 @@ from arena_topo.cli.options.job_type import type_option
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.notation.durations import parse_duration, parse_instant
 
 
@@ -40,7 +40,7 @@ def logs(
     since_time: str,
     timestamps: bool,
     previous: bool,
-    choice: Choice,
+    connection: ConnectionFlags,
 ) -> None:
     """Print the log of a job.
 
@@ -54,7 +54,7 @@ def logs(
     from arena_topo.jobs.logs.follow import LogOptions
     from arena_topo.jobs.logs.follow import follow as follow_log
     from arena_topo.jobs.logs.follow import read as read_log
-    from arena_topo.jobs.logs.wait import Patience, Wanted
+    from arena_topo.jobs.logs.wait import LogTarget, Waiter
     from arena_topo.kube.session import connect
 
     if follow and previous:
@@ -66,9 +66,9 @@ def logs(
         timestamps=timestamps,
         previous=previous,
     )
-    session, wanted = connect(choice), Wanted(instance, container)
+    session, wanted = connect(connection), LogTarget(instance, container)
     lines = (
-        follow_log(session, name, wanted, options, Patience(say))
+        follow_log(session, name, wanted, options, Waiter(say))
         if follow
         else read_log(session, name, wanted, options)
     )

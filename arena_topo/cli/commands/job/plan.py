@@ -13,7 +13,7 @@ from arena_topo.cli.options.placement import options_of, plan_options
 from arena_topo.cli.snapshot_source import snapshot_of
 from arena_topo.cli.terminal import wants_colour
 from arena_topo.errors import ExitCode, NotFound, UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.job_spec import JobSpec
 
@@ -51,7 +51,7 @@ def mpi(
     file: str,
     product: str,
     output: str,
-    choice: Choice,
+    connection: ConnectionFlags,
     *,
     compare: bool,
     **values: Any,
@@ -76,11 +76,11 @@ def mpi(
             f"--compare is a table, which -o {output} cannot draw", hint="print it as text, json or yaml"
         )
     options = options_of(values)
-    job = _job(values, words, choice.namespace or "default")
+    job = _job(values, words, connection.namespace or "default")
     if file:
-        snapshot = snapshot_of(choice, file=file, product=product, levels=",".join(options.levels))
+        snapshot = snapshot_of(connection, file=file, product=product, levels=",".join(options.levels))
     else:
-        snapshot = _cluster(choice, job, options.levels)
+        snapshot = _cluster(connection, job, options.levels)
     if compare:
         _compare(job, snapshot, options, output)
         return
@@ -100,7 +100,7 @@ def _job(values: dict[str, Any], words: tuple[str, ...], namespace: str) -> JobS
     return job_spec(given, words=words, argv=argv, namespace=namespace)
 
 
-def _cluster(choice: Choice, job: JobSpec, levels: tuple[str, ...]) -> Snapshot:
+def _cluster(connection: ConnectionFlags, job: JobSpec, levels: tuple[str, ...]) -> Snapshot:
     """Return the cluster less what other jobs were promised."""
     from arena_topo.cli.snapshot_source import tell_warnings
     from arena_topo.cluster.snapshot import take_snapshot
@@ -108,7 +108,7 @@ def _cluster(choice: Choice, job: JobSpec, levels: tuple[str, ...]) -> Snapshot:
     from arena_topo.jobs.placement.other_plans import promised_snapshot
     from arena_topo.kube.session import connect
 
-    session = connect(choice)
+    session = connect(connection)
     try:
         version, _ = look_up(session, job.name)
     except NotFound:

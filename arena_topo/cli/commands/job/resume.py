@@ -10,7 +10,7 @@ from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.options.placement import timeout_of
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 
 
 @click.command(cls=GoFlags, bare={"--wait": "true"})
@@ -19,22 +19,20 @@ from arena_topo.kube.connection_flags import Choice
     "--wait", default="", metavar="[TIMEOUT]", help="Wait until it has a place, for ever or for example 30m."
 )
 @kube_options
-def resume(name: str, wait: str, choice: Choice) -> None:
+def resume(name: str, wait: str, connection: ConnectionFlags) -> None:
     """Go on with a job that waits for its place.
 
     A job that had none is planned again; one whose submitter was interrupted is let go to its places; workers that
     the operator made again go back to theirs. The exit code is 3 when the job still has no place.
     """
-    from arena_topo.jobs.logs.wait import Patience
+    from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.placement.place import Waiting, resume_job
     from arena_topo.kube.session import connect
     from arena_topo.model.plan.plan_record import Stage
 
     timeout = timeout_of(wait)
-    session = connect(choice)
-    settled = resume_job(
-        session, name, Waiting(patience=Patience(say), timeout=timeout, clock=time.monotonic)
-    )
+    session = connect(connection)
+    settled = resume_job(session, name, Waiting(waiter=Waiter(say), timeout=timeout, clock=time.monotonic))
     tell_settled(name, settled)
     if settled.record.stage is Stage.WAITING:
         click.get_current_context().exit(ExitCode.DOES_NOT_FIT)

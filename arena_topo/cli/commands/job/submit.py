@@ -13,7 +13,7 @@ from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.options.placement import place_of, place_options
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
@@ -51,7 +51,7 @@ def mpi(
     template: str,
     dry_run: str,
     output: str | None,
-    choice: Choice,
+    connection: ConnectionFlags,
     **values: Any,
 ) -> None:
     """Submit an MPI job.
@@ -69,22 +69,22 @@ def mpi(
     options = SubmitOptions(version=_version(api_version), template=template, dry_run=mode == "server")
     place = place_of(values)
     argv = click.get_current_context().meta.get(JobCommand.ARGV)
-    job = job_spec(values, words=words, argv=argv, namespace=_namespace(choice, mode))
+    job = job_spec(values, words=words, argv=argv, namespace=_namespace(connection, mode))
     if mode == "client":
-        _show_offline(job, options, place, choice, output)
+        _show_offline(job, options, place, connection, output)
     else:
-        _submit(job, options, place, choice, output)
+        _submit(job, options, place, connection, output)
 
 
-def _submit(job: JobSpec, options: Any, place: Any, choice: Choice, output: str | None) -> None:
-    from arena_topo.jobs.logs.wait import Patience
+def _submit(job: JobSpec, options: Any, place: Any, connection: ConnectionFlags, output: str | None) -> None:
+    from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.submit.prepare import prepare_placed, submit_placed
     from arena_topo.kube.session import connect
 
-    session = connect(choice)
+    session = connect(connection)
     ready = prepare_placed(session, job, options, place)
     _tell(ready.warnings, ready.notes)
-    made = submit_placed(session, ready, place, Patience(say), dry_run=options.dry_run)
+    made = submit_placed(session, ready, place, Waiter(say), dry_run=options.dry_run)
     _print(made.objects, output, " (server dry run)" if options.dry_run else "")
     if made.settled:
         tell_settled(job.name, made.settled)
@@ -105,18 +105,20 @@ def tell_settled(name: str, settled: Any) -> None:
         say(line)
 
 
-def _show_offline(job: JobSpec, options: Any, place: Any, choice: Choice, output: str | None) -> None:
+def _show_offline(
+    job: JobSpec, options: Any, place: Any, connection: ConnectionFlags, output: str | None
+) -> None:
     """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
     from arena_topo.jobs.submit.create import offline
     from arena_topo.jobs.submit.prepare import prepare_placed
     from arena_topo.kube.session import connect
 
     try:
-        ready = prepare_placed(connect(choice), job, options, place)
+        ready = prepare_placed(connect(connection), job, options, place)
         plan = ready.manifest
         _tell(ready.warnings, ready.notes)
     except (ConnectionFailed, DocumentError) as error:
-        if choice.kubeconfig or choice.context:
+        if connection.kubeconfig or connection.context:
             raise
         say(f"no cluster was asked: {error.message}")
         plan = offline(job, options)
@@ -160,11 +162,11 @@ def _version(text: str) -> ApiVersion | None:
     return ApiVersion(short) if short else None
 
 
-def _namespace(choice: Choice, mode: str) -> str:
+def _namespace(connection: ConnectionFlags, mode: str) -> str:
     try:
-        target = resolve(choice)
+        target = resolve(connection)
     except DocumentError:
-        if mode != "client" or choice.kubeconfig or choice.context:
+        if mode != "client" or connection.kubeconfig or connection.context:
             raise
         target = None
-    return target.namespace if target else choice.namespace or "default"
+    return target.namespace if target else connection.namespace or "default"

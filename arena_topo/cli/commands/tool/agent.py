@@ -10,7 +10,7 @@ from arena_topo.cli.lazy import Entry, LazyGroup
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.notation.durations import parse_duration
 
 agent = LazyGroup(
@@ -37,7 +37,7 @@ agent = LazyGroup(
 @click.option("--from", "file", default="", metavar="FILE", help="A saved matrix instead of NVML.")
 @click.option("--product", default="", metavar="NAME", help="GPUs of the saved matrix.")
 @kube_options
-def run(node: str, interval: str, once: bool, file: str, product: str, choice: Choice) -> None:
+def run(node: str, interval: str, once: bool, file: str, product: str, connection: ConnectionFlags) -> None:
     """Publish the topology of this node.
 
     Reads NVML and the kubelet's pod-resources socket, and writes the annotation arena-topo.dev/gpu-topology of the
@@ -54,7 +54,7 @@ def run(node: str, interval: str, once: bool, file: str, product: str, choice: C
     if not name:
         raise UsageError("the node has no name", hint="give --node NAME, or set NODE_NAME")
     seconds = _seconds(interval)
-    session = connect(choice)
+    session = connect(connection)
     write = publish(session, name)
     if file:
         from arena_topo.cli.snapshot_source import text_of

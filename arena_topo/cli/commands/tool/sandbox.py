@@ -4,7 +4,7 @@ import click
 
 from arena_topo.cli.options.kube import kube_options
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import Choice
+from arena_topo.kube.connection_flags import ConnectionFlags
 
 LAYOUTS = "two-dgx1, racks, mixed, ack, hami, stock, or a YAML file"
 
@@ -82,7 +82,7 @@ def reset(layout: str, speed: float) -> None:
 )
 @click.option("--from", "file", default="", metavar="FILE", help="A saved snapshot; - for stdin.")
 @kube_options
-def import_(target: str, file: str, choice: Choice) -> None:
+def import_(target: str, file: str, connection: ConnectionFlags) -> None:
     """Write a layout that shows a real cluster.
 
     It has what `topology save` has: names, labels and amounts of nodes, and the names of pods that hold GPUs. A
@@ -99,7 +99,7 @@ def import_(target: str, file: str, choice: Choice) -> None:
     from arena_topo.output.documents import compact, document
     from arena_topo.sandbox.imported.cluster import layout_document
 
-    snapshot = snapshot_of(choice, file=file)
+    snapshot = snapshot_of(connection, file=file)
     layout = layout_document(snapshot)
     text = compact(layout) if Path(target).suffix == ".json" else document(layout, "yaml")
     if not target:
