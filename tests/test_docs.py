@@ -16,6 +16,7 @@ PAGES = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
     ROOT / "CHANGELOG.md",
+    ROOT / "SECURITY.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 __all__ = ["invoke"]
@@ -59,6 +60,53 @@ def test_every_flag_that_a_page_names_exists() -> None:
     for page in PAGES:
         named = set(re.findall(r"`[^`\n]*?(?<![\w-])(--[a-z][\w-]*)", page.read_text()))
         assert set() == named - known - others, page.name
+
+
+def map_of_the_house() -> dict[str, set[str]]:
+    """Return the packages that CONTRIBUTING's map names, each with the rooms that it names there."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    drawn = re.search(r"^    arena_topo/\n((?:      .*\n)+)", text, re.MULTILINE)
+    assert drawn is not None
+    lines = [line.split(maxsplit=1) for line in drawn.group(1).splitlines()]
+    return {name.rstrip("/"): set(re.findall(r"\b([a-z_]+)/", story)) for name, story in lines}
+
+
+def folders(parent: Path) -> set[str]:
+    """Return the names of the folders in *parent* that have something in them."""
+    return {path.name for path in parent.iterdir() if path.name != "__pycache__" and any(path.glob("[!_]*"))}
+
+
+def test_the_map_of_the_house_is_complete() -> None:
+    """Each package and each room in it stands there, and nothing else does."""
+    house = ROOT / "arena_topo"
+    drawn = map_of_the_house()
+
+    assert drawn.pop("errors.py") == set()
+    assert {package: folders(house / package) for package in folders(house)} == drawn
+
+
+def test_the_folders_beside_the_house_exist() -> None:
+    """As the map names them, below it."""
+    named = re.findall(r"^    (\w+)/ ", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+
+    assert {"templates", "tests", "benchmarks", "tools", "docs"} == set(named)
+    assert [] == [folder for folder in named if not (ROOT / folder).is_dir()]
+
+
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
+
+
+@pytest.mark.parametrize("record", DECISIONS, ids=lambda path: path.stem)
+def test_decisions_have_a_status_and_a_date(record: Path) -> None:
+    """The index says the same of each."""
+    head = r"# (\d+)\. (.+)\n\n- Status: (\w+.*)\n- Date: (\d{4}-\d\d-\d\d)\n\n## Context\n"
+    found = re.match(head, record.read_text())
+    assert found is not None, "a record begins with its number, title, status, date and context"
+    number, name, status, date = found.groups()
+    index = (ROOT / "docs" / "adr" / "README.md").read_text()
+
+    assert int(number) == int(record.name[:4])
+    assert f"| {number} | [{name}]({record.name}) | {status} | {date} |" in index
 
 
 def readme_commands() -> list[list[str]]:
