@@ -61,7 +61,7 @@ package: $(STAMP)  ## build the wheel and the source distribution into dist/, ch
 
 release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
 	$(BIN)/python -m pip install --quiet --group release
-	$(BIN)/python -m tools.release $(VERSION)
+	$(BIN)/python -m tools.release $(VERSION) $(if $(TEST),--test '$(TEST)')
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

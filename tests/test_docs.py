@@ -115,6 +115,14 @@ def readme_commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines]
 
 
+def test_pages_install_from_what_exists() -> None:
+    """A checkout or the wheel that it builds: no package index has the project."""
+    installs = [what for page in PAGES for what in re.findall(r"\bpip install ([^`\n]+)", page.read_text())]
+
+    assert installs
+    assert [] == [what for what in installs if not re.match(r"'?(\.|dist/)", what)]
+
+
 @pytest.mark.parametrize(
     "args", [args for args in readme_commands() if args[0] == "submit"], ids=lambda args: args[2]
 )
