@@ -37,18 +37,24 @@ def distribute(root: Path) -> None:
 
 
 def _try(wheel: Path, folder: Path) -> None:
-    """Install *wheel* with its dependencies, and run it far from the checkout, under both of its names."""
+    """Install *wheel* with its dependencies, and run it far from the checkout, under both of its names.
+
+    The home folder is empty, so that neither a kubeconfig nor templates of the maintainer's are used.
+    """
     venv.create(folder, with_pip=True)
     programs = folder / "bin"
     _run(programs / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", wheel)
     _run(programs / "python", "-m", "pip", "check", cwd=folder)
-    _run(programs / "arena-topo", "--version", cwd=folder)
-    _run(programs / "kubectl-arena_topo", *_DRY_RUN, cwd=folder)  # reads the templates in the wheel
+    alone = {"HOME": str(folder), "PATH": str(programs)}
+    _run(programs / "arena-topo", "--version", cwd=folder, env=alone)
+    _run(
+        programs / "kubectl-arena_topo", *_DRY_RUN, cwd=folder, env=alone
+    )  # reads the templates in the wheel
 
 
-def _run(*command: str | Path, cwd: Path | None = None) -> None:
+def _run(*command: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None) -> None:
     print("$", *command, flush=True)
-    subprocess.run(command, check=True, cwd=cwd)
+    subprocess.run(command, check=True, cwd=cwd, env=env)
 
 
 if __name__ == "__main__":
