@@ -1,4 +1,4 @@
-"""A cluster as the planner sees it: what it publishes, read once."""
+"""A cluster as the planner sees it, from what its API server publishes at one moment."""
 
 import gc
 from collections.abc import Iterable, Iterator, Sequence
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from arena_topo.kube.bulk_read import Container, Pod, PodSpec, Survey, survey
+from arena_topo.kube.bulk_read import Container, Pod, PodSpec, RawCluster, read_cluster
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.pod_requests import ContainerRequests, effective_requests
 from arena_topo.model.cluster.snapshot import Snapshot
@@ -20,33 +20,33 @@ from arena_topo.topology.raw_objects import Malformed, RawObject
 def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster of *session* as it is now.
 
-    *levels* are label keys, coarse to fine, in place of the fabric ladder that the cluster shows. What the user may
-    not read, and what cannot be read, is named in the snapshot's warnings. Raises ``Forbidden`` when the user may
-    not list the nodes.
+    *levels* are label keys, coarse to fine, in place of the fabric ladder that the cluster shows. The snapshot's
+    warnings name the resources that the user may not list and the objects that make no sense. Raises ``Forbidden``
+    when the user may not list the nodes.
     """
     with _without_garbage_collection():
-        found = survey(session)
+        raw = read_cluster(session)
         warnings: list[str] = []
         snapshot = assemble(
-            _objects(found, warnings), taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), levels=levels
+            _objects(raw, warnings), taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), levels=levels
         )
-    withheld = [f"you may not list {what}: what they would tell is missing" for what in found.withheld]
+    forbidden = [f"you may not list {plural}: data from them is missing" for plural in raw.forbidden]
     return Snapshot(
         nodes=snapshot.nodes,
         fabric=snapshot.fabric,
         cluster=snapshot.cluster,
         taken=snapshot.taken,
-        warnings=(*withheld, *warnings, *snapshot.warnings),
+        warnings=(*forbidden, *warnings, *snapshot.warnings),
     )
 
 
-def _objects(found: Survey, warnings: list[str]) -> ClusterObjects:
-    optional = found.optional
-    ladders = [each for key in ("kueue", "kai", "koordinator", "volcano") for each in optional.get(key, [])]
+def _objects(raw: RawCluster, warnings: list[str]) -> ClusterObjects:
+    optional = raw.optional
+    ladders = [item for key in ("kueue", "kai", "koordinator", "volcano") for item in optional.get(key, [])]
     return ClusterObjects(
-        nodes=list(_nodes(found.nodes, warnings)),
-        pods=_pods(found.pods, warnings),
-        config_maps=found.config_maps,
+        nodes=list(_nodes(raw.nodes, warnings)),
+        pods=_pods(raw.pods, warnings),
+        config_maps=raw.config_maps,
         devices=optional.get("devices", []),
         slices=optional.get("slices", []),
         claims=optional.get("claims", []),
@@ -56,11 +56,11 @@ def _objects(found: Survey, warnings: list[str]) -> ClusterObjects:
 
 
 def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]:
-    for each in raw:
+    for node in raw:
         try:
-            yield node_facts(each)
+            yield node_facts(node)
         except Malformed as error:
-            warnings.append(f"Node {each['metadata']['name']}: {error}; skipped")
+            warnings.append(f"Node {node['metadata']['name']}: {error}; skipped")
 
 
 def _pods(pods: Iterable[Pod], warnings: list[str]) -> Iterator[PodFacts]:
@@ -86,7 +86,7 @@ def _pod(pod: Pod) -> PodFacts:
 
 
 def _requests(spec: PodSpec) -> Resources:
-    """Return what a pod asks; the many of one container, and the same wishes, share one answer."""
+    """Return what a pod requests; pods of one container with equal requests share one answer."""
     containers = spec.containers or []
     if len(containers) == 1 and not (spec.init_containers or spec.resources or spec.overhead):
         return _shared(tuple((containers[0].resources.requests or {}).items()))
@@ -110,11 +110,11 @@ def _container(container: Container) -> ContainerRequests:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Let a large cluster be decoded without the collector looking at it again and again: half the time."""
-    was = gc.isenabled()
+    """Keep the collector from going through a large cluster again and again while it is decoded: half the time."""
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if was:
+        if was_enabled:
             gc.enable()

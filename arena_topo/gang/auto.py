@@ -83,7 +83,7 @@ def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
     if program is None:
         return False, f"{group} is served, but no Deployment of {backend} was found" if served else ""
     state = "runs" if program.ready else "is not ready"
-    return program.ready, f"{backend} {state} ({program.place})"
+    return program.ready, f"{backend} {state} ({program.location})"
 
 
 def _obstacle(backend: str, version: ApiVersion, queue: str) -> str:

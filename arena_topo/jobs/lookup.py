@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.view import job_view
+from arena_topo.kube import version_cache
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
-from arena_topo.kube.version_cache import recall, remember
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.mpijob import ApiVersion, launcher_name, pod_selector
 from arena_topo.model.objects import Object
@@ -28,16 +28,16 @@ def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
     The version that this server had the last time is tried first, then the newest, so that it takes one call.
     Raises ``NotFound`` when the cluster serves no MPIJob at all.
     """
-    recalled = recall(session.server)
-    for version in sorted(ApiVersion, key=lambda each: each.value != recalled):
+    recent = version_cache.load(session.server)
+    for version in sorted(ApiVersion, key=lambda version: version.value != recent):
         try:
             job = session.get(mpijobs(version).path(session.namespace, name))
         except NotFound as error:
             if is_unserved(error):
                 continue
             job = None
-        if version.value != recalled:
-            remember(session.server, version.value)
+        if version.value != recent:
+            version_cache.save(session.server, version.value)
         return version, job
     raise NotFound(
         "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",

@@ -1,32 +1,34 @@
-"""What was found out about a server and seldom changes, kept in the user's cache folder: a hint, never a truth."""
+"""The version of MPIJob that each server served the last time, in the user's cache folder: a hint, never the truth."""
 
 import os
 from hashlib import sha256
 from pathlib import Path
 
+from arena_topo.user_folders import cache_folder
 
-def recall(server: str) -> str:
-    """Return the version of MPIJob that *server* served the last time, empty if none is known."""
+
+def load(server: str) -> str:
+    """Return the version that the API server at the URL *server* served the last time, empty if none is known."""
     try:
         return _file(server).read_text("utf-8").strip() if server else ""
     except OSError:
         return ""
 
 
-def remember(server: str, version: str) -> None:
-    """Keep *version* for the next time; a cache that cannot be written is done without."""
+def save(server: str, version: str) -> None:
+    """Keep *version* for the next time; where the cache cannot be written, it stays empty."""
     if not server:
         return
     file = _file(server)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        beside = file.with_suffix(f".{os.getpid()}")
-        beside.write_text(version, "utf-8")
-        beside.replace(file)
+        # Readers in other processes see the old file or the new one, never half of one.
+        temporary = file.with_suffix(f".{os.getpid()}")
+        temporary.write_text(version, "utf-8")
+        temporary.replace(file)
     except OSError:
         return
 
 
 def _file(server: str) -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  # one join is enough
-    return Path(cache) / "arena-topo" / "mpijob-version" / sha256(server.encode()).hexdigest()[:16]
+    return cache_folder() / "mpijob-version" / sha256(server.encode()).hexdigest()[:16]

@@ -17,6 +17,7 @@ from jinja2.loaders import DictLoader
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.user_folders import config_folder
 
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -64,8 +65,8 @@ def _loader(name: str, given: str, env: Mapping[str, str]) -> BaseLoader:
         else:
             first.append(DictLoader({name: _text(path)}))
     listed = [part for part in env.get("ARENA_TOPO_TEMPLATES", "").split(os.pathsep) if part]
-    home = env.get("XDG_CONFIG_HOME") or str(Path(env.get("HOME", "~")).expanduser() / ".config")
-    folders = [FileSystemLoader(part) for part in (*listed, f"{home}/arena-topo/templates")]
+    own = str(config_folder(env) / "templates")
+    folders = [FileSystemLoader(part) for part in (*listed, own)]
     return ChoiceLoader([*first, *folders, builtin, PrefixLoader({"builtin": builtin}, delimiter=":")])
 
 

@@ -1,8 +1,9 @@
 """The sandbox's folder: ``$XDG_STATE_HOME/arena-topo/sandbox``, by default below ``~/.local/state``."""
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
+
+from arena_topo.user_folders import state_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,8 +15,7 @@ class Home:
     @classmethod
     def of_user(cls) -> "Home":
         """Return the user's own."""
-        base = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-        return cls(Path(base) / "arena-topo" / "sandbox")
+        return cls(state_folder() / "sandbox")
 
     @property
     def kubeconfig(self) -> Path:

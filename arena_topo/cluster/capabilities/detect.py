@@ -1,16 +1,17 @@
-"""What a cluster has for gangs and pins: a handful of calls, none of which has to be allowed.
+"""What a cluster has for gangs and pins: a dozen small calls, none of which has to be allowed.
 
-A submit asks for the facts alone; ``doctor`` asks for the caller's rights too, one small call for each.
+A submit asks for the facts alone; ``doctor`` also reviews the caller's access, with one small call for each need.
 """
 
 from collections.abc import Callable
 from itertools import chain
 from typing import TypeVar
 
-from arena_topo.cluster.capabilities.permissions import NEEDS, POD_GROUPS, may, pod_group_need
-from arena_topo.cluster.capabilities.programs import programs
+from arena_topo.cluster.capabilities.permissions import review_access
+from arena_topo.cluster.capabilities.programs import find_programs
 from arena_topo.cluster.capabilities.worker_schema import worker_fields
 from arena_topo.errors import Forbidden, NotFound
+from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import (
     DEPLOYMENTS,
     NODES,
@@ -22,99 +23,108 @@ from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program, Right
+from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program
 from arena_topo.pin import admission, dra_claims
 
 Value = TypeVar("Value")
 
 _HAMI_REGISTER = "hami.io/node-nvidia-register"
 _SAMPLE = 50
+"""Nodes among which HAMi is looked for: it registers every node with GPUs, and a page of them is one short call."""
+
 _MANY = 500
 _NO_PROGRAMS: dict[str, Program] = {}
 _NO_DRIVERS: tuple[str, ...] = ()
 _POD_GROUPS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
+"""Versions of kube-scheduler's own PodGroup, best first."""
 
 
-def detect(session: Session, *, namespace: str = "", rights: bool = False) -> ClusterFacts:
-    """Return the facts of the cluster of *session*; with *rights* also what the caller may do in *namespace*."""
-    groups = served_groups(session)
-    versions = tuple(each for each in ApiVersion if f"kubeflow.org/{each.value}" in groups)
-    pod_groups = pod_group_api(session, groups)
+def detect(session: Session, *, namespace: str = "", access: bool = False) -> ClusterFacts:
+    """Return the facts about the cluster of *session*; with *access* also what the caller may do in *namespace*.
+
+    A fact that the caller may not read is None.
+    """
+    served = served_versions(session)
+    versions = tuple(version for version in ApiVersion if f"kubeflow.org/{version.value}" in served)
+    pod_groups = pod_group_api(session, served)
     return ClusterFacts(
         kubernetes=str(session.get("/version").get("gitVersion") or ""),
-        groups=groups,
+        groups=served,
         versions=versions,
         worker_fields=worker_fields(session, versions[0]) if versions else frozenset(),
-        programs=_tolerant(lambda: programs(session.list(DEPLOYMENTS.path())), _NO_PROGRAMS),
-        ack=_tolerant(lambda: _ack(session), default=False),
-        hami=_tolerant(lambda: _hami(session), default=False),
-        dra_drivers=_dra_drivers(session, groups),
+        programs=_none_if_forbidden(
+            lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
+        ),
+        ack=_none_if_forbidden(lambda: _has_ack(session), default=False),
+        hami=_none_if_forbidden(lambda: _has_hami(session), default=False),
+        dra_drivers=_dra_drivers(session, served),
         pod_groups=pod_groups,
-        policy=_policy(session, groups, gangs=bool(pod_groups)),
-        rights=_rights(session, groups, pod_groups, namespace or session.namespace) if rights else (),
+        policy=_policy(session, served, gangs=bool(pod_groups)),
+        access=review_access(session, served, pod_groups, namespace or session.namespace) if access else (),
     )
 
 
 def uses_device_plugin(session: Session) -> bool | None:
-    """Whether a node hands out GPUs by NVIDIA's device plugin; None where the caller may not look."""
+    """Whether a node offers GPUs by NVIDIA's device plugin; None where the caller may not list nodes."""
     pages = session.pages(NODES.path())
-    return _tolerant(
-        lambda: any(map(_has_plugin, chain.from_iterable(page.get("items") or () for page in pages))),
-        default=False,
-    )
+    nodes = chain.from_iterable(page.get("items") or () for page in pages)
+    return _none_if_forbidden(lambda: any(map(_offers_gpus, nodes)), default=False)
 
 
-def _has_plugin(node: Object) -> bool:
-    amounts = (node.get("status") or {}).get("allocatable") or {}
-    return str(amounts.get(NVIDIA_GPU, "0")) != "0"
+def pod_group_api(session: Session, served: frozenset[str]) -> str:
+    """Return the best version in which kube-scheduler's own PodGroup is served, empty where it is not.
+
+    Its API group has had other resources for longer, so that a served version of the group says nothing.
+    """
+    return version_of_resource(session, served, "scheduling.k8s.io", _POD_GROUPS, "podgroups")
 
 
-def _tolerant(ask: Callable[[], Value], default: Value) -> Value | None:
-    """Return what *ask* finds, None where the caller may not look, *default* where there is no such resource."""
+def policy_api(session: Session, served: frozenset[str]) -> str:
+    """Return the best version in which MutatingAdmissionPolicies are served, empty where they are not."""
+    return version_of_resource(session, served, admission.GROUP, admission.APIS, "mutatingadmissionpolicies")
+
+
+def _none_if_forbidden(read: Callable[[], Value], *, default: Value) -> Value | None:
+    """Return what *read* finds, None where the caller may not look, *default* where there is no such resource."""
     try:
-        return ask()
+        return read()
     except Forbidden:
         return None
     except NotFound:
         return default
 
 
-def served_groups(session: Session) -> frozenset[str]:
-    """Return every ``group/version`` that is served."""
-    groups = session.get("/apis").get("groups") or []
-    return frozenset(str(each["groupVersion"]) for group in groups for each in group.get("versions") or [])
+def _offers_gpus(node: Object) -> bool:
+    amounts = (node.get("status") or {}).get("allocatable") or {}
+    return str(amounts.get(NVIDIA_GPU, "0")) != "0"
 
 
-def pod_group_api(session: Session, groups: frozenset[str]) -> str:
-    """Return the newest version in which kube-scheduler's own PodGroup is served; the group has older kinds too."""
-    return _newest(session, groups, "scheduling.k8s.io", _POD_GROUPS, "podgroups")
-
-
-def _ack(session: Session) -> bool:
+def _has_ack(session: Session) -> bool:
     selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
     return bool(session.get(NODES.path(), labelSelector=selector, limit=1).get("items"))
 
 
-def _hami(session: Session) -> bool:
-    """Whether one of the first nodes is registered with HAMi: an annotation, which no selector finds."""
+def _has_hami(session: Session) -> bool:
+    # HAMi marks nodes with an annotation, which no selector finds.
     nodes = session.get(NODES.path(), limit=_SAMPLE).get("items") or ()
     return any(_HAMI_REGISTER in (node["metadata"].get("annotations") or {}) for node in nodes)
 
 
-def _dra_drivers(session: Session, groups: frozenset[str]) -> tuple[str, ...] | None:
-    api = next((each for each in dra_claims.VERSIONS if f"{dra_claims.GROUP}/{each}" in groups), "")
+def _dra_drivers(session: Session, served: frozenset[str]) -> tuple[str, ...] | None:
+    api = preferred_version(served, dra_claims.GROUP, dra_claims.VERSIONS)
     if not api:
         return ()
-    return _tolerant(lambda: _drivers(session.get(resource_slices(api).path(), limit=_MANY)), _NO_DRIVERS)
+    path = resource_slices(api).path()
+    return _none_if_forbidden(lambda: _drivers(session.get(path, limit=_MANY)), default=_NO_DRIVERS)
 
 
 def _drivers(slices: Object) -> tuple[str, ...]:
     return tuple(sorted({str(item["spec"].get("driver", "")) for item in slices.get("items") or ()}))
 
 
-def _policy(session: Session, groups: frozenset[str], *, gangs: bool) -> Policy:
+def _policy(session: Session, served: frozenset[str], *, gangs: bool) -> Policy:
     """Return what is installed of the admission policy; without its binding it does nothing."""
-    api = policy_api(session, groups)
+    api = policy_api(session, served)
     if not api:
         return Policy()
     try:
@@ -124,34 +134,7 @@ def _policy(session: Session, groups: frozenset[str], *, gangs: bool) -> Policy:
         return Policy(api=api, version=None)
     except NotFound:
         return Policy(api=api)
-    version, hands = admission.installed_version(installed), admission.sets_gangs(installed)
-    current = version == admission.VERSION and (hands or not gangs)
-    return Policy(api=api, version=version, gangs=hands, current=current)
-
-
-def policy_api(session: Session, groups: frozenset[str]) -> str:
-    """Return the newest version in which MutatingAdmissionPolicies are served, empty where they are not."""
-    return _newest(session, groups, admission.GROUP, admission.APIS, "mutatingadmissionpolicies")
-
-
-def _newest(
-    session: Session, groups: frozenset[str], group: str, versions: tuple[str, ...], plural: str
-) -> str:
-    """Return the first of *versions* of *group* that serves *plural*, empty where none does."""
-    for version in versions:
-        if f"{group}/{version}" in groups:
-            resources = session.get(f"/apis/{group}/{version}").get("resources") or ()
-            if any(each["name"] == plural for each in resources):
-                return version
-    return ""
-
-
-def _rights(session: Session, groups: frozenset[str], pod_groups: str, namespace: str) -> tuple[Right, ...]:
-    served = {each.partition("/")[0] for each in groups}
-    needed = [
-        pod_group_need(backend)
-        for backend, group in POD_GROUPS.items()
-        if (pod_groups if backend == "native" else group in served)
-    ]
-    wanted = [need for need in NEEDS if need.group != "resource.k8s.io" or need.group in served]
-    return tuple(may(session, need, namespace) for need in (*wanted, *needed))
+    version, sets_gangs = admission.installed_version(installed), admission.sets_gangs(installed)
+    # A policy from before the cluster served PodGroups lacks the part that hands workers to them.
+    current = version == admission.VERSION and (sets_gangs or not gangs)
+    return Policy(api=api, version=version, gangs=sets_gangs, current=current)

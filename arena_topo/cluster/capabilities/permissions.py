@@ -1,51 +1,54 @@
-"""What the caller may do, asked of the API server itself with SelfSubjectAccessReviews."""
+"""What the caller may do, asked of the API server itself with SelfSubjectAccessReviews.
+
+docs/reference/permissions.md lists the same needs for admins, ``cluster/setup/rbac.py`` grants them.
+"""
 
 from dataclasses import dataclass
 
 from arena_topo.errors import ApiError
 from arena_topo.kube.resources import ACCESS_REVIEWS
 from arena_topo.kube.session import Session
-from arena_topo.model.plan.capabilities import Right
+from arena_topo.model.plan.capabilities import AccessReview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """A verb on a resource, in the job's namespace or in the whole cluster, and what needs it."""
+    """A verb on a resource, in the job's namespace or, if ``cluster_wide``, in all, and the commands that need it."""
 
     verb: str
     resource: str
     purpose: str
     group: str = ""
     subresource: str = ""
-    everywhere: bool = False
+    cluster_wide: bool = False
     optional: bool = False
 
     @property
     def what(self) -> str:
         """The need as ``kubectl auth can-i`` takes it."""
         name = f"{self.resource}.{self.group}" if self.group else self.resource
-        sub = f" --subresource={self.subresource}" if self.subresource else ""
-        return f"{self.verb} {name}{sub}{' -A' if self.everywhere else ''}"
+        subresource = f" --subresource={self.subresource}" if self.subresource else ""
+        return f"{self.verb} {name}{subresource}{' -A' if self.cluster_wide else ''}"
 
 
-_SEE_NODES = Need(verb="list", resource="nodes", purpose="plan, topology", everywhere=True)
-_SEE_PODS = Need(verb="list", resource="pods", purpose="plan, topology: what is in use", everywhere=True)
+_SEE_NODES = Need(verb="list", resource="nodes", purpose="plan, topology", cluster_wide=True)
+_SEE_PODS = Need(verb="list", resource="pods", purpose="plan, topology: what is in use", cluster_wide=True)
 _SEE_PLANS = Need(
     verb="list",
     group="kubeflow.org",
     resource="mpijobs",
-    purpose="plan: what others were promised",
-    everywhere=True,
+    purpose="plan: what other jobs have reserved",
+    cluster_wide=True,
 )
 _WRITE_PLANS = Need(
     verb="patch", group="kubeflow.org", resource="mpijobs", purpose="submit with a plan, resume"
 )
 _RELEASE = Need(verb="patch", resource="pods", purpose="gates", optional=True)
 
-PLANNING = (_SEE_NODES, _SEE_PODS, _SEE_PLANS, _WRITE_PLANS)
-"""What it takes to plan a job and to reserve what was planned."""
-RELEASING = (*PLANNING, _RELEASE)
-"""What it takes to release gated workers as well."""
+PLANNING_NEEDS = (_SEE_NODES, _SEE_PODS, _SEE_PLANS, _WRITE_PLANS)
+"""What planning a job and reserving its plan need."""
+RELEASING_NEEDS = (*PLANNING_NEEDS, _RELEASE)
+"""What releasing gated workers needs as well."""
 
 NEEDS = (
     Need(verb="create", group="kubeflow.org", resource="mpijobs", purpose="submit"),
@@ -54,7 +57,7 @@ NEEDS = (
     Need(verb="get", resource="pods", purpose="logs"),
     Need(verb="list", resource="pods", purpose="get, logs"),
     Need(verb="get", resource="pods", subresource="log", purpose="logs"),
-    *RELEASING,
+    *RELEASING_NEEDS,
     Need(verb="create", resource="configmaps", purpose="--config-file", optional=True),
     Need(
         verb="create",
@@ -67,47 +70,66 @@ NEEDS = (
         verb="list",
         group="apps",
         resource="deployments",
-        purpose="seeing which schedulers run",
-        everywhere=True,
+        purpose="finding out which schedulers run",
+        cluster_wide=True,
         optional=True,
     ),
 )
 
-POD_GROUPS = {
+_POD_GROUPS = {
     "coscheduling": "scheduling.x-k8s.io",
     "volcano": "scheduling.volcano.sh",
     "native": "scheduling.k8s.io",
 }
-"""Back-ends whose PodGroup is made by who submits, by its group."""
+"""Gang back-ends whose PodGroup is created by whoever submits the job, by the API group of that PodGroup."""
 
 
 def pod_group_need(backend: str) -> Need:
-    """Return the need of a back-end that takes a PodGroup."""
+    """Return the need of a gang back-end whose PodGroup the submitter creates."""
     return Need(
         verb="create",
-        group=POD_GROUPS[backend],
+        group=_POD_GROUPS[backend],
         resource="podgroups",
         purpose=f"{backend} gangs",
         optional=True,
     )
 
 
-def may(session: Session, need: Need, namespace: str) -> Right:
+def review_access(
+    session: Session, served: frozenset[str], pod_groups: str, namespace: str
+) -> tuple[AccessReview, ...]:
+    """Return for each need of the commands whether the caller has it in *namespace*, one call for each.
+
+    *served* are the cluster's API versions: what it does not serve nobody needs. *pod_groups* is the version of
+    kube-scheduler's own PodGroup, empty where it is not served: its API group is served in any case.
+    """
+    groups = {version.partition("/")[0] for version in served}
+    general = [need for need in NEEDS if need.group != "resource.k8s.io" or need.group in groups]
+    of_gangs = [
+        pod_group_need(backend)
+        for backend, group in _POD_GROUPS.items()
+        if (pod_groups if backend == "native" else group in groups)
+    ]
+    return tuple(check_access(session, need, namespace) for need in (*general, *of_gangs))
+
+
+def check_access(session: Session, need: Need, namespace: str) -> AccessReview:
     """Return whether the caller has *need*; unknown where the server does not answer that."""
     attributes = {
         "verb": need.verb,
         "group": need.group,
         "resource": need.resource,
         **({"subresource": need.subresource} if need.subresource else {}),
-        **({} if need.everywhere else {"namespace": namespace}),
+        **({} if need.cluster_wide else {"namespace": namespace}),
     }
     review = {
         "apiVersion": "authorization.k8s.io/v1",
         "kind": "SelfSubjectAccessReview",
         "spec": {"resourceAttributes": attributes},
     }
+    allowed: bool | None
     try:
         allowed = bool(session.create(ACCESS_REVIEWS.path(), review)["status"].get("allowed"))
     except ApiError:
-        return Right(what=need.what, purpose=need.purpose, allowed=None, optional=need.optional)
-    return Right(what=need.what, purpose=need.purpose, allowed=allowed, optional=need.optional)
+        allowed = None
+    return AccessReview(what=need.what, purpose=need.purpose, allowed=allowed, optional=need.optional)

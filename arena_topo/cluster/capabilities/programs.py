@@ -34,7 +34,7 @@ _SHARED = frozenset({"hami", "yunikorn"})
 _GANG_FLAGS = re.compile(r"^--?gang-schedul(?:ing|er-name)(?:=(.*))?$")
 
 
-def programs(deployments: Iterable[Object]) -> dict[str, Program]:
+def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
     """Return what runs by what it is; of several of a kind the first that is ready."""
     found: dict[str, Program] = {}
     for deployment in deployments:

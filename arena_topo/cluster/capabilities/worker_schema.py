@@ -25,10 +25,10 @@ def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | Non
         document = session.get(f"/openapi/v3/apis/kubeflow.org/{version.value}")
     except (Forbidden, NotFound):
         return None
-    return kept(document, version)
+    return kept_fields(document, version)
 
 
-def kept(document: Object, version: ApiVersion) -> frozenset[str] | None:
+def kept_fields(document: Object, version: ApiVersion) -> frozenset[str] | None:
     """Return those of ``FIELDS`` that an OpenAPI *document* keeps, None where it has no MPIJob."""
     schemas = (document.get("components") or {}).get("schemas") or {}
     schema = next((each for name, each in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)

@@ -6,7 +6,7 @@ from arena_topo.cluster.doctor.pins import pin_findings
 from arena_topo.gang.auto import choose
 from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.plan.capabilities import ClusterFacts, Right
+from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts
 
 _OPERATOR = "https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.2/deploy/v2beta1/mpi-operator.yaml"
 _MAY_DO_WITHOUT = ("volcano", "koordinator", "kai", "yunikorn", "coscheduling", "kueue")
@@ -99,7 +99,7 @@ def _operator(facts: ClusterFacts) -> Finding:
         topic="MPI operator",
         state=State.OK if program.ready else State.PROBLEM,
         found=f"{'runs' if program.ready else 'is not ready'}{gangs}",
-        evidence=program.place,
+        evidence=program.location,
         follows="it makes the PodGroups itself" if program.gangs else "PodGroups are made by arena-topo",
         command="" if program.ready else f"kubectl describe deployment -n {program.namespace} {program.name}",
     )
@@ -130,7 +130,7 @@ def _schedulers(facts: ClusterFacts) -> Finding:
         topic="Gang schedulers",
         state=State.OK if ready else State.PROBLEM,
         found=", ".join(f"{kind} {'runs' if each.ready else 'is not ready'}" for kind, each in found.items()),
-        evidence=", ".join(each.place for each in found.values()),
+        evidence=", ".join(each.location for each in found.values()),
         follows="jobs can be put under them with --gang-scheduler",
     )
 
@@ -157,9 +157,9 @@ def _gang(facts: ClusterFacts, version: ApiVersion, queue: str) -> Finding:
 
 
 def _rights(facts: ClusterFacts, namespace: str) -> Iterator[Finding]:
-    refused = [right for right in facts.rights if right.allowed is False]
-    if facts.rights and not refused:
-        unknown = any(right.allowed is None for right in facts.rights)
+    refused = [right for right in facts.access if right.allowed is False]
+    if facts.access and not refused:
+        unknown = any(right.allowed is None for right in facts.access)
         yield Finding(
             topic="Rights",
             state=State.UNKNOWN if unknown else State.OK,
@@ -171,7 +171,7 @@ def _rights(facts: ClusterFacts, namespace: str) -> Iterator[Finding]:
         yield _refused(right, namespace)
 
 
-def _refused(right: Right, namespace: str) -> Finding:
+def _refused(right: AccessReview, namespace: str) -> Finding:
     where = "" if right.what.endswith("-A") else f" -n {namespace}"
     return Finding(
         topic="Rights",

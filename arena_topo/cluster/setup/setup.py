@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api, served_groups
+from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api
 from arena_topo.cluster.setup.rbac import bindings, roles
 from arena_topo.errors import NotFound
+from arena_topo.kube.discovery import served_versions
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
@@ -39,7 +40,7 @@ class Served:
 
 def served(session: Session) -> Served:
     """Return what the cluster of *session* serves."""
-    groups = served_groups(session)
+    groups = served_versions(session)
     return Served(policy_api=policy_api(session, groups), gangs=bool(pod_group_api(session, groups)))
 
 

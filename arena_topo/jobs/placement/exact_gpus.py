@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from arena_topo.cluster.capabilities.detect import served_groups
 from arena_topo.errors import Conflict, NotFound, UsageError
 from arena_topo.jobs.placement.enforcement import claimants
+from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
@@ -93,11 +93,10 @@ def _make(session: Session, wanted: Object) -> None:
 
 
 def _version(session: Session) -> str:
-    served = served_groups(session)
-    found = next((version for version in VERSIONS if f"{GROUP}/{version}" in served), "")
-    if not found:
+    version = preferred_version(served_versions(session), GROUP, VERSIONS)
+    if not version:
         raise NotFound(f"this cluster serves no ResourceClaims ({GROUP})", status=404)
-    return found
+    return version
 
 
 def _is_hami(node: GpuNode) -> bool:

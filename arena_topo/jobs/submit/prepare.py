@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass, field, replace
 
 from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
-from arena_topo.cluster.capabilities.permissions import PLANNING, RELEASING, may
+from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.errors import Forbidden, UsageError
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.logs.wait import Waiter
@@ -172,8 +172,8 @@ def _coalesced(session: Session, job: JobSpec, place: PlaceOptions, rendered: Ma
 
 def _missing(session: Session, namespace: str, means: Enforcement) -> tuple[str, ...]:
     """Return what the user lacks for a plan that holds by *means*, as ``kubectl auth can-i`` takes it."""
-    needs = RELEASING if means is Enforcement.GATES else PLANNING
-    return tuple(need.what for need in needs if may(session, need, namespace).allowed is False)
+    needs = RELEASING_NEEDS if means is Enforcement.GATES else PLANNING_NEEDS
+    return tuple(need.what for need in needs if check_access(session, need, namespace).allowed is False)
 
 
 def _unplanned(place: PlaceOptions, missing: tuple[str, ...]) -> str:

@@ -16,7 +16,7 @@ class Program:
     gangs: str = ""
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """Where it is, as kubectl takes it."""
         return f"Deployment {self.namespace}/{self.name}"
 
@@ -36,8 +36,11 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Right:
-    """Something that a user needs: ``what`` as kubectl auth can-i takes it, and the commands it is needed for."""
+class AccessReview:
+    """Whether the caller has a permission; ``allowed`` is None where the server does not say.
+
+    ``what`` names it as ``kubectl auth can-i`` takes it, ``purpose`` the commands that need it.
+    """
 
     what: str
     purpose: str
@@ -66,7 +69,7 @@ class ClusterFacts:
     dra_drivers: tuple[str, ...] | None = ()
     pod_groups: str = ""
     policy: Policy = field(default_factory=Policy)
-    rights: tuple[Right, ...] = ()
+    access: tuple[AccessReview, ...] = ()
 
     def serves(self, group: str) -> bool:
         """Whether the API group *group* is served in any version."""

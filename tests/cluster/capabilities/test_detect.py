@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
-from arena_topo.cluster.capabilities.programs import programs
-from arena_topo.cluster.capabilities.worker_schema import kept
+from arena_topo.cluster.capabilities.programs import find_programs
+from arena_topo.cluster.capabilities.worker_schema import kept_fields
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.pin.admission import VERSION, policy_objects
 from tests.fakes import Answer, Call, FakeTransport, refusal, session, unserved
@@ -36,10 +36,10 @@ class Cluster:
         return refusal(403, "Forbidden", "no") if self.denied else unserved()
 
 
-def found(*args: Any, rights: bool = False, **options: Any) -> tuple[Any, FakeTransport]:
+def found(*args: Any, access: bool = False, **options: Any) -> tuple[Any, FakeTransport]:
     """Return the facts of a cluster, and what was asked."""
     opened, transport = session(Cluster(*args, **options))
-    return detect(opened, rights=rights), transport
+    return detect(opened, access=access), transport
 
 
 def pod_schema(*fields: str, preserve: bool = False) -> dict[str, Any]:
@@ -237,7 +237,7 @@ JOB = "org.kubeflow.v2beta1.MPIJob"
 )
 def test_what_a_schema_does_not_name_is_dropped(document: dict[str, Any], expected: set[str] | None) -> None:
     """Unless it keeps what it does not know."""
-    assert expected == kept(document, ApiVersion.V2BETA1)
+    assert expected == kept_fields(document, ApiVersion.V2BETA1)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_what_a_schema_does_not_name_is_dropped(document: dict[str, Any], expect
 )
 def test_programs_are_known_by_name_or_image(name: str, image: str, kind: str) -> None:
     """As their projects' own manifests have them; a chart may rename one."""
-    assert [kind] * bool(kind) == list(programs([deployment(name, image)]))
+    assert [kind] * bool(kind) == list(find_programs([deployment(name, image)]))
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_programs_are_known_by_name_or_image(name: str, image: str, kind: str) -
 )
 def test_an_operators_gang_scheduler_is_read_from_its_arguments(args: tuple[str, ...], gangs: str) -> None:
     """One dash or two, as one word or two."""
-    assert gangs == programs([deployment("mpi-operator", "x", *args)])["mpi-operator"].gangs
+    assert gangs == find_programs([deployment("mpi-operator", "x", *args)])["mpi-operator"].gangs
 
 
 def test_of_several_the_one_that_is_ready_counts() -> None:
@@ -287,15 +287,15 @@ def test_of_several_the_one_that_is_ready_counts() -> None:
         deployment("volcano-scheduler", "x", ready=0, namespace="old"),
         deployment("volcano-scheduler", "x", namespace="new"),
     ]
-    program = programs(deployments)["volcano"]
+    program = find_programs(deployments)["volcano"]
 
-    assert (True, "Deployment new/volcano-scheduler") == (program.ready, program.place)
+    assert (True, "Deployment new/volcano-scheduler") == (program.ready, program.location)
 
 
 @pytest.mark.parametrize("allowed", [True, False])
 def test_rights_are_asked_of_the_server_itself(allowed: bool) -> None:
     """In the namespace, or the whole cluster, and only of what is served."""
-    facts, transport = found({}, "scheduling.volcano.sh/v1beta1", rights=True, allowed=allowed)
+    facts, transport = found({}, "scheduling.volcano.sh/v1beta1", access=True, allowed=allowed)
     reviews = [call.body["spec"]["resourceAttributes"] for call in transport.calls if call.method == "POST"]
 
     assert {
@@ -305,9 +305,9 @@ def test_rights_are_asked_of_the_server_itself(allowed: bool) -> None:
         "namespace": "default",
     } in reviews
     assert {"verb": "list", "group": "", "resource": "nodes"} in reviews
-    assert "create podgroups.scheduling.volcano.sh" in [right.what for right in facts.rights]
-    assert {allowed} == {right.allowed for right in facts.rights}
-    assert not [right for right in facts.rights if "resource.k8s.io" in right.what]
+    assert "create podgroups.scheduling.volcano.sh" in [review.what for review in facts.access]
+    assert {allowed} == {review.allowed for review in facts.access}
+    assert not [review for review in facts.access if "resource.k8s.io" in review.what]
 
 
 def test_a_server_that_does_not_answer_about_rights_leaves_them_open() -> None:
@@ -316,4 +316,4 @@ def test_a_server_that_does_not_answer_about_rights_leaves_them_open() -> None:
         lambda call: refusal(403, "Forbidden", "no") if call.method == "POST" else Cluster({})(call)
     )
 
-    assert {None} == {right.allowed for right in detect(opened, rights=True).rights}
+    assert {None} == {review.allowed for review in detect(opened, access=True).access}

@@ -8,7 +8,7 @@ import pytest
 from arena_topo.cluster.doctor.diagnose import diagnose
 from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program, Right
+from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts, Policy, Program
 from arena_topo.output.doctor import findings_document, findings_text
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
@@ -20,7 +20,7 @@ GOOD = ClusterFacts(
     pod_groups="v1alpha2",
     policy=Policy(api="v1", version=1, gangs=True, current=True),
     dra_drivers=("gpu.nvidia.com",),
-    rights=(Right(what="create mpijobs.kubeflow.org", purpose="submit", allowed=True),),
+    access=(AccessReview(what="create mpijobs.kubeflow.org", purpose="submit", allowed=True),),
 )
 SETUP = "arena-topo cluster setup --apply"
 ABSENT = Policy(api="v1")
@@ -140,13 +140,13 @@ def test_the_oldest_mpijob_has_no_gang_on_a_stock_scheduler() -> None:
 
 def test_every_missing_right_is_named_with_what_needs_it() -> None:
     """As kubectl takes it, so that it can be checked and asked for."""
-    rights = (
-        Right(what="create mpijobs.kubeflow.org", purpose="submit", allowed=False),
-        Right(what="list nodes -A", purpose="plan", allowed=False, optional=True),
-        Right(what="get pods", purpose="logs", allowed=True),
+    access = (
+        AccessReview(what="create mpijobs.kubeflow.org", purpose="submit", allowed=False),
+        AccessReview(what="list nodes -A", purpose="plan", allowed=False, optional=True),
+        AccessReview(what="get pods", purpose="logs", allowed=True),
     )
     found = [
-        each for each in diagnose(replace(GOOD, rights=rights), namespace="ml") if each.topic == "Rights"
+        each for each in diagnose(replace(GOOD, access=access), namespace="ml") if each.topic == "Rights"
     ]
 
     assert [State.PROBLEM, State.ABSENT] == [each.state for each in found]
@@ -157,9 +157,9 @@ def test_every_missing_right_is_named_with_what_needs_it() -> None:
 
 def test_rights_that_the_server_does_not_tell_are_unknown() -> None:
     """Neither granted nor refused."""
-    rights = (Right(what="get pods", purpose="logs", allowed=None),)
+    access = (AccessReview(what="get pods", purpose="logs", allowed=None),)
 
-    assert State.UNKNOWN is of("Rights", rights=rights).state
+    assert State.UNKNOWN is of("Rights", access=access).state
 
 
 def test_people_get_a_table_and_what_follows() -> None:

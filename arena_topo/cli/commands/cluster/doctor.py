@@ -29,7 +29,7 @@ def doctor(output: str, queue: str, strict: bool, connection: ConnectionFlags) -
     from arena_topo.output.doctor import findings_document, findings_text
 
     session = connect(connection)
-    findings = diagnose(detect(session, rights=True), namespace=session.namespace, queue=queue)
+    findings = diagnose(detect(session, access=True), namespace=session.namespace, queue=queue)
     if output == "wide":
         click.echo(findings_text(findings), nl=False)
     else:

@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from arena_topo import user_folders
+
 Table = TypeVar("Table")
 
 _VERSION = 1
@@ -47,8 +49,7 @@ def store(name: str, table: dict[str, Any]) -> None:
 
 def cache_folder() -> Path:
     """Return the folder of tables in the user's cache."""
-    base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    return Path(base) / "arena-topo" / "gpusets"
+    return user_folders.cache_folder() / "gpusets"
 
 
 def file_name(name: str) -> str:

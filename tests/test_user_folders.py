@@ -1,0 +1,28 @@
+"""The user's folders are where the XDG Base Directory Specification has them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from arena_topo.user_folders import cache_folder, config_folder, state_folder
+
+Folder = Callable[[Mapping[str, str]], Path]
+
+
+@pytest.mark.parametrize(
+    ("folder", "variable", "default"),
+    [
+        (cache_folder, "XDG_CACHE_HOME", "/home/ann/.cache/arena-topo"),
+        (config_folder, "XDG_CONFIG_HOME", "/home/ann/.config/arena-topo"),
+        (state_folder, "XDG_STATE_HOME", "/home/ann/.local/state/arena-topo"),
+    ],
+    ids=["cache", "config", "state"],
+)
+def test_a_folder_is_in_the_home_folder_unless_its_variable_names_another(
+    folder: Folder, variable: str, default: str
+) -> None:
+    """An empty variable counts as none."""
+    assert Path(default) == folder({"HOME": "/home/ann"})
+    assert Path(default) == folder({"HOME": "/home/ann", variable: ""})
+    assert Path("/srv/arena-topo") == folder({"HOME": "/home/ann", variable: "/srv"})
