@@ -1,4 +1,4 @@
-"""The root of the command line: what there is, and where it lies."""
+"""The root of the command line: the table of all commands, with the module of each."""
 
 import click
 
@@ -16,7 +16,7 @@ COMMANDS = {
         _JOBS,
     ),
     "resume": Entry(
-        "arena_topo.cli.commands.job.resume:resume", "Go on with a job that waits for its place.", _JOBS
+        "arena_topo.cli.commands.job.resume:resume", "Resume a job that waits for a placement.", _JOBS
     ),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
@@ -27,33 +27,39 @@ COMMANDS = {
         _CLUSTER,
     ),
     "predict": Entry(
-        "arena_topo.cli.commands.job.predict:predict", "Tell how fast a benchmark would train.", _JOBS
+        "arena_topo.cli.commands.job.predict:predict", "Predict how fast a benchmark would train.", _JOBS
     ),
     "top": Entry("arena_topo.cli.commands.cluster.top:top", "Show how GPUs are used.", _CLUSTER),
-    "node": Entry("arena_topo.cli.commands.cluster.node:node", "Change nodes.", _CLUSTER),
+    "node": Entry(
+        "arena_topo.cli.commands.cluster.node:node",
+        "Switch the vendor's topology scheduling of nodes.",
+        _CLUSTER,
+    ),
     "agent": Entry(
         "arena_topo.cli.commands.tool.agent:agent",
-        "Publish the topology of nodes whose cluster says nothing of it.",
+        "Publish the GPU topology of nodes that nothing else describes.",
         _CLUSTER,
     ),
     "doctor": Entry(
         "arena_topo.cli.commands.cluster.doctor:doctor",
-        "Tell what a cluster has for gangs and pins.",
+        "Report what this cluster supports for gangs and pinning.",
         _CLUSTER,
     ),
     "cluster": Entry(
-        "arena_topo.cli.commands.cluster.cluster:cluster", "Set a cluster up for plans that hold.", _CLUSTER
+        "arena_topo.cli.commands.cluster.cluster:cluster",
+        "Set up a cluster so that plans are enforced.",
+        _CLUSTER,
     ),
     "sandbox": Entry(
         "arena_topo.cli.commands.tool.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER
     ),
     "version": Entry(
         "arena_topo.cli.commands.tool.version:version",
-        "Print the versions of the tool and the cluster.",
+        "Print the versions of arena-topo and the cluster.",
         _OTHER,
     ),
     "completion": Entry(
-        "arena_topo.cli.commands.tool.completion:completion", "Print a shell's completion script.", _OTHER
+        "arena_topo.cli.commands.tool.completion:completion", "Print a completion script for a shell.", _OTHER
     ),
 }
 
@@ -83,7 +89,7 @@ cli = LazyGroup(
             expose_value=False,
             is_eager=True,
             callback=_print_version,
-            help="Print the tool's version.",
+            help="Print the version of arena-topo.",
         )
     ],
 )

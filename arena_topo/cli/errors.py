@@ -1,4 +1,4 @@
-"""The one place where errors become words and exit codes."""
+"""The boundary of the program: every way in which a command line can end becomes words on stderr and an exit code."""
 
 import os
 import sys
@@ -10,13 +10,15 @@ from arena_topo.cli.app import cli
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ArenaTopoError, ExitCode
 
+# What a shell reports of a process that SIGPIPE ended (128 + 13), as kubectl and other programs end then.
 _BROKEN_PIPE = 141
 
 
 def run(args: Sequence[str]) -> int:
-    """Run the command line *args* and return the exit code; errors are told on stderr, never as a traceback."""
+    """Run the command line *args* and return the exit code; errors are reported on stderr, never as a traceback."""
     try:
-        return int(cli.main(list(args), prog_name=program_name(), standalone_mode=False) or 0)
+        # Outside of its standalone mode click returns what the command returned, and raises errors.
+        return int(cli.main(list(args), prog_name=program_name(), standalone_mode=False) or ExitCode.OK)
     except click.exceptions.NoArgsIsHelpError as error:
         say(error.format_message())
         return ExitCode.USAGE
@@ -25,29 +27,30 @@ def run(args: Sequence[str]) -> int:
     except (KeyboardInterrupt, click.Abort):
         return ExitCode.INTERRUPTED
     except ArenaTopoError as error:
-        tell(error)
+        report(error)
         return error.exit_code
     except BrokenPipeError:
         return _quiet_pipe()
     except Exception as error:
+        # Whatever else arrives here is a fault of this program.
         if os.environ.get("ARENA_TOPO_DEBUG"):
             raise
-        say(f"error: this should not have happened: {type(error).__name__}: {error}", style="error")
-        say("hint: ARENA_TOPO_DEBUG=1 shows where; please report it", style="hint")
+        say(f"error: internal error: {type(error).__name__}: {error}", style="error")
+        say("hint: please report it, with the traceback that ARENA_TOPO_DEBUG=1 shows", style="hint")
         return ExitCode.ERROR
 
 
-def program_name() -> str:
-    """Return the name that the user typed: the tool's own, or kubectl's for its plugin."""
-    typed = sys.argv[0].rpartition(os.sep)[2]
-    return "kubectl arena-topo" if typed.startswith("kubectl-") else "arena-topo"
-
-
-def tell(error: ArenaTopoError) -> None:
-    """Say on stderr what went wrong, and what to do next."""
+def report(error: ArenaTopoError) -> None:
+    """Print on stderr what went wrong, and what to do next."""
     say(f"error: {error.message}", style="error")
     if error.hint:
         say(f"hint: {error.hint}", style="hint")
+
+
+def program_name() -> str:
+    """Return the name that the user typed: the program's own, or kubectl's for its plugin."""
+    typed = sys.argv[0].rpartition(os.sep)[2]
+    return "kubectl arena-topo" if typed.startswith("kubectl-") else "arena-topo"
 
 
 def _usage(error: click.UsageError) -> int:
@@ -58,6 +61,9 @@ def _usage(error: click.UsageError) -> int:
 
 
 def _quiet_pipe() -> int:
-    """Leave without a word when the reader of stdout is gone; what is still buffered goes nowhere."""
+    """End silently when the reader of stdout is gone.
+
+    Python flushes stdout at exit, which would fail again: what is still buffered goes to the null device.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return _BROKEN_PIPE

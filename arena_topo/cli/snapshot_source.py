@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from arena_topo.cli.terminal import say
+from arena_topo.cli.flags import text
+from arena_topo.cli.terminal import warn
 from arena_topo.errors import UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.cluster.snapshot import Snapshot
@@ -11,46 +12,69 @@ from arena_topo.model.cluster.snapshot import Snapshot
 _MOST_WARNINGS = 5
 
 
-def snapshot_of(
-    connection: ConnectionFlags, *, file: str = "", product: str = "", levels: str = ""
-) -> Snapshot:
-    """Return the snapshot in *file* (``-`` is stdin), or that of the cluster; what is doubtful is told on stderr.
+def from_file(*names: str) -> str:
+    """Return the flag ``--from``, by some commands *names* as well."""
+    return text(
+        *names,
+        "--from",
+        metavar="FILE",
+        help="A saved snapshot, or the matrix of one machine; - for stdin.",
+    )
 
-    *product* names the GPUs of a matrix that does not; *levels* are label keys, coarse to fine, with commas.
+
+def product() -> str:
+    """Return the flag ``--product``."""
+    return text("--product", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
+
+
+def load_snapshot(
+    connection: ConnectionFlags, *, file: str = "", product: str = "", levels: tuple[str, ...] = ()
+) -> Snapshot:
+    """Return the snapshot in *file* (``-`` is stdin), or that of the cluster; its warnings go to stderr.
+
+    *product* names the GPUs of a matrix that does not; *levels* are label keys, coarse to fine.
     """
     if file:
         if levels:
             raise UsageError("--topology-levels names labels of a cluster, and --from is a file")
         from arena_topo.topology.open_file import open_topology
 
-        snapshot = open_topology(text_of(file), "stdin" if file == "-" else file, product)
+        snapshot = open_topology(read_text(file), "stdin" if file == "-" else file, product)
     else:
         if product:
             raise UsageError("--product names the GPUs of a matrix: it goes with --from")
         from arena_topo.cluster.snapshot import take_snapshot
         from arena_topo.kube.session import connect
 
-        keys = [key.strip() for key in levels.split(",") if key.strip()]
-        snapshot = take_snapshot(connect(connection), levels=keys)
-    tell_warnings(snapshot)
+        snapshot = take_snapshot(connect(connection), levels=levels)
+    print_warnings(snapshot)
     return snapshot
 
 
-def text_of(file: str, flag: str = "--from") -> str:
+def read_text(file: str, flag: str = "--from") -> str:
     """Return the text of *file*, which *flag* names; ``-`` is stdin. Raises ``UsageError``."""
     try:
         data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
         raise UsageError(f"{flag}: {file} cannot be read: {error.strerror}") from error
     try:
+        # Windows programs begin their files with a byte order mark.
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise UsageError(f"{flag}: {file} is not a text") from error
+        raise UsageError(f"{flag}: {file} is not a text file") from error
 
 
-def tell_warnings(snapshot: Snapshot) -> None:
-    """Say on stderr what of *snapshot* is doubtful."""
+def write_text(path: Path, text: str) -> None:
+    """Write *text* to the file that the user named. Raises ``UsageError``."""
+    try:
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def print_warnings(snapshot: Snapshot) -> None:
+    """Print on stderr what is doubtful in *snapshot*; a large cluster can have a warning per node."""
     for warning in snapshot.warnings[:_MOST_WARNINGS]:
-        say(f"warning: {warning}", style="warning")
+        warn(warning)
     if (more := len(snapshot.warnings) - _MOST_WARNINGS) > 0:
-        say(f"warning: and {more} more; -o json lists them all", style="warning")
+        warn(f"and {more} more; -o json lists them all")

@@ -10,11 +10,11 @@ class ConnectionFlags:
     ``timeout`` is in seconds for one request, 0 for none.
     """
 
-    kubeconfig: str = ""
+    namespace: str = ""
     context: str = ""
+    kubeconfig: str = ""
     cluster: str = ""
     user: str = ""
-    namespace: str = ""
     server: str = ""
     token: str = field(default="", repr=False)
     certificate_authority: str = ""

@@ -74,7 +74,7 @@ def test_everything_is_applied_and_taken_away(admin: Arena, kube: Kube, namespac
     removed = admin("cluster", "remove", "--apply")
     assert {f"{line} deleted" for line in named.out.splitlines()} == set(removed.out.splitlines())
     assert set() == there(kube)
-    assert "nothing of arena-topo's setup is there" in admin("cluster", "remove").err
+    assert "there is nothing to remove" in admin("cluster", "remove").err
 
 
 def test_doctor_sees_the_policy_and_knows_an_old_one(admin: Arena, kube: Kube) -> None:

@@ -101,7 +101,7 @@ def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
     assert 0 == arena("delete", "first").code
 
     outcome = arena("resume", "late")
-    assert (0, "The job late has its places; 2 workers released\n") == (outcome.code, outcome.out)
+    assert (0, "The job late is placed; 2 workers released\n") == (outcome.code, outcome.out)
     assert 2 == len(placed(kube, namespace, "late", 2))
 
 

@@ -1,1 +1,12 @@
-"""One module per command, in the rooms of the help page."""
+"""One module per command, in the rooms of the help page: ``job/``, ``cluster/`` and ``tool/``.
+
+A new command takes three things:
+
+1. a module of its name here, with a frozen value of its flags and a function (``arena_topo.cli.command`` shows how);
+   it imports what only its run needs within the function, so that ``--help`` stays fast;
+2. a line in the table of ``arena_topo/cli/app.py``, which repeats the first sentence of its help;
+3. a test file of its name in ``tests/cli/commands``.
+
+``make docs`` then writes its help into the reference. A command prints data on stdout and everything else on stderr,
+returns an ``ExitCode`` where it is not 0, and raises an error of ``arena_topo.errors`` for what went wrong.
+"""

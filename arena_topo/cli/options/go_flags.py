@@ -4,6 +4,8 @@ from typing import Any
 
 import click
 
+from arena_topo.cli.flags import option
+
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
 
@@ -12,6 +14,7 @@ class GoBool(click.ParamType[bool]):
     """A bool in the spellings of Go's ``strconv.ParseBool``."""
 
     name = "true|false"
+    bare = "true"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> bool:
         """Return the bool."""
@@ -24,17 +27,20 @@ class GoBool(click.ParamType[bool]):
         return False
 
 
-class GoFlags(click.Command):
-    """A command whose *go_flags* may stand alone; *bare* is what each then means, ``true`` unless told."""
+def go_flag(*names: str, help: str, default: bool = False) -> bool:
+    """Return a flag that takes true or false as Go's flags do."""
+    return option(*names, type=GoBool(), default=default, metavar="[true|false]", help=help)
 
-    def __init__(
-        self, *args: Any, go_flags: tuple[str, ...] = (), bare: dict[str, str] | None = None, **rest: Any
-    ) -> None:
-        super().__init__(*args, **rest)
-        self._bare = {**dict.fromkeys(go_flags, "true"), **(bare or {})}
+
+class GoFlags(click.Command):
+    """A command whose flags may stand alone where their type says by ``bare`` what they mean then."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give flags that stand alone their value, so that no argument is taken for it."""
-        return super().parse_args(
-            ctx, [f"{arg}={self._bare[arg]}" if arg in self._bare else arg for arg in args]
-        )
+        bare = {
+            name: param.type.bare
+            for param in self.params
+            if hasattr(param.type, "bare")
+            for name in param.opts
+        }
+        return super().parse_args(ctx, [f"{arg}={bare[arg]}" if arg in bare else arg for arg in args])

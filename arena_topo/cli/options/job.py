@@ -1,119 +1,386 @@
-"""The flags that describe a job: Arena's, and those that its users miss."""
+"""The flags that describe a job, Arena's and those that its users miss, and the job that they describe."""
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
-from arena_topo.cli.options.go_flags import GoBool, GoFlags
-
-Command = TypeVar("Command", bound=Callable[..., Any])
-
-GO_FLAGS = (
-    "--gang",
-    "--gputopology",
-    "--rdma",
-    "--hostNetwork",
-    "--hostIPC",
-    "--hostPID",
-    "--mounts-on-launcher",
-    "--coalesce",
-    "--share-gpus",
+from arena_topo.cli.flags import many, option, text
+from arena_topo.cli.options.go_flags import GoFlags, go_flag
+from arena_topo.cli.options.notations import Duration, Notation, OneOf, Pair, Quantity, Text, checked_text
+from arena_topo.errors import UsageError
+from arena_topo.model.cluster.scheduling import Toleration
+from arena_topo.model.job import validation
+from arena_topo.model.job.job_spec import (
+    Claim,
+    Compute,
+    ConfigFile,
+    EnvSource,
+    HostDirectory,
+    JobSpec,
+    LauncherOptions,
+    PodOptions,
+    RunOptions,
 )
+from arena_topo.model.keys import NVIDIA_GPU
+from arena_topo.model.notation.quantity import checked_quantity
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_ENV_KINDS = {
+    "secret": "secret",
+    "secrets": "secret",
+    "configmap": "configmap",
+    "configmaps": "configmap",
+    "cm": "configmap",
+}
 
 
-def _text(*names: str, default: str = "", help: str) -> Callable[[Command], Command]:  # noqa: A002  # click's word
-    return click.option(*names, default=default, metavar="TEXT", help=help, show_default=bool(default))
+class ArenaToleration(Notation[Toleration]):
+    """Arena's ``key=value:effect,operator``, its parts, or ``all``.
+
+    Without a value the operator is ``Exists``, without an effect every effect is tolerated.
+    """
+
+    name = "toleration"
+
+    def read(self, text: str, flag: str) -> Toleration:
+        """Return the toleration: ``gpu=a100:NoSchedule,Equal`` or ``gpu`` (whatever its value and effect)."""
+        if text == "all":
+            return Toleration(operator="Exists")
+        rest, _, operator = text.partition(",")
+        pair, _, effect = rest.partition(":")
+        key, equals, value = pair.partition("=")
+        operator = operator or ("Equal" if equals else "Exists")
+        wrong = (
+            not key
+            or operator not in ("Equal", "Exists")
+            or (effect and effect not in _EFFECTS)
+            or (operator == "Exists" and value)
+        )
+        if wrong:
+            raise UsageError(
+                f"{flag}: {text!r} is not KEY[=VALUE][:EFFECT][,OPERATOR]",
+                hint=f"effects are {', '.join(_EFFECTS)}; operators are Equal and Exists, the latter without a value",
+            )
+        return Toleration(key=key, operator=operator, value=value, effect=effect)
 
 
-def _many(*names: str, metavar: str, help: str) -> Callable[[Command], Command]:  # noqa: A002  # click's word
-    return click.option(*names, multiple=True, metavar=metavar, help=help + " May be repeated.")
+class EnvSourceName(Notation[EnvSource]):
+    """``secret/NAME`` or ``configmap/NAME``."""
+
+    name = "kind/name"
+
+    def read(self, text: str, flag: str) -> EnvSource:
+        """Return the source."""
+        kind, slash, name = text.partition("/")
+        if not slash or kind.lower() not in _ENV_KINDS:
+            raise UsageError(f"{flag}: {text!r} is not KIND/NAME", hint="use secret/NAME or configmap/NAME")
+        validation.check_object_name(flag, name)
+        return EnvSource(_ENV_KINDS[kind.lower()], name)
 
 
-def _number(*names: str, default: int | None, help: str) -> Callable[[Command], Command]:  # noqa: A002  # click's word
-    return click.option(
-        *names, type=int, default=default, metavar="N", help=help, show_default=default is not None
+class ClaimMount(Notation[Claim]):
+    """``PVC:PATH``, with Arena's words for what is wrong."""
+
+    name = "pvc:path"
+
+    def read(self, text: str, flag: str) -> Claim:
+        """Return the claim."""
+        name, colon, path = text.partition(":")
+        if not colon or not path.startswith("/"):
+            raise UsageError(f"dataset {text} has incorrect format, should like data_name:/data0")
+        validation.check_object_name(flag, name)
+        return Claim(name, path)
+
+
+class DirectoryMount(Notation[HostDirectory]):
+    """``DIR`` or ``DIR:PATH``, with Arena's words for what is wrong."""
+
+    name = "dir[:path]"
+
+    def read(self, text: str, flag: str) -> HostDirectory:
+        """Return the directory; it is mounted at the same path unless told otherwise."""
+        del flag
+        source, colon, path = text.partition(":")
+        target = path if colon else source
+        if not (source.startswith("/") and target.startswith("/")):
+            raise UsageError(f"invalid dataDir: '{text}' must be absolute", hint="write DIR or DIR:PATH")
+        if os.path.normpath(target) == "/":
+            raise UsageError("invalid specification: dataDir can't be '/'")
+        return HostDirectory(source, target)
+
+
+class LocalFile(Notation[ConfigFile]):
+    """``FILE`` or ``FILE:PATH``; the file is read at once."""
+
+    name = "file[:path]"
+
+    def read(self, text: str, flag: str) -> ConfigFile:
+        """Return the file with its content."""
+        source, colon, path = text.partition(":")
+        target = path if colon else str(Path(source).absolute())
+        if not source or not target.startswith("/"):
+            raise UsageError(
+                f"{flag}: {text!r} is not FILE or FILE:PATH with an absolute PATH in the container",
+                hint=f"for example {flag}=./train.yaml:/etc/train/train.yaml",
+            )
+        try:
+            return ConfigFile(target, Path(source).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
+
+
+def _check_device(flag: str, name: str, count: str) -> None:
+    validation.check_key(flag, name)
+    if name == NVIDIA_GPU:
+        raise UsageError(f"please use '--gpus {count}' instead of '{flag} {name}={count}'")
+    checked_quantity(f"{flag} {name}", count)
+
+
+LABEL = Pair(lambda flag, name, value: validation.check_labels(flag, {name: value}))
+ANNOTATION = Pair(lambda flag, name, _: validation.check_key(flag, name))
+ENV = Pair(lambda _flag, name, _value: validation.check_env_name(name))
+DEVICE = Pair(_check_device)
+TEXT = Text()
+QUANTITY = Quantity()
+PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
+CLEAN_POLICY = OneOf("All", "Running", "None")
+SECONDS = Duration(bare_seconds=True)
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def _text(*names: str, help: str, default: str = "", type: Notation[str] = TEXT) -> str:
+    return text(*names, help=help, default=default, type=type)
+
+
+def _number(*names: str, default: int, help: str) -> int:
+    return option(*names, type=click.INT, default=default, metavar="N", help=help, show_default=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFlags:
+    """What the user says of a job."""
+
+    name: str = _text("--name", help="Name of the job (required).")
+    image: str = _text("--image", help="Image of launcher and workers (required).")
+    workers: int = _number("--workers", default=1, help="Number of worker pods.")
+    gpus: int = _number("--gpus", default=0, help="GPUs per worker.")
+    gang: bool = go_flag("--gang", help="Start all workers or none.")
+    gputopology: bool = go_flag("--gputopology", help="Choose nodes and GPUs by their links.")
+    cpu: str = _text("--cpu", type=QUANTITY, help="CPUs per worker, for example 8 or 500m.")
+    memory: str = _text("--memory", type=QUANTITY, help="Memory per worker, for example 64Gi.")
+    share_memory: str = _text(
+        "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in launcher and workers."
     )
-
-
-def go_flag(*names: str, help: str) -> Callable[[Command], Command]:  # noqa: A002  # click's word
-    """Return a flag that takes true or false as Go's flags do."""
-    return click.option(*names, type=GoBool(), default=False, metavar="[true|false]", help=help)
-
-
-OPTIONS = (
-    _text("--name", help="Name of the job (required)."),
-    _text("--image", help="Image of launcher and workers (required)."),
-    _number("--workers", default=1, help="Number of worker pods."),
-    _number("--gpus", default=0, help="GPUs of each worker."),
-    go_flag("--gang", help="Start all workers or none."),
-    go_flag("--gputopology", help="Choose nodes and GPUs by their links."),
-    _text("--cpu", help="CPUs of each worker, for example 8 or 500m."),
-    _text("--memory", help="Memory of each worker, for example 64Gi."),
-    _text("--share-memory", default="2Gi", help="Size of /dev/shm in launcher and workers."),
-    _number(
-        "--slots-per-worker", default=None, help="Ranks of each worker; as many as it has GPUs by default."
-    ),
-    _many("--device", metavar="NAME=N", help="Another device of each worker, for example amd.com/gpu=1."),
-    go_flag("--rdma", help="Give each worker an RDMA device (rdma/hca) and the right to pin memory."),
-    _many("-e", "--env", metavar="NAME=VALUE", help="Environment variable."),
-    _many("--env-from", metavar="KIND/NAME", help="Environment from secret/NAME or configmap/NAME."),
-    _many("-d", "--data", metavar="PVC:PATH", help="PersistentVolumeClaim to mount."),
-    _many("--data-dir", "--dataDir", "data_dir", metavar="DIR[:PATH]", help="Folder of the node to mount."),
-    _many("--config-file", metavar="FILE[:PATH]", help="Local file to place in the pods."),
-    _text(
-        "--working-dir",
-        "--workingDir",
-        "working_dir",
-        default="/root",
-        help="Working directory of the command.",
-    ),
-    _text("--shell", default="sh", help="Shell that runs a command given as one string."),
-    _many("-l", "--label", metavar="NAME=VALUE", help="Label of the job and its pods."),
-    _many("-a", "--annotation", metavar="NAME=VALUE", help="Annotation of the job and its pods."),
-    _many("--selector", metavar="LABEL=VALUE", help="Node label that the pods need."),
-    _many("--toleration", metavar="KEY[=VALUE][:EFFECT][,OPERATOR]", help="Taint to tolerate, or all."),
-    _text("-p", "--priority", help="PriorityClass of the pods."),
-    _text("--scheduler", help="Scheduler of the pods."),
-    _text("--image-pull-policy", default="Always", help="Always, IfNotPresent or Never."),
-    _many("--image-pull-secret", metavar="NAME", help="Secret to pull the image with."),
-    go_flag("--hostNetwork", "host_network", help="Use the node's network."),
-    go_flag("--hostIPC", "host_ipc", help="Use the node's IPC namespace."),
-    go_flag("--hostPID", "host_pid", help="Use the node's process namespace."),
-    _text("--launcher-cpu", help="CPUs of the launcher."),
-    _text("--launcher-memory", help="Memory of the launcher."),
-    _many("--launcher-selector", metavar="LABEL=VALUE", help="Node label that the launcher needs, instead."),
-    go_flag("--mounts-on-launcher", help="Mount the claims of --data on the launcher too."),
-    _number("--retry", default=0, help="How often the launcher is tried again."),
-    _text("--clean-task-policy", default="All", help="Pods to remove at the end: All, Running or None."),
-    _text("--ttl-after-finished", help="Time after which a job that has ended is deleted, for example 1h."),
-    _text("--running-timeout", help="Time after which the job is stopped, for example 12h."),
-)
-
-
-def job_options(command: Command) -> Command:
-    """Give *command* the flags of a job; it gets them by name, and turns them into a job with ``job_spec``."""
-    decorated = command
-    for option in reversed(OPTIONS):
-        decorated = option(decorated)
-    return decorated
+    slots_per_worker: int | None = option(
+        "--slots-per-worker", type=click.INT, metavar="N", help="Ranks per worker; one per GPU by default."
+    )
+    device: Pairs = many(
+        "--device", type=DEVICE, metavar="NAME=N", help="Other device per worker, for example amd.com/gpu=1."
+    )
+    rdma: bool = go_flag(
+        "--rdma", help="Give each worker an RDMA device (rdma/hca) and the right to pin memory."
+    )
+    env: Pairs = many("-e", "--env", type=ENV, metavar="NAME=VALUE", help="Environment variable.")
+    env_from: tuple[EnvSource, ...] = many(
+        "--env-from",
+        type=EnvSourceName(),
+        metavar="KIND/NAME",
+        help="Environment from secret/NAME or configmap/NAME.",
+    )
+    data: tuple[Claim, ...] = many(
+        "-d", "--data", type=ClaimMount(), metavar="PVC:PATH", help="PersistentVolumeClaim to mount."
+    )
+    data_dir: tuple[HostDirectory, ...] = many(
+        "--data-dir",
+        "--dataDir",
+        type=DirectoryMount(),
+        metavar="DIR[:PATH]",
+        help="Directory of the node to mount.",
+    )
+    config_file: tuple[ConfigFile, ...] = many(
+        "--config-file", type=LocalFile(), metavar="FILE[:PATH]", help="Local file to place in the pods."
+    )
+    working_dir: str = _text(
+        "--working-dir", "--workingDir", default="/root", help="Working directory of the command."
+    )
+    shell: str = _text("--shell", default="sh", help="Shell that runs a command given as one string.")
+    label: Pairs = many(
+        "-l", "--label", type=LABEL, metavar="NAME=VALUE", help="Label of the job and its pods."
+    )
+    annotation: Pairs = many(
+        "-a",
+        "--annotation",
+        type=ANNOTATION,
+        metavar="NAME=VALUE",
+        help="Annotation of the job and its pods.",
+    )
+    selector: Pairs = many(
+        "--selector", type=LABEL, metavar="LABEL=VALUE", help="Node label that the pods need."
+    )
+    toleration: tuple[Toleration, ...] = many(
+        "--toleration",
+        type=ArenaToleration(),
+        metavar="KEY[=VALUE][:EFFECT][,OPERATOR]",
+        help="Taint to tolerate, or all.",
+    )
+    priority: str = _text("-p", "--priority", help="PriorityClass of the pods.")
+    scheduler: str = _text("--scheduler", help="Scheduler of the pods.")
+    image_pull_policy: str = _text(
+        "--image-pull-policy", type=PULL_POLICY, default="Always", help="Always, IfNotPresent or Never."
+    )
+    image_pull_secret: tuple[str, ...] = many(
+        "--image-pull-secret", type=TEXT, metavar="NAME", help="Secret to pull the image with."
+    )
+    host_network: bool = go_flag("--hostNetwork", help="Use the node's network.")
+    host_ipc: bool = go_flag("--hostIPC", help="Use the node's IPC namespace.")
+    host_pid: bool = go_flag("--hostPID", help="Use the node's process namespace.")
+    launcher_cpu: str = _text("--launcher-cpu", type=QUANTITY, help="CPUs of the launcher.")
+    launcher_memory: str = _text("--launcher-memory", type=QUANTITY, help="Memory of the launcher.")
+    launcher_selector: Pairs = many(
+        "--launcher-selector",
+        type=LABEL,
+        metavar="LABEL=VALUE",
+        help="Node label that the launcher needs, in place of --selector.",
+    )
+    mounts_on_launcher: bool = go_flag(
+        "--mounts-on-launcher", help="Mount the claims of --data on the launcher too."
+    )
+    retry: int = _number("--retry", default=0, help="Number of times to retry the launcher.")
+    clean_task_policy: str = _text(
+        "--clean-task-policy",
+        type=CLEAN_POLICY,
+        default="All",
+        help="Pods to remove at the end: All, Running or None.",
+    )
+    ttl_after_finished: float | None = option(
+        "--ttl-after-finished",
+        type=SECONDS,
+        metavar="TEXT",
+        help="Time after which a finished job is deleted, for example 1h.",
+    )
+    running_timeout: float | None = option(
+        "--running-timeout",
+        type=SECONDS,
+        metavar="TEXT",
+        help="Time after which the job is stopped, for example 12h.",
+    )
 
 
 class JobCommand(GoFlags):
     """A command that describes a job; what follows ``--`` is the job's own command, word by word.
 
-    The words are kept in ``ctx.meta`` under ``arena_topo.argv``.
+    The words become the value ``argv``, None without ``--``.
     """
-
-    ARGV = "arena_topo.argv"
-
-    def __init__(self, *args: Any, **rest: Any) -> None:
-        super().__init__(*args, go_flags=GO_FLAGS, bare={"--dry-run": "bare", "--wait": "true"}, **rest)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows ``--`` apart before flags are looked for."""
+        argv = None
         if "--" in args:
-            at = args.index("--")
-            ctx.meta[self.ARGV] = tuple(args[at + 1 :])
-            args = args[:at]
+            start = args.index("--")
+            argv = tuple(checked_text(word, "the command") for word in args[start + 1 :])
+            args = args[:start]
+        ctx.params["argv"] = argv
         return super().parse_args(ctx, args)
+
+
+def job_spec(
+    flags: JobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
+) -> JobSpec:
+    """Return the job that *flags* describe.
+
+    *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
+    followed ``--``, run as it is. Raises ``UsageError``.
+    """
+    validation.check_job_name(flags.name)
+    if not flags.image:
+        raise UsageError("--image must be set", hint="for example --image=registry.example.com/train:1.0")
+    gpus, workers = _at_least("--gpus", flags.gpus, 0), _at_least("--workers", flags.workers, 1)
+    slots = flags.slots_per_worker
+    return JobSpec(
+        name=flags.name,
+        namespace=namespace,
+        image=flags.image,
+        command=_command(flags.shell, words, argv),
+        workers=workers,
+        gpus=gpus,
+        compute=Compute(cpu=flags.cpu, memory=flags.memory),
+        slots=max(gpus, 1) if slots is None else _at_least("--slots-per-worker", slots, 1),
+        gang=flags.gang,
+        topology=flags.gputopology,
+        pod=_pod(flags),
+        launcher=LauncherOptions(
+            compute=Compute(cpu=flags.launcher_cpu, memory=flags.launcher_memory),
+            selector=dict(flags.launcher_selector),
+            mounts=flags.mounts_on_launcher,
+        ),
+        run=RunOptions(
+            retry=_at_least("--retry", flags.retry, 0),
+            clean_policy=flags.clean_task_policy,
+            ttl=_whole(flags.ttl_after_finished),
+            timeout=_whole(flags.running_timeout),
+        ),
+    )
+
+
+def _pod(flags: JobFlags) -> PodOptions:
+    return PodOptions(
+        env=dict(flags.env),
+        env_from=flags.env_from,
+        labels=dict(flags.label),
+        annotations=dict(flags.annotation),
+        selector=dict(flags.selector),
+        tolerations=flags.toleration,
+        devices=dict(flags.device),
+        claims=_distinct(flags.data),
+        directories=flags.data_dir,
+        files=flags.config_file,
+        working_dir=flags.working_dir,
+        priority=flags.priority,
+        scheduler=flags.scheduler,
+        pull_policy=flags.image_pull_policy,
+        pull_secrets=flags.image_pull_secret,
+        shared_memory=flags.share_memory,
+        host_network=flags.host_network,
+        host_ipc=flags.host_ipc,
+        host_pid=flags.host_pid,
+        rdma=flags.rdma,
+    )
+
+
+def _command(shell: str, words: Sequence[str], argv: tuple[str, ...] | None) -> tuple[str, ...]:
+    if words and argv:
+        raise UsageError(
+            "the job's command was given twice: before and after --",
+            hint="give one quoted string, or everything after --",
+        )
+    if argv:
+        return argv
+    if not any(words):
+        raise UsageError(
+            "not found command args: the job has no command",
+            hint='give it at the end, for example "mpirun -np 4 python train.py", or after --',
+        )
+    return (shell, "-c", " ".join(words))
+
+
+def _at_least(flag: str, number: int, least: int) -> int:
+    if number < least:
+        raise UsageError(f"{flag} is invalid: {number} is less than {least}")
+    return number
+
+
+def _whole(seconds: float | None) -> int | None:
+    return None if seconds is None else int(seconds)
+
+
+def _distinct(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    names = [claim.name for claim in claims]
+    for index, name in enumerate(names):
+        # A claim is a volume of the pod, and the names of volumes are unique.
+        if name in names[:index]:
+            raise UsageError(f"your PVC name: {name} is repeated, please check it")
+    return claims

@@ -1,55 +1,80 @@
-"""kubectl's flags, on every command: which cluster, which user, which namespace."""
+"""kubectl's flags, which every command that talks to a cluster has: which cluster, which user, which namespace."""
 
-import functools
-from collections.abc import Callable
-from typing import Any, TypeVar
+from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.options.kube_hoisting import GROUPS, INSECURE, TEXTS
-from arena_topo.errors import UsageError
+from arena_topo.cli.flags import many, option, parameters, switch, text
+from arena_topo.cli.options.notations import Duration, Notation
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.job.validation import check_namespace
-from arena_topo.model.notation.durations import parse_duration
-
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def kube_options(command: Command) -> Command:
-    """Give *command* kubectl's flags; it gets them as ``connection``, a ``ConnectionFlags``."""
+class Namespace(Notation[str]):
+    """The name of a namespace, or nothing."""
 
-    @functools.wraps(command)
-    def wrapped(**values: Any) -> Any:
-        texts = {key: values.pop(key) or "" for _, key, _ in TEXTS}
-        timeout = _seconds(texts.pop("request_timeout"))
-        if texts["namespace"]:
-            check_namespace(texts["namespace"])
-        connection = ConnectionFlags(
-            **texts,
-            timeout=timeout,
-            insecure=values.pop("insecure"),
-            impersonate_groups=values.pop("impersonate_groups"),
-        )
-        return command(connection=connection, **values)
+    name = "text"
 
-    decorated: Any = wrapped
-    decorated = click.option(
-        INSECURE, "insecure", is_flag=True, help="Do not check the server's certificate."
-    )(decorated)
-    decorated = click.option(
-        GROUPS, "impersonate_groups", multiple=True, metavar="TEXT", help="Group to act as; may be repeated."
-    )(decorated)
-    for names, key, text in reversed(TEXTS):
-        decorated = click.option(*names, key, metavar="TEXT", help=text)(decorated)
-    return decorated  # type: ignore[no-any-return]  # click's decorators return what they were given
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        del flag
+        if text:
+            check_namespace(text)
+        return text
 
 
-def _seconds(text: str) -> float:
-    try:
-        return parse_duration(text or "0")
-    except ValueError:
-        if text.isdecimal():
-            return float(text)
-    raise UsageError(
-        f"--request-timeout: {text!r} is not a duration", hint="write for example 30s, 2m, or 0 for no limit"
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KubeFlags(ConnectionFlags):
+    """What the user chose with kubectl's flags; a ``ConnectionFlags`` whose fields declare the flags."""
+
+    namespace: str = text("-n", "--namespace", type=Namespace(), help="Namespace to use.")
+    context: str = text("--context", help="Context of the kubeconfig to use.")
+    kubeconfig: str = text("--kubeconfig", "--config", help="Path of the kubeconfig file.")
+    cluster: str = text("--cluster", help="Cluster of the kubeconfig to use.")
+    user: str = text("--user", help="User of the kubeconfig to use.")
+    server: str = text("-s", "--server", help="Address of the API server.")
+    token: str = text("--token", help="Bearer token for the API server.")
+    certificate_authority: str = text(
+        "--certificate-authority", help="File with the certificates of the authority that the server uses."
     )
+    tls_server_name: str = text(
+        "--tls-server-name", help="Name to check the API server's certificate against."
+    )
+    impersonate: str = text("--as", help="User to act as.")
+    timeout: float = option(
+        "--request-timeout",
+        type=Duration(bare_seconds=True),
+        default=0.0,
+        metavar="TEXT",
+        help="Limit for one request, for example 30s; 0 for no limit.",
+    )
+    impersonate_groups: tuple[str, ...] = many(
+        "--as-group", type=click.STRING, metavar="TEXT", help="Group to act as."
+    )
+    insecure: bool = switch("--insecure-skip-tls-verify", help="Do not check the server's certificate.")
+
+
+_OPTIONS = [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
+_SWITCHES = {name for option in _OPTIONS if option.is_flag for name in option.opts}
+_WITH_VALUE = {name for option in _OPTIONS if not option.is_flag for name in option.opts}
+
+
+def hoist(args: list[str]) -> list[str]:
+    """Return *args* with the kubectl flags that stand before the command moved behind it.
+
+    ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``.
+    """
+    flags, rest = [], list(args)
+    while rest and _is_kubectls(rest[0]):
+        takes_next = rest[0] in _WITH_VALUE and len(rest) > 1
+        count = 2 if takes_next else 1
+        flags += rest[:count]
+        rest = rest[count:]
+    # Without a command to move them behind, click explains what is wrong with the flags as they were typed.
+    if not rest or rest[0].startswith("-"):
+        return list(args)
+    return [rest[0], *flags, *rest[1:]]
+
+
+def _is_kubectls(argument: str) -> bool:
+    return argument.partition("=")[0] in _WITH_VALUE or argument in _SWITCHES

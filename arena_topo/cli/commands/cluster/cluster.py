@@ -1,65 +1,55 @@
 """``arena-topo cluster``."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.options.kube import kube_options
+from arena_topo.cli.command import Group, command
+from arena_topo.cli.flags import many, option, switch, text
+from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import Session
+from arena_topo.model.objects import Object
 
-cluster = LazyGroup(
-    name="cluster",
-    entries={
-        "setup": Entry(
-            "arena_topo.cli.commands.cluster.cluster:setup", "Install what makes plans hold.", "What to do"
-        ),
-        "remove": Entry(
-            "arena_topo.cli.commands.cluster.cluster:remove", "Take away what setup installed.", "What to do"
-        ),
-    },
-    help="Set a cluster up for plans that hold.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+cluster = Group(name="cluster", help="Set up a cluster so that plans are enforced.")
 
 
-@click.command("setup")
-@click.option("--apply", "wanted", is_flag=True, help="Apply it instead of printing it.")
-@click.option(
-    "--users",
-    multiple=True,
-    metavar="WHO",
-    help="user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME who may submit; may be repeated.",
-)
-@click.option(
-    "--agent-image", default="", metavar="IMAGE", help="Image of the agent; none is run without it."
-)
-@click.option(
-    "--agent-namespace",
-    default="kube-system",
-    show_default=True,
-    metavar="NAME",
-    help="Where the agent runs.",
-)
-@click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), default="yaml", help="Form.")
-@kube_options
-def setup(
-    wanted: bool,
-    users: tuple[str, ...],
-    agent_image: str,
-    agent_namespace: str,
-    output: str,
-    connection: ConnectionFlags,
-) -> None:
-    """Install what makes plans hold.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetupFlags:
+    """What ``cluster setup`` takes."""
 
-    Prints the admission policy that gives each worker its place, the roles of users, and with --agent-image the
-    agent that publishes the topology; --apply applies them. It takes an admin, once; applying it again brings an
-    old one up to date.
+    apply: bool = switch("--apply", help="Apply the objects instead of printing them.")
+    users: tuple[str, ...] = many(
+        "--users",
+        type=click.STRING,
+        metavar="WHO",
+        help="user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME who may submit.",
+    )
+    agent_image: str = text(
+        "--agent-image", metavar="IMAGE", help="Image of the agent; without it the agent is not installed."
+    )
+    agent_namespace: str = text(
+        "--agent-namespace",
+        default="kube-system",
+        metavar="NAME",
+        help="Where the agent runs.",
+    )
+    output: str = option(
+        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), default="yaml", help="Output format."
+    )
+    kube: KubeFlags
+
+
+@command("setup", SetupFlags)
+def setup(flags: SetupFlags) -> None:
+    """Install what enforces plans.
+
+    Prints the admission policy that pins each worker to its node, the roles of users, and with --agent-image the
+    agent that publishes the topology; --apply applies them. An admin does this once; applying it again updates an
+    older installation.
 
     \b
       arena-topo cluster setup
@@ -68,31 +58,39 @@ def setup(
     from arena_topo.agent.manifests import agent_objects
     from arena_topo.cluster.setup.setup import Served, apply, served, setup_objects
 
-    session = _session(connection, needed=wanted)
-    by = served(session) if session else Served()
-    namespace = session.namespace if session else connection.namespace or "default"
-    objects, notes = setup_objects(by, users, namespace)
-    if agent_image:
-        objects += agent_objects(agent_image, agent_namespace)
+    session = _session(flags.kube, needed=flags.apply)
+    apis = served(session) if session else Served()
+    namespace = session.namespace if session else flags.kube.namespace or "default"
+    objects, notes = setup_objects(apis, flags.users, namespace)
+    if flags.agent_image:
+        objects += agent_objects(flags.agent_image, flags.agent_namespace)
     for note in notes:
         warn(note)
-    if not wanted or session is None:
-        _print(objects, output)
+    if not flags.apply or session is None:
+        from arena_topo.output.documents import objects as documents
+
+        click.echo(documents(objects, flags.output), nl=False)
         return
     say(f"applying to {session.server or 'the cluster'}: {_names(objects)}")
     for item in apply(session, objects):
         click.echo(f"{_names([item])} applied")
 
 
-@click.command("remove")
-@click.option("--apply", "wanted", is_flag=True, help="Delete it instead of naming it.")
-@kube_options
-def remove(wanted: bool, connection: ConnectionFlags) -> None:
-    """Take away what setup installed.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveFlags:
+    """What ``cluster remove`` takes."""
 
-    Names the admission policy, the roles and their bindings in every namespace, and the agent, as far as they are
-    there; --apply deletes them. Jobs that run are not touched; their workers are not pinned again when they are
-    made again.
+    apply: bool = switch("--apply", help="Delete the objects instead of listing them.")
+    kube: KubeFlags
+
+
+@command("remove", RemoveFlags)
+def remove(flags: RemoveFlags) -> None:
+    """Remove what setup installed.
+
+    Lists the admission policy, the roles and their bindings in every namespace, and the agent, as far as they exist;
+    --apply deletes them. Running jobs are not touched, but their workers are no longer pinned when they are
+    recreated.
 
     \b
       arena-topo cluster remove
@@ -102,19 +100,23 @@ def remove(wanted: bool, connection: ConnectionFlags) -> None:
     from arena_topo.cluster.setup.setup import remove as delete
     from arena_topo.kube.session import connect
 
-    session = connect(connection)
+    session = connect(flags.kube)
     objects = installed(session)
     if not objects:
-        say("nothing of arena-topo's setup is there")
+        say("arena-topo is not set up on this cluster: there is nothing to remove")
         return
-    if not wanted:
+    if not flags.apply:
         for item in objects:
             click.echo(_names([item]))
-        say("nothing was deleted: --apply does it")
+        say("nothing was deleted; --apply deletes these objects")
         return
     say(f"deleting from {session.server or 'the cluster'}: {_names(objects)}")
     for item in delete(session, objects):
         click.echo(f"{_names([item])} deleted")
+
+
+cluster.add_command(setup)
+cluster.add_command(remove)
 
 
 def _session(connection: ConnectionFlags, *, needed: bool) -> Session | None:
@@ -127,18 +129,15 @@ def _session(connection: ConnectionFlags, *, needed: bool) -> Session | None:
     except (ConnectionFailed, DocumentError) as error:
         if needed or connection.kubeconfig or connection.context:
             raise
-        say(f"no cluster was asked: {error.message}; this is for one that serves MutatingAdmissionPolicy v1")
+        say(
+            f"no cluster reachable ({error.message}); "
+            "printing for a cluster that serves MutatingAdmissionPolicy v1"
+        )
         return None
     return session
 
 
-def _print(objects: Sequence[dict[str, Any]], output: str) -> None:
-    from arena_topo.output.documents import objects as documents
-
-    click.echo(documents(objects, output), nl=False)
-
-
-def _names(objects: Sequence[dict[str, Any]]) -> str:
+def _names(objects: Sequence[Object]) -> str:
     from arena_topo.output.documents import object_name
 
     return ", ".join(object_name(item) for item in objects)

@@ -1,22 +1,33 @@
 """``arena-topo doctor``."""
 
+from dataclasses import dataclass
+
 import click
 
-from arena_topo.cli.options.kube import kube_options
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import option, switch, text
+from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.errors import ExitCode
-from arena_topo.kube.connection_flags import ConnectionFlags
 
 
-@click.command("doctor")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Form.")
-@click.option("--queue", default="", metavar="NAME", help="Queue that jobs would be submitted through.")
-@click.option("--strict", is_flag=True, help="Exit with 1 if there is a problem.")
-@kube_options
-def doctor(output: str, queue: str, strict: bool, connection: ConnectionFlags) -> None:
-    """Tell what a cluster has for gangs and pins.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoctorFlags:
+    """What ``doctor`` takes."""
 
-    Each finding comes with its evidence, what follows from it for jobs, and the command that would improve it.
-    Nothing is changed, and what may not be read is told as unknown.
+    output: str = option(
+        "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Output format."
+    )
+    queue: str = text("--queue", metavar="NAME", help="Queue that jobs would be submitted to.")
+    strict: bool = switch("--strict", help="Exit with 1 if there is a problem.")
+    kube: KubeFlags
+
+
+@command("doctor", DoctorFlags)
+def doctor(flags: DoctorFlags) -> ExitCode:
+    """Report what this cluster supports for gangs and pinning.
+
+    Each finding comes with its evidence, what it means for jobs, and the command that would improve it. Nothing is
+    changed, and whatever you are not allowed to read is reported as unknown.
 
     \b
       arena-topo doctor
@@ -28,13 +39,13 @@ def doctor(output: str, queue: str, strict: bool, connection: ConnectionFlags) -
     from arena_topo.model.cluster.finding import State
     from arena_topo.output.doctor import findings_document, findings_text
 
-    session = connect(connection)
-    findings = diagnose(detect(session, access=True), namespace=session.namespace, queue=queue)
-    if output == "wide":
+    session = connect(flags.kube)
+    findings = diagnose(detect(session, access=True), namespace=session.namespace, queue=flags.queue)
+    if flags.output == "wide":
         click.echo(findings_text(findings), nl=False)
     else:
         from arena_topo.output.documents import document
 
-        click.echo(document(findings_document(findings), output), nl=False)
+        click.echo(document(findings_document(findings), flags.output), nl=False)
     has_problem = any(finding.state is State.PROBLEM for finding in findings)
-    click.get_current_context().exit(ExitCode.ERROR if strict and has_problem else ExitCode.OK)
+    return ExitCode.ERROR if flags.strict and has_problem else ExitCode.OK

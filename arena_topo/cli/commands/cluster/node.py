@@ -1,111 +1,89 @@
 """``arena-topo node``."""
 
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.options.kube import kube_options
+from arena_topo.cli.command import Group, command
+from arena_topo.cli.flags import argument, option, switch, text
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import DryRun, DryRunMode
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode, UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.keys import ACK_SCHEDULE
 
-node = LazyGroup(
-    name="node",
-    entries={
-        "enable-topology": Entry(
-            "arena_topo.cli.commands.cluster.node:enable",
-            "Switch the vendor's topology scheduling of nodes on.",
-            "What to do",
-        ),
-        "disable-topology": Entry(
-            "arena_topo.cli.commands.cluster.node:disable",
-            "Switch the vendor's topology scheduling of nodes off.",
-            "What to do",
-        ),
-    },
-    help="Change nodes.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+node = Group(name="node", help="Switch the vendor's topology scheduling of nodes.")
 
 
-def _options(command: Callable[..., Any]) -> Callable[..., Any]:
-    decorated = kube_options(command)
-    for option in (
-        click.option(
-            "--dry-run", default="none", metavar="MODE", help="none, client or server: change nothing."
-        ),
-        click.option("-l", "--selector", default="", metavar="LABELS", help="The nodes with these labels."),
-        click.option("--all", "every", is_flag=True, help="All nodes with GPUs."),
-        click.argument("nodes", nargs=-1, metavar="[NODE...]"),
-    ):
-        decorated = option(decorated)
-    return decorated
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFlags:
+    """What ``node enable-topology`` and ``node disable-topology`` take."""
+
+    nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...]")
+    all_nodes: bool = switch("--all", help="All nodes with GPUs.")
+    selector: str = text("-l", "--selector", metavar="LABELS", help="The nodes with these labels.")
+    dry_run: DryRun = option(
+        "--dry-run",
+        type=DryRunMode(),
+        default=DryRun.NONE,
+        metavar="MODE",
+        help="none, client or server: show what would be changed.",
+    )
+    kube: KubeFlags
 
 
-@click.command("enable-topology")
-@_options
-def enable(
-    nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, connection: ConnectionFlags
-) -> None:
-    """Switch the vendor's topology scheduling of nodes on.
+@command("enable-topology", NodeFlags)
+def enable(flags: NodeFlags) -> ExitCode:
+    """Turn on the vendor's topology scheduling of nodes.
 
-    Sets the label ack.node.gpu.schedule=topology. On the vendor's clusters such a node offers aliyun.com/gpu, and
-    nvidia.com/gpu no longer.
+    Sets the label ack.node.gpu.schedule=topology. On the vendor's clusters such a node then offers aliyun.com/gpu
+    instead of nvidia.com/gpu.
 
     \b
       arena-topo node enable-topology gpu-node-1 gpu-node-2
       arena-topo node enable-topology --all --dry-run=server
     """
-    _set("topology", nodes, every, selector, dry_run, connection)
+    return _label("topology", flags)
 
 
-@click.command("disable-topology")
-@_options
-def disable(
-    nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, connection: ConnectionFlags
-) -> None:
-    """Switch the vendor's topology scheduling of nodes off.
+@command("disable-topology", NodeFlags)
+def disable(flags: NodeFlags) -> ExitCode:
+    """Turn off the vendor's topology scheduling of nodes.
 
     Sets the label ack.node.gpu.schedule=default.
     """
-    _set("default", nodes, every, selector, dry_run, connection)
+    return _label("default", flags)
 
 
-def _set(
-    value: str, nodes: tuple[str, ...], every: bool, selector: str, dry_run: str, connection: ConnectionFlags
-) -> None:
-    from arena_topo.cli.errors import tell
+node.add_command(enable)
+node.add_command(disable)
+
+
+def _label(value: str, flags: NodeFlags) -> ExitCode:
+    from arena_topo.cli.errors import report
     from arena_topo.cluster.node_mode import apply, changes_by_name, changes_by_selector
     from arena_topo.kube.session import connect
 
-    _check(nodes, every, selector, dry_run)
-    session = connect(connection)
-    changes, missing = changes_by_name(session, nodes, value)
-    if every or selector:
-        changes = changes_by_selector(session, selector, value)
+    if sum((bool(flags.nodes), flags.all_nodes, bool(flags.selector))) != 1:
+        raise UsageError(
+            "name nodes, or give --all, or give -l", hint="exactly one of the three selects the nodes"
+        )
+    session = connect(flags.kube)
+    changes, missing = changes_by_name(session, flags.nodes, value)
+    if flags.all_nodes or flags.selector:
+        changes = changes_by_selector(session, flags.selector, value)
     needed = [change for change in changes if change.is_needed]
     for change in changes:
         old = change.old or "not set"
         say(
             f"node {change.node}: {ACK_SCHEDULE} {old} -> {value}"
             if change.is_needed
-            else f"node {change.node}: {ACK_SCHEDULE} is {value} already"
+            else f"node {change.node}: {ACK_SCHEDULE} is already {value}"
         )
-    if dry_run != "client":
-        for name in apply(session, needed, dry_run=dry_run == "server"):
-            click.echo(f"node/{name} labeled" + (" (server dry run)" if dry_run == "server" else ""))
+    server_dry_run = flags.dry_run is DryRun.SERVER
+    if flags.dry_run is not DryRun.CLIENT:
+        for name in apply(session, needed, dry_run=server_dry_run):
+            click.echo(f"node/{name} labeled" + (" (server dry run)" if server_dry_run else ""))
     for error in missing:
-        tell(error)
-    click.get_current_context().exit(ExitCode.ERROR if missing else ExitCode.OK)
-
-
-def _check(nodes: tuple[str, ...], every: bool, selector: str, dry_run: str) -> None:
-    if sum((bool(nodes), every, bool(selector))) != 1:
-        raise UsageError(
-            "name nodes, or give --all, or give -l", hint="one of the three says which nodes are meant"
-        )
-    if dry_run not in ("none", "client", "server"):
-        raise UsageError(f'Invalid dry-run value ({dry_run}). Must be "none", "server", or "client".')
+        report(error)
+    return ExitCode.ERROR if missing else ExitCode.OK

@@ -1,41 +1,40 @@
 """``arena-topo top``."""
 
+from dataclasses import dataclass
+
 import click
 
-from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.options.kube import kube_options
-from arena_topo.cli.snapshot_source import snapshot_of
+from arena_topo.cli.command import Group, command
+from arena_topo.cli.flags import argument, option, switch, text
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.snapshot_source import load_snapshot
 from arena_topo.errors import NotFound, UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
 
-_MODES = {
-    "n": "none", "none": "none",
-    "e": "exclusive", "exclusive": "exclusive",
-    "t": "topology", "topology": "topology",
-    "s": "share", "share": "share",
-}  # fmt: skip
+_MODES = ("none", "exclusive", "topology", "share")
 
-top = LazyGroup(
-    name="top",
-    entries={
-        "node": Entry(
-            "arena_topo.cli.commands.cluster.top:node", "Show the GPUs of the nodes.", "What to show"
-        )
-    },
-    help="Show how GPUs are used.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+top = Group(name="top", help="Show how GPUs are used.")
 
 
-@click.command("node")
-@click.argument("nodes", nargs=-1, metavar="[NODE...]")
-@click.option("-d", "--details", is_flag=True, help="Show pods, links and GPUs of each node.")
-@click.option(
-    "-m", "--gpu-mode", "mode", default="", metavar="MODE", help="Only nodes of a mode: n, e, t or s."
-)
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Form.")
-@kube_options
-def node(nodes: tuple[str, ...], details: bool, mode: str, output: str, connection: ConnectionFlags) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopNodeFlags:
+    """What ``top node`` takes."""
+
+    nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...]")
+    details: bool = switch("-d", "--details", help="Show pods, links and GPUs of each node.")
+    mode: str = text(
+        "-m",
+        "--gpu-mode",
+        metavar="MODE",
+        help="Only nodes of a mode: n(one), e(xclusive), t(opology) or s(hare).",
+    )
+    output: str = option(
+        "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Output format."
+    )
+    kube: KubeFlags
+
+
+@command("node", TopNodeFlags)
+def node(flags: TopNodeFlags) -> None:
     """Show the GPUs of the nodes.
 
     The modes are Arena's: none, exclusive, topology and share.
@@ -47,19 +46,34 @@ def node(nodes: tuple[str, ...], details: bool, mode: str, output: str, connecti
     from arena_topo.output.top_node.document import top_nodes_document
     from arena_topo.output.top_node.text import mode_of, node_details, top_nodes
 
-    if mode and mode not in _MODES:
-        raise UsageError(
-            f"--gpu-mode: {mode!r} is not a mode", hint="use n(none), e(exclusive), t(topology) or s(share)"
-        )
-    every = snapshot_of(connection).nodes
-    if missing := sorted(set(nodes) - {each.name for each in every}):
+    mode = _mode(flags.mode)
+    nodes = load_snapshot(flags.kube).nodes
+    if missing := sorted(set(flags.nodes) - {gpu_node.name for gpu_node in nodes}):
         raise NotFound(f"node {missing[0]} does not exist", hint="arena-topo top node lists them", status=404)
-    chosen = [each for each in every if not nodes or each.name in nodes]
-    if mode:
-        chosen = [each for each in chosen if mode_of(each).value[0] == _MODES[mode]]
-    if output != "wide":
+    chosen = [
+        gpu_node
+        for gpu_node in nodes
+        if (not flags.nodes or gpu_node.name in flags.nodes)
+        and (not mode or mode_of(gpu_node).value[0] == mode)
+    ]
+    if flags.output != "wide":
         from arena_topo.output.documents import document
 
-        click.echo(document(top_nodes_document(chosen), output), nl=False)
-        return
-    click.echo(node_details(chosen) if details else top_nodes(chosen, chosen=bool(nodes)), nl=False)
+        click.echo(document(top_nodes_document(chosen), flags.output), nl=False)
+    elif flags.details:
+        click.echo(node_details(chosen), nl=False)
+    else:
+        click.echo(top_nodes(chosen, chosen=bool(flags.nodes)), nl=False)
+
+
+top.add_command(node)
+
+
+def _mode(text: str) -> str:
+    """Return the whole word of Arena's mode, which may be typed as its first letter."""
+    modes = {name: mode for mode in _MODES for name in (mode, mode[0])}
+    if text and text not in modes:
+        raise UsageError(
+            f"--gpu-mode: {text!r} is not a mode", hint="use n(none), e(exclusive), t(topology) or s(share)"
+        )
+    return modes.get(text, "")

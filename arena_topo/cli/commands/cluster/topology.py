@@ -1,44 +1,45 @@
 """``arena-topo topology``."""
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from arena_topo.cli.options.kube import kube_options
-from arena_topo.cli.snapshot_source import snapshot_of
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import argument, option, switch
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.placement import topology_levels
+from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, write_text
 from arena_topo.cli.terminal import say, wants_colour
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.model.cluster.snapshot import Snapshot
 
-FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 _TABLES = ("text", "json", "yaml")
+FORMS = (*_TABLES, "dot", "graphml", "svg", "html")
 
 
-@click.command()
-@click.argument("nodes", nargs=-1, metavar="[NODE...] | save FILE")
-@click.option("-o", "--output", type=click.Choice(FORMS), default="text", help="Form; text by default.")
-@click.option(
-    "--from", "file", default="", metavar="FILE", help="A snapshot, or a machine's matrix; - for stdin."
-)
-@click.option("--product", default="", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
-@click.option("--topology-levels", "levels", default="", metavar="KEYS", help="Node labels, coarse to fine.")
-@click.option("--fragmentation", is_flag=True, help="Show what the free GPUs are good for instead.")
-@kube_options
-def topology(
-    nodes: tuple[str, ...],
-    output: str,
-    file: str,
-    product: str,
-    levels: str,
-    connection: ConnectionFlags,
-    *,
-    fragmentation: bool,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyFlags:
+    """What ``topology`` takes."""
+
+    nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...] | save FILE")
+    output: str = option(
+        "-o", "--output", type=click.Choice(FORMS), default="text", help="Output format; text by default."
+    )
+    file: str = from_file()
+    product: str = product()
+    levels: tuple[str, ...] = topology_levels()
+    fragmentation: bool = switch("--fragmentation", help="Show instead what jobs the free GPUs can hold.")
+    kube: KubeFlags
+
+
+@command("topology", TopologyFlags)
+def topology(flags: TopologyFlags) -> None:
     """Show the GPUs of a cluster, their links, and the fabric between the nodes.
 
-    Without a node it is the tree of the fabric with free and all GPUs; with one its links, GPUs, users and NICs.
-    Each fact tells where it comes from.
+    Without a node it prints the tree of the fabric with free and total GPUs; with one, its links, GPUs, users and
+    NICs. Each fact names its source.
 
     \b
       arena-topo topology
@@ -48,52 +49,53 @@ def topology(
       arena-topo topology --fragmentation
       nvidia-smi topo -m | arena-topo topology --from - --product 'NVIDIA H200'
     """
-    if fragmentation:
-        _fragmentation(nodes, connection, file, product, levels, output)
+    if flags.fragmentation:
+        _fragmentation(flags)
         return
-    if nodes[:1] == ("save",):
-        _save(nodes[1:], connection, file, product, levels)
+    if flags.nodes[:1] == ("save",):
+        _save(flags)
         return
     from arena_topo.output.topology.render import render_topology
 
-    snapshot = snapshot_of(connection, file=file, product=product, levels=levels)
-    if file and not nodes and len(snapshot.nodes) == 1 and output == "text":
+    snapshot, nodes = _snapshot(flags), flags.nodes
+    # The file of one machine has no fabric to show: what its reader wants to see is the machine.
+    if flags.file and not nodes and len(snapshot.nodes) == 1 and flags.output == "text":
         nodes = (snapshot.nodes[0].name,)
-    click.echo(
-        render_topology(snapshot, nodes, output, colour=wants_colour(sys.stdout)), nl=False, color=True
-    )
+    text = render_topology(snapshot, nodes, flags.output, colour=wants_colour(sys.stdout))
+    click.echo(text, nl=False, color=True)
 
 
-def _fragmentation(
-    names: tuple[str, ...], connection: ConnectionFlags, file: str, product: str, levels: str, output: str
-) -> None:
-    if names:
-        raise UsageError("--fragmentation tells of the whole cluster", hint="leave out the names of nodes")
-    if output not in _TABLES:
+def _snapshot(flags: TopologyFlags) -> Snapshot:
+    return load_snapshot(flags.kube, file=flags.file, product=flags.product, levels=flags.levels)
+
+
+def _fragmentation(flags: TopologyFlags) -> None:
+    if flags.nodes:
+        raise UsageError("--fragmentation covers the whole cluster", hint="leave out the names of nodes")
+    if flags.output not in _TABLES:
         raise UsageError(
-            f"--fragmentation is a table, which -o {output} cannot draw",
+            f"--fragmentation is a table, which -o {flags.output} cannot draw",
             hint="print it as text, json or yaml",
         )
     from arena_topo.output.plan.fragmentation import render_fragmentation
     from arena_topo.planner.advise.fragmentation import fragmentation
 
-    found = fragmentation(snapshot_of(connection, file=file, product=product, levels=levels))
-    click.echo(render_fragmentation(found, output, colour=wants_colour(sys.stdout)), nl=False, color=True)
+    text = render_fragmentation(
+        fragmentation(_snapshot(flags)), flags.output, colour=wants_colour(sys.stdout)
+    )
+    click.echo(text, nl=False, color=True)
 
 
-def _save(names: tuple[str, ...], connection: ConnectionFlags, file: str, product: str, levels: str) -> None:
-    if len(names) != 1:
+def _save(flags: TopologyFlags) -> None:
+    files = flags.nodes[1:]
+    if len(files) != 1:
         raise UsageError(
             "topology save takes one FILE", hint="for example arena-topo topology save cluster.json"
         )
     from arena_topo.output.documents import compact, document
     from arena_topo.topology.snapshot_file import snapshot_document
 
-    snapshot = snapshot_of(connection, file=file, product=product, levels=levels)
-    path, saved = Path(names[0]), snapshot_document(snapshot)
-    text = document(saved, "yaml") if path.suffix in (".yaml", ".yml") else compact(saved)
-    try:
-        path.write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+    snapshot = _snapshot(flags)
+    path, saved = Path(files[0]), snapshot_document(snapshot)
+    write_text(path, document(saved, "yaml") if path.suffix in (".yaml", ".yml") else compact(saved))
     say(f"{len(snapshot.nodes)} nodes saved in {path}")

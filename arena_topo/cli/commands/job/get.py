@@ -1,24 +1,33 @@
 """``arena-topo get``."""
 
+from dataclasses import dataclass
+
 import click
 
-from arena_topo.cli.options.job_type import type_option
-from arena_topo.cli.options.kube import kube_options
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import argument, option
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import job_type
 from arena_topo.cli.terminal import say
-from arena_topo.kube.connection_flags import ConnectionFlags
 
 
-@click.command()
-@click.argument("name", metavar="JOB")
-@type_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["wide", "json", "yaml", "name"]),
-    help="Another form than the table; wide adds when the job was created and when it ended.",
-)
-@kube_options
-def get(name: str, output: str | None, connection: ConnectionFlags) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetFlags:
+    """What ``get`` takes."""
+
+    name: str = argument(metavar="JOB")
+    type: str = job_type()
+    output: str | None = option(
+        "-o",
+        "--output",
+        type=click.Choice(["wide", "json", "yaml", "name"]),
+        help="Output format; wide adds when the job was created and when it ended.",
+    )
+    kube: KubeFlags
+
+
+@command("get", GetFlags)
+def get(flags: GetFlags) -> None:
     """Show a job and its instances.
 
     \b
@@ -29,16 +38,17 @@ def get(name: str, output: str | None, connection: ConnectionFlags) -> None:
     from arena_topo.kube.session import connect
     from arena_topo.output.job import job_document, job_table
 
-    job = view(connect(connection), name)
-    if output == "name":
+    job = view(connect(flags.kube), flags.name)
+    if flags.output == "name":
         click.echo(f"mpijob.kubeflow.org/{job.name}")
         return
-    if output in ("json", "yaml"):
+    if flags.output in ("json", "yaml"):
         from arena_topo.output.documents import document
 
-        click.echo(document(job_document(job), output), nl=False)
+        click.echo(document(job_document(job), flags.output), nl=False)
         return
-    click.echo(job_table(job, wide=output == "wide"), nl=False)
+    click.echo(job_table(job, wide=flags.output == "wide"), nl=False)
+    # What follows is not part of the table, which scripts may read: it goes to stderr.
     if job.message:
         say(f"\n{job.status.value.lower()}: {job.message}")
     if job.plan:

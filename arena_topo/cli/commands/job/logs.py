@@ -1,50 +1,60 @@
 """``arena-topo logs``."""
 
 import sys
+from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.options.job_type import type_option
-from arena_topo.cli.options.kube import kube_options
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import argument, option, switch, text
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import Duration, Instant, job_type
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.notation.durations import parse_duration, parse_instant
 
 
-@click.command()
-@click.argument("name", metavar="JOB")
-@click.option("-f", "--follow", is_flag=True, help="Wait for the log to start, and print it as it grows.")
-@click.option(
-    "-i", "--instance", default="", metavar="TEXT", help="Instance to print; the launcher by default."
-)
-@click.option("-c", "--container", default="", metavar="TEXT", help="Container of the instance.")
-@click.option(
-    "-t", "--tail", type=int, default=-1, metavar="LINES", help="Lines of the end to print; -1 for all."
-)
-@click.option(
-    "--since", default="", metavar="DURATION", help="Only lines newer than this, for example 5m or 1h30m."
-)
-@click.option("--since-time", default="", metavar="TIME", help="Only lines after this RFC 3339 time.")
-@click.option("--timestamps", is_flag=True, help="Print the time of every line before it.")
-@click.option("-p", "--previous", is_flag=True, help="Print the log of the container's previous run.")
-@type_option
-@kube_options
-def logs(
-    name: str,
-    follow: bool,
-    instance: str,
-    container: str,
-    tail: int,
-    since: str,
-    since_time: str,
-    timestamps: bool,
-    previous: bool,
-    connection: ConnectionFlags,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogsFlags:
+    """What ``logs`` takes."""
+
+    name: str = argument(metavar="JOB")
+    follow: bool = switch("-f", "--follow", help="Wait for the log to start, and print it as it grows.")
+    instance: str = text(
+        "-i", "--instance", metavar="TEXT", help="Instance whose log to print; the launcher by default."
+    )
+    container: str = text("-c", "--container", metavar="TEXT", help="Container of the instance.")
+    tail: int = option(
+        "-t",
+        "--tail",
+        type=click.INT,
+        default=-1,
+        metavar="LINES",
+        help="Number of lines to print from the end; -1 for all.",
+    )
+    since: float | None = option(
+        "--since",
+        type=Duration(least=0.001),
+        metavar="DURATION",
+        help="Only lines newer than this, for example 5m or 1h30m.",
+    )
+    since_time: str = option(
+        "--since-time",
+        type=Instant(),
+        default="",
+        metavar="TIME",
+        help="Only lines after this RFC 3339 time.",
+    )
+    timestamps: bool = switch("--timestamps", help="Print the time of each line before it.")
+    previous: bool = switch("-p", "--previous", help="Print the log of the container's previous run.")
+    type: str = job_type()
+    kube: KubeFlags
+
+
+@command("logs", LogsFlags)
+def logs(flags: LogsFlags) -> None:
     """Print the log of a job.
 
-    Following waits until the container has started, says what it waits for, and ends when the container does.
+    With --follow it waits until the container has started, says what it waits for, and ends when the container does.
 
     \b
       arena-topo logs -f vgg16
@@ -57,46 +67,27 @@ def logs(
     from arena_topo.jobs.logs.wait import LogTarget, Waiter
     from arena_topo.kube.session import connect
 
-    if follow and previous:
-        raise UsageError("--follow and --previous exclude each other: a past run grows no more")
+    if flags.follow and flags.previous:
+        raise UsageError("--follow and --previous exclude each other: a previous run has ended")
+    if flags.since and flags.since_time:
+        raise UsageError("at most one of --since and --since-time may be used")
     options = LogOptions(
-        tail=tail if tail >= 0 else None,
-        since=_since(since, since_time),
-        since_time=_since_time(since_time),
-        timestamps=timestamps,
-        previous=previous,
+        tail=flags.tail if flags.tail >= 0 else None,
+        # The API server takes whole seconds, and 0 would mean all lines.
+        since=max(int(flags.since), 1) if flags.since else None,
+        since_time=flags.since_time,
+        timestamps=flags.timestamps,
+        previous=flags.previous,
     )
-    session, wanted = connect(connection), LogTarget(instance, container)
+    session, target = connect(flags.kube), LogTarget(flags.instance, flags.container)
     lines = (
-        follow_log(session, name, wanted, options, Waiter(say))
-        if follow
-        else read_log(session, name, wanted, options)
+        follow_log(session, flags.name, target, options, Waiter(say))
+        if flags.follow
+        else read_log(session, flags.name, target, options)
     )
+    # Logs are bytes of any encoding, and pass through as they are.
     for line in lines:
         sys.stdout.buffer.write(line)
-        if follow:
+        if flags.follow:
             sys.stdout.buffer.flush()
     sys.stdout.buffer.flush()
-
-
-def _since(text: str, since_time: str) -> int | None:
-    if not text:
-        return None
-    if since_time:
-        raise UsageError("at most one of --since and --since-time may be used")
-    try:
-        seconds = parse_duration(text)
-    except ValueError:
-        seconds = 0.0
-    if seconds <= 0:
-        raise UsageError(
-            f"--since: {text!r} is not a duration", hint="write for example 5s, 2m, 3h or 1h1m1s"
-        )
-    return max(int(seconds), 1)
-
-
-def _since_time(text: str) -> str:
-    try:
-        return parse_instant(text).strftime("%Y-%m-%dT%H:%M:%SZ") if text else ""
-    except ValueError as error:
-        raise UsageError(f"--since-time: {error}") from error

@@ -1,11 +1,14 @@
 """``arena-topo predict``."""
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from arena_topo.cli.snapshot_source import text_of
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import option, text
+from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -17,42 +20,47 @@ DEFAULT_GPU = "V100"
 TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
 
 
-@click.command()
-@click.option("--model", default="", metavar="NAME", help="vgg16 or resnet50; both by default.")
-@click.option("--framework", default="", metavar="NAME", help="pytorch or tensorflow; both by default.")
-@click.option(
-    "--batch", type=click.IntRange(1, 1_000_000), default=64, show_default=True, help="Images a GPU and step."
-)
-@click.option("--placement", "file", default="", metavar="FILE", help="A plan's JSON or YAML; - for stdin.")
-@click.option("--ranks", type=click.IntRange(1, 1_000_000), help="GPUs that train together.")
-@click.option("--busbw", type=float, metavar="GB/S", help="Bus bandwidth that they exchange at.")
-@click.option(
-    "--transport",
-    type=click.Choice(TRANSPORTS),
-    help="What they exchange over; isolated are pods of one node that do not see each other's GPUs.",
-)
-@click.option("--gpu", default="", metavar="NAME", help="The GPUs' product; V100 by default.")
-@click.option(
-    "--images-per-second", "speed", type=float, metavar="RATE", help="Speed of one such GPU by itself."
-)
-@click.option("--calibration", "own", default="", metavar="FILE", help="Your figures, over the tool's own.")
-@click.option("-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Form.")
-def predict(
-    model: str,
-    framework: str,
-    batch: int,
-    file: str,
-    ranks: int | None,
-    busbw: float | None,
-    transport: str | None,
-    gpu: str,
-    speed: float | None,
-    own: str,
-    output: str,
-) -> None:
-    """Tell how fast a benchmark would train.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictFlags:
+    """What ``predict`` takes."""
 
-    Likely values, and in parentheses the range that the uncertain figures leave. Needs no cluster.
+    model: str = text("--model", metavar="NAME", help="vgg16 or resnet50; both by default.")
+    framework: str = text("--framework", metavar="NAME", help="pytorch or tensorflow; both by default.")
+    batch: int = option(
+        "--batch",
+        type=click.IntRange(1, 1000000),
+        default=64,
+        show_default=True,
+        help="Images per GPU per step.",
+    )
+    placement: str = text("--placement", metavar="FILE", help="A plan's JSON or YAML; - for stdin.")
+    ranks: int | None = option("--ranks", type=click.IntRange(1, 1000000), help="GPUs that train together.")
+    busbw: float | None = option(
+        "--busbw", type=click.FLOAT, metavar="GB/S", help="Bus bandwidth between the ranks."
+    )
+    transport: str | None = option(
+        "--transport",
+        type=click.Choice(TRANSPORTS),
+        help="Transport between the ranks; isolated means pods on one node that do not see each other's GPUs.",
+    )
+    gpu: str = text("--gpu", metavar="NAME", help="Product name of the GPUs; V100 by default.")
+    images_per_second: float | None = option(
+        "--images-per-second", type=click.FLOAT, metavar="RATE", help="Measured speed of one such GPU alone."
+    )
+    calibration: str = text(
+        "--calibration", metavar="FILE", help="Your own figures, which override the packaged ones."
+    )
+    output: str = option(
+        "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Output format."
+    )
+
+
+@command("predict", PredictFlags)
+def predict(flags: PredictFlags) -> None:
+    """Predict how fast a benchmark would train.
+
+    Prints likely values, and in parentheses the range that the uncertainty of the figures leaves. It needs no
+    cluster.
 
     \b
       arena-topo predict --ranks 4 --transport isolated
@@ -60,84 +68,89 @@ def predict(
       arena-topo plan mpi --workers=4 --gpus=1 -o json | arena-topo predict --placement -
     """
     from arena_topo.output.forecast import forecast_document, forecast_table
-    from arena_topo.prediction import forecast as planner
+    from arena_topo.prediction import forecast
 
-    known = _calibration(own)
-    planned = _planned(file, ranks, busbw, transport, known)
-    if file and not gpu:
-        planned = planned.assuming(f"the GPUs are {DEFAULT_GPU}s: a plan does not tell, --gpu does")
-    found = [
-        planner.predict(workload, planned.ranks, planned.prediction.busbw, planned.transport, known)
-        for workload in _workloads(known, model, framework, batch, gpu or DEFAULT_GPU, speed)
+    calibration = _calibration(flags.calibration)
+    planned = _planned(flags, calibration)
+    if flags.placement and not flags.gpu:
+        planned = planned.assuming(f"the GPUs are {DEFAULT_GPU}s: not stated in the plan; set it with --gpu")
+    forecasts = [
+        forecast.predict(workload, planned.ranks, planned.prediction.busbw, planned.transport, calibration)
+        for workload in _workloads(flags, calibration)
     ]
-    if output == "wide":
-        click.echo(forecast_table(found, planned.prediction, known.source), nl=False)
+    if flags.output == "wide":
+        click.echo(forecast_table(forecasts, planned.prediction, calibration.source), nl=False)
         return
     from arena_topo.output.documents import document
 
-    click.echo(document(forecast_document(found, planned.prediction, known.source), output), nl=False)
+    content = forecast_document(forecasts, planned.prediction, calibration.source)
+    click.echo(document(content, flags.output), nl=False)
 
 
-def _calibration(own: str) -> "Calibration":
+def _calibration(file: str) -> "Calibration":
     from arena_topo.prediction.calibration import read_calibration, shipped_calibration
 
     shipped = shipped_calibration()
-    return read_calibration(_document(own, "--calibration"), own, shipped) if own else shipped
+    return read_calibration(_document(file, "--calibration"), file, shipped) if file else shipped
 
 
 def _document(file: str, flag: str) -> Any:
     from arena_topo.model.notation.yaml_documents import load
 
-    return load(text_of(file, flag), name="stdin" if file == "-" else file)
+    return load(read_text(file, flag), name="stdin" if file == "-" else file)
 
 
-def _planned(
-    file: str, ranks: int | None, busbw: float | None, transport: str | None, known: "Calibration"
-) -> "Planned":
-    """Return what the gang exchanges over: from its plan, or from flags."""
-    from arena_topo.model.plan.placement import Prediction, Range, Transport
+def _planned(flags: PredictFlags, calibration: "Calibration") -> "Planned":
+    """Return the ranks and what they exchange over: from a plan, or from flags."""
     from arena_topo.prediction.plan_document import Planned, read_planned
 
-    if file:
-        if ranks or busbw or transport:
+    if flags.placement:
+        if flags.ranks or flags.busbw or flags.transport:
             raise UsageError(
-                "--placement tells ranks, bandwidth and transport: give it, or the flags for them"
+                "--placement already contains ranks, bandwidth and transport",
+                hint="give either --placement, or the flags for them",
             )
-        return read_planned(_document(file, "--placement"), "stdin" if file == "-" else file)
-    if ranks is None or (busbw is None and transport is None):
+        source = "stdin" if flags.placement == "-" else flags.placement
+        return read_planned(_document(flags.placement, "--placement"), source)
+    if flags.ranks is None or (flags.busbw is None and flags.transport is None):
         raise UsageError(
-            "say what is to be predicted", hint="give --placement, or --ranks with --busbw or --transport"
+            "nothing to predict", hint="give --placement, or --ranks with --busbw or --transport"
         )
-    over = Transport.UNKNOWN if transport is None else Transport[transport.upper()]
-    given = known.bandwidths
-    usual = {"pcie": given.pcie, "isolated": given.isolated, "tcp": given.tcp}
-    if busbw is None:
-        if transport not in usual:
+    from arena_topo.model.plan.placement import Prediction, Range, Transport
+
+    over = Transport.UNKNOWN if flags.transport is None else Transport[flags.transport.upper()]
+    if flags.busbw is None:
+        # Transports through the host are alike on all machines; the speed of the others depends on the machine.
+        bandwidths = calibration.bandwidths
+        usual = {"pcie": bandwidths.pcie, "isolated": bandwidths.isolated, "tcp": bandwidths.tcp}
+        if flags.transport not in usual:
             raise UsageError(
-                f"how fast {transport} is depends on the machine",
-                hint="give --busbw, or a --placement: arena-topo plan tells it",
+                f"the speed of {flags.transport} depends on the machine",
+                hint="give --busbw, or --placement with a plan, which contains it",
             )
-        return Planned(ranks, Prediction(usual[transport], over))
-    if not (math.isfinite(busbw) and busbw > 0):
-        raise UsageError(f"--busbw is {busbw:g}", hint="give a number of GB/s above 0, for example 93")
-    return Planned(ranks, Prediction(Range(busbw, busbw, busbw), over))
+        return Planned(flags.ranks, Prediction(usual[flags.transport], over))
+    if not (math.isfinite(flags.busbw) and flags.busbw > 0):
+        raise UsageError(f"--busbw is {flags.busbw:g}", hint="give a number of GB/s above 0, for example 93")
+    return Planned(flags.ranks, Prediction(Range(flags.busbw, flags.busbw, flags.busbw), over))
 
 
-def _workloads(
-    known: "Calibration", model: str, framework: str, batch: int, gpu: str, speed: float | None
-) -> "list[Workload]":
-    """Return the benchmarks that are asked for: every known one where neither model nor framework is named."""
+def _workloads(flags: PredictFlags, calibration: "Calibration") -> "list[Workload]":
+    """Return the benchmarks that are asked for: all of them where neither model nor framework is named."""
     from arena_topo.prediction.forecast import Workload
     from arena_topo.prediction.networks import MODELS
 
-    if speed is not None:
-        if not (model and framework):
+    rate = flags.images_per_second
+    if rate is not None:
+        if not (flags.model and flags.framework):
             raise UsageError(
                 "--images-per-second is the speed of one model with one framework",
                 hint="name them with --model and --framework",
             )
-        if not (math.isfinite(speed) and speed > 0):
-            raise UsageError(f"--images-per-second is {speed:g}", hint="give a number above 0")
-    frameworks = [framework] if framework else list(known.frameworks)
-    models = [model] if model else MODELS
-    return [Workload(each, name, batch, gpu, speed) for each in models for name in frameworks]
+        if not (math.isfinite(rate) and rate > 0):
+            raise UsageError(f"--images-per-second is {rate:g}", hint="give a number above 0")
+    frameworks = [flags.framework] if flags.framework else list(calibration.frameworks)
+    models = [flags.model] if flags.model else MODELS
+    gpu = flags.gpu or DEFAULT_GPU
+    return [
+        Workload(model, framework, flags.batch, gpu, rate) for model in models for framework in frameworks
+    ]

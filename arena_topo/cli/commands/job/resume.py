@@ -1,40 +1,48 @@
 """``arena-topo resume``."""
 
 import time
+from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.commands.job.submit import tell_settled
+from arena_topo.cli.command import command
+from arena_topo.cli.commands.job.submit import print_placement
+from arena_topo.cli.flags import argument
 from arena_topo.cli.options.go_flags import GoFlags
-from arena_topo.cli.options.kube import kube_options
-from arena_topo.cli.options.placement import timeout_of
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.placement import wait_limit
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode
-from arena_topo.kube.connection_flags import ConnectionFlags
 
 
-@click.command(cls=GoFlags, bare={"--wait": "true"})
-@click.argument("name")
-@click.option(
-    "--wait", default="", metavar="[TIMEOUT]", help="Wait until it has a place, for ever or for example 30m."
-)
-@kube_options
-def resume(name: str, wait: str, connection: ConnectionFlags) -> None:
-    """Go on with a job that waits for its place.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeFlags:
+    """What ``resume`` takes."""
 
-    A job that had none is planned again; one whose submitter was interrupted is let go to its places; workers that
-    the operator made again go back to theirs. The exit code is 3 when the job still has no place.
+    name: str = argument(metavar="JOB")
+    wait: float | None = wait_limit()
+    kube: KubeFlags
+
+
+@command("resume", ResumeFlags, cls=GoFlags)
+def resume(flags: ResumeFlags) -> ExitCode:
+    """Resume a job that waits for a placement.
+
+    A job that did not fit is planned again; one whose submission was interrupted continues with its plan; workers
+    that the operator recreated return to their nodes. The exit code is 3 when the job still does not fit.
     """
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.placement.place import Waiting, resume_job
     from arena_topo.kube.session import connect
+    from arena_topo.model.notation.words import plural
     from arena_topo.model.plan.plan_record import Stage
 
-    timeout = timeout_of(wait)
-    session = connect(connection)
-    settled = resume_job(session, name, Waiting(waiter=Waiter(say), timeout=timeout, clock=time.monotonic))
-    tell_settled(name, settled)
+    session = connect(flags.kube)
+    settled = resume_job(
+        session, flags.name, Waiting(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
+    )
+    print_placement(flags.name, settled)
     if settled.record.stage is Stage.WAITING:
-        click.get_current_context().exit(ExitCode.DOES_NOT_FIT)
-    count = "1 worker" if settled.released == 1 else f"{settled.released} workers"
-    click.echo(f"The job {name} has its places; {count} released")
+        return ExitCode.DOES_NOT_FIT
+    click.echo(f"The job {flags.name} is placed; {plural(settled.released, 'worker')} released")
+    return ExitCode.OK

@@ -1,59 +1,69 @@
 """``arena-topo submit``."""
 
 import sys
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.options.job import JobCommand, job_options
-from arena_topo.cli.options.job_spec import job_spec
-from arena_topo.cli.options.kube import kube_options
-from arena_topo.cli.options.placement import place_of, place_options
+from arena_topo.cli.command import Group, command
+from arena_topo.cli.flags import argument, option, text
+from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import DryRun, DryRunMode, MPIJobVersion
+from arena_topo.cli.options.placement import EnforcementFlags, PlanFlags, place_options
 from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
+from arena_topo.errors import ConnectionFailed, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.objects import Object
 
-_DRY_RUNS = ("none", "client", "server")
+if TYPE_CHECKING:
+    from arena_topo.jobs.placement.place import Settled
+    from arena_topo.jobs.submit.create import SubmitOptions
+    from arena_topo.jobs.submit.prepare import PlaceOptions
 
-submit = LazyGroup(
-    name="submit",
-    entries={
-        "mpi": Entry(
-            "arena_topo.cli.commands.job.submit:mpi", "Submit an MPI job.", "Kinds of jobs", ("mpijob", "mj")
-        ),
-    },
-    help="Submit a training job.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+submit = Group(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
 
 
-@click.command("mpi", cls=JobCommand)
-@click.argument("words", nargs=-1, metavar="COMMAND | -- COMMAND ARGS...")
-@job_options
-@place_options
-@click.option("--api-version", default="", metavar="TEXT", help="Version of MPIJob: v2beta1, v1 or v1alpha1.")
-@click.option(
-    "--template", default="", metavar="PATH", help="Template, or folder of templates, to use instead."
-)
-@click.option(
-    "--dry-run", default="none", metavar="MODE", help="none, client or server: what would be created."
-)
-@click.option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects.")
-@kube_options
-def mpi(
-    words: tuple[str, ...],
-    api_version: str,
-    template: str,
-    dry_run: str,
-    output: str | None,
-    connection: ConnectionFlags,
-    **values: Any,
-) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitFlags:
+    """What ``submit mpi`` takes."""
+
+    words: tuple[str, ...] = argument(nargs=-1, metavar="COMMAND | -- COMMAND ARGS...")
+    argv: tuple[str, ...] | None
+    job: JobFlags
+    plan: PlanFlags
+    enforcement: EnforcementFlags
+    api_version: ApiVersion | None = option(
+        "--api-version",
+        type=MPIJobVersion(),
+        metavar="TEXT",
+        help="Version of MPIJob: v2beta1, v1 or v1alpha1.",
+    )
+    template: str = text(
+        "--template",
+        metavar="PATH",
+        help="Template, or directory of templates, to use instead of the packaged ones.",
+    )
+    dry_run: DryRun = option(
+        "--dry-run",
+        type=DryRunMode(),
+        default=DryRun.NONE,
+        metavar="MODE",
+        help="none, client or server: print what would be created.",
+    )
+    output: str | None = option(
+        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects."
+    )
+    kube: KubeFlags
+
+
+@command("mpi", SubmitFlags, cls=JobCommand)
+def mpi(flags: SubmitFlags) -> None:
     """Submit an MPI job.
 
     The job's command is one quoted string, run by a shell, or everything after --, run as it is.
@@ -65,29 +75,32 @@ def mpi(
     """
     from arena_topo.jobs.submit.create import SubmitOptions
 
-    mode = _mode(dry_run)
-    options = SubmitOptions(version=_version(api_version), template=template, dry_run=mode == "server")
-    place = place_of(values)
-    argv = click.get_current_context().meta.get(JobCommand.ARGV)
-    job = job_spec(values, words=words, argv=argv, namespace=_namespace(connection, mode))
-    if mode == "client":
-        _show_offline(job, options, place, connection, output)
+    options = SubmitOptions(
+        version=flags.api_version, template=flags.template, dry_run=flags.dry_run is DryRun.SERVER
+    )
+    place = place_options(flags.plan, flags.enforcement)
+    job = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    if flags.dry_run is DryRun.CLIENT:
+        _dry_run(job, options, place, flags)
     else:
-        _submit(job, options, place, connection, output)
+        _submit(job, options, place, flags)
 
 
-def _submit(job: JobSpec, options: Any, place: Any, connection: ConnectionFlags, output: str | None) -> None:
+submit.add_command(mpi)
+
+
+def _submit(job: JobSpec, options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.submit.prepare import prepare_placed, submit_placed
     from arena_topo.kube.session import connect
 
-    session = connect(connection)
+    session = connect(flags.kube)
     ready = prepare_placed(session, job, options, place)
-    _tell(ready.warnings, ready.notes)
+    _print_notes(ready.warnings, ready.notes)
     made = submit_placed(session, ready, place, Waiter(say), dry_run=options.dry_run)
-    _print(made.objects, output, " (server dry run)" if options.dry_run else "")
+    _print_objects(made.objects, flags.output, " (server dry run)" if options.dry_run else "")
     if made.settled:
-        tell_settled(job.name, made.settled)
+        print_placement(job.name, made.settled)
     if not options.dry_run:
         say(f"The Job {job.name} has been submitted successfully")
         say(
@@ -95,8 +108,8 @@ def _submit(job: JobSpec, options: Any, place: Any, connection: ConnectionFlags,
         )
 
 
-def tell_settled(name: str, settled: Any) -> None:
-    """Say on stderr where a job was placed and what keeps it there, or what it waits for."""
+def print_placement(name: str, settled: "Settled") -> None:
+    """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
     from arena_topo.output.plan.text import settled_lines
 
     for line in settled_lines(
@@ -105,28 +118,31 @@ def tell_settled(name: str, settled: Any) -> None:
         say(line)
 
 
-def _show_offline(
-    job: JobSpec, options: Any, place: Any, connection: ConnectionFlags, output: str | None
-) -> None:
+def _dry_run(job: JobSpec, options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
     """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
     from arena_topo.jobs.submit.create import offline
     from arena_topo.jobs.submit.prepare import prepare_placed
     from arena_topo.kube.session import connect
 
     try:
-        ready = prepare_placed(connect(connection), job, options, place)
-        plan = ready.manifest
-        _tell(ready.warnings, ready.notes)
+        ready = prepare_placed(connect(flags.kube), job, options, place)
+        manifest = ready.manifest
+        _print_notes(ready.warnings, ready.notes)
     except (ConnectionFailed, DocumentError) as error:
-        if connection.kubeconfig or connection.context:
+        if names_cluster(flags.kube):
             raise
-        say(f"no cluster was asked: {error.message}")
-        plan = offline(job, options)
-        _tell(plan.notes, ())
-    _print(plan.objects, output, " (dry run)")
+        say(f"no cluster reachable ({error.message}); rendering for the current version of MPIJob")
+        manifest = offline(job, options)
+        _print_notes(manifest.notes, ())
+    _print_objects(manifest.objects, flags.output, " (dry run)")
 
 
-def _print(objects: Any, output: str | None, remark: str) -> None:
+def names_cluster(connection: ConnectionFlags) -> bool:
+    """Whether the user named a kubeconfig or a context, which is then never ignored."""
+    return bool(connection.kubeconfig or connection.context)
+
+
+def _print_objects(objects: Sequence[Object], output: str | None, remark: str) -> None:
     from arena_topo.output.documents import object_name
     from arena_topo.output.documents import objects as documents
 
@@ -137,36 +153,19 @@ def _print(objects: Any, output: str | None, remark: str) -> None:
         click.echo(f"{object_name(item)} created{remark}")
 
 
-def _tell(warnings: Iterable[str], notes: Iterable[str]) -> None:
+def _print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
     for warning in warnings:
         warn(warning)
     for note in notes:
         say(note)
 
 
-def _mode(text: str) -> str:
-    if text == "bare":
-        warn("--dry-run is deprecated and can be replaced with --dry-run=client")
-        return "client"
-    if text not in _DRY_RUNS:
-        raise UsageError(f'Invalid dry-run value ({text}). Must be "none", "server", or "client".')
-    return text
-
-
-def _version(text: str) -> ApiVersion | None:
-    short = text.removeprefix("kubeflow.org/")
-    if short and short not in {each.value for each in ApiVersion}:
-        raise UsageError(
-            f"--api-version: {text!r} is not a version of MPIJob", hint="use v2beta1, v1 or v1alpha1"
-        )
-    return ApiVersion(short) if short else None
-
-
-def _namespace(connection: ConnectionFlags, mode: str) -> str:
+def _namespace(flags: SubmitFlags) -> str:
     try:
-        target = resolve(connection)
+        target = resolve(flags.kube)
     except DocumentError:
-        if mode != "client" or connection.kubeconfig or connection.context:
+        # A dry run needs no kubeconfig, unless the user named one.
+        if flags.dry_run is not DryRun.CLIENT or names_cluster(flags.kube):
             raise
         target = None
-    return target.namespace if target else connection.namespace or "default"
+    return target.namespace if target else flags.kube.namespace or "default"

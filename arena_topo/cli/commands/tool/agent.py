@@ -3,45 +3,44 @@
 import os
 import signal
 import threading
+from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.lazy import Entry, LazyGroup
-from arena_topo.cli.options.kube import kube_options
+from arena_topo.cli.command import Group, command
+from arena_topo.cli.flags import option, switch, text
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import Duration
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.notation.durations import parse_duration
 
-agent = LazyGroup(
-    name="agent",
-    entries={
-        "run": Entry(
-            "arena_topo.cli.commands.tool.agent:run", "Publish the topology of this node.", "What to do"
-        ),
-        "manifest": Entry(
-            "arena_topo.cli.commands.tool.agent:manifest",
-            "Print what runs the agent on every node.",
-            "What to do",
-        ),
-    },
-    help="Publish the topology of nodes whose cluster says nothing of it.",
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+agent = Group(name="agent", help="Publish the GPU topology of nodes that nothing else describes.")
 
 
-@click.command("run")
-@click.option("--node", default="", metavar="NAME", help="This node's name; $NODE_NAME by default.")
-@click.option("--interval", default="30", metavar="DURATION", help="How often to look, for example 30s.")
-@click.option("--once", is_flag=True, help="Look once.")
-@click.option("--from", "file", default="", metavar="FILE", help="A saved matrix instead of NVML.")
-@click.option("--product", default="", metavar="NAME", help="GPUs of the saved matrix.")
-@kube_options
-def run(node: str, interval: str, once: bool, file: str, product: str, connection: ConnectionFlags) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What ``agent run`` takes."""
+
+    node: str = text("--node", metavar="NAME", help="This node's name; $NODE_NAME by default.")
+    interval: float = option(
+        "--interval",
+        type=Duration(bare_seconds=True, least=1),
+        default=30.0,
+        metavar="DURATION",
+        help="Time between two readings, for example 30s.",
+    )
+    once: bool = switch("--once", help="Read and publish once, then exit.")
+    file: str = text("--from", metavar="FILE", help="A saved matrix instead of NVML.")
+    product: str = text("--product", metavar="NAME", help="GPUs of the saved matrix.")
+    kube: KubeFlags
+
+
+@command("run", RunFlags)
+def run(flags: RunFlags) -> None:
     """Publish the topology of this node.
 
-    Reads NVML and the kubelet's pod-resources socket, and writes the annotation arena-topo.dev/gpu-topology of the
-    node when something has changed.
+    Reads NVML and the kubelet's pod-resources socket, and writes the node's annotation arena-topo.dev/gpu-topology
+    when something has changed.
 
     \b
       arena-topo agent run --once --node gpu-node-1 --from topo.txt
@@ -50,50 +49,49 @@ def run(node: str, interval: str, once: bool, file: str, product: str, connectio
     from arena_topo.cluster.node_annotation import publish, published
     from arena_topo.kube.session import connect
 
-    name = node or os.environ.get("NODE_NAME", "")
+    name = flags.node or os.environ.get("NODE_NAME", "")
     if not name:
         raise UsageError("the node has no name", hint="give --node NAME, or set NODE_NAME")
-    seconds = _seconds(interval)
-    session = connect(connection)
+    session = connect(flags.kube)
     write = publish(session, name)
-    if file:
-        from arena_topo.cli.snapshot_source import text_of
+    if flags.file:
+        from arena_topo.cli.snapshot_source import read_text
 
-        made = file_agent(text_of(file), file, product, write, say)
+        node = file_agent(read_text(flags.file), flags.file, flags.product, write, say)
     else:
-        made = node_agent(write, say)
-    if once:
-        made.once(published(session, name))
+        node = node_agent(write, say)
+    if flags.once:
+        node.once(published(session, name))
         return
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    made.run(published(session, name), lambda: not ended.wait(seconds))
+    node.run(published(session, name), lambda: not ended.wait(flags.interval))
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text) if text.isdecimal() else parse_duration(text)
-    except ValueError as error:
-        raise UsageError(f"--interval: {error}") from error
-    if seconds < 1:
-        raise UsageError(f"--interval: {text} is less than a second")
-    return seconds
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFlags:
+    """What ``agent manifest`` takes."""
+
+    image: str = text("--image", required=True, help="Image that has arena-topo[agent] installed.")
+    namespace: str = text("-n", "--namespace", default="kube-system", help="Namespace of the DaemonSet.")
+    interval: int = option(
+        "--interval",
+        type=click.IntRange(1),
+        default=30,
+        show_default=True,
+        help="Seconds between two readings.",
+    )
+    runtime_class: str = text(
+        "--runtime-class", help="RuntimeClass that makes the GPUs visible, where one is needed."
+    )
 
 
-@click.command("manifest")
-@click.option("--image", required=True, help="Image that has arena-topo[agent] installed.")
-@click.option(
-    "-n", "--namespace", default="kube-system", show_default=True, help="Namespace of the DaemonSet."
-)
-@click.option(
-    "--interval", type=click.IntRange(1), default=30, show_default=True, help="Seconds between two looks."
-)
-@click.option("--runtime-class", default="", help="RuntimeClass that shows the GPUs, where one is needed.")
-def manifest(image: str, namespace: str, interval: int, runtime_class: str) -> None:
-    """Print what runs the agent on every node.
+@command("manifest", ManifestFlags)
+def manifest(flags: ManifestFlags) -> None:
+    """Print the objects that run the agent on every node.
 
-    ServiceAccount, ClusterRole, ClusterRoleBinding and DaemonSet, for kubectl apply.
+    They are a ServiceAccount, a ClusterRole, a ClusterRoleBinding and a DaemonSet, for kubectl apply.
 
     \b
       arena-topo agent manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -
@@ -101,7 +99,11 @@ def manifest(image: str, namespace: str, interval: int, runtime_class: str) -> N
     from arena_topo.agent.manifests import agent_objects
     from arena_topo.output.documents import objects
 
-    click.echo(
-        objects(agent_objects(image, namespace, interval=interval, runtime_class=runtime_class), "yaml"),
-        nl=False,
+    manifests = agent_objects(
+        flags.image, flags.namespace, interval=flags.interval, runtime_class=flags.runtime_class
     )
+    click.echo(objects(manifests, "yaml"), nl=False)
+
+
+agent.add_command(run)
+agent.add_command(manifest)

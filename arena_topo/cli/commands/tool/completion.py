@@ -1,12 +1,23 @@
 """``arena-topo completion``."""
 
+from dataclasses import dataclass
+
 import click
 
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import argument
 
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
-    """Print a shell's completion script.
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionFlags:
+    """What ``completion`` takes."""
+
+    shell: str = argument(type=click.Choice(["bash", "zsh", "fish"]))
+
+
+@command("completion", CompletionFlags)
+def completion(flags: CompletionFlags) -> None:
+    """Print a completion script for a shell.
 
     \b
       source <(arena-topo completion bash)
@@ -16,8 +27,9 @@ def completion(shell: str) -> None:
 
     from arena_topo.cli.app import cli
 
-    kind = get_completion_class(shell)
-    if kind is None:
-        raise click.UsageError(f"{shell} is not supported")
-    script = ShellComplete.source(kind(cli, {}, "arena-topo", "_ARENA_TOPO_COMPLETE"))
+    shell_class = get_completion_class(flags.shell)
+    if shell_class is None:
+        raise click.UsageError(f"{flags.shell} is not supported")
+    # click refuses bash versions that cannot run the script; the user's shell need not be this machine's bash.
+    script = ShellComplete.source(shell_class(cli, {}, "arena-topo", "_ARENA_TOPO_COMPLETE"))
     click.echo(script)

@@ -1,17 +1,36 @@
 """``arena-topo sandbox``: the embedded cluster."""
 
+from dataclasses import dataclass
+
 import click
 
-from arena_topo.cli.options.kube import kube_options
-from arena_topo.errors import UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.cli.command import Group, command
+from arena_topo.cli.flags import argument, option, text
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.snapshot_source import from_file
 
 LAYOUTS = "two-dgx1, racks, mixed, ack, hami, stock, or a YAML file"
 
 
-@click.group()
-def sandbox() -> None:
-    """Try everything on a simulated cluster.
+def layout() -> str:
+    """Return the flag ``--layout``."""
+    return text("--layout", metavar="NAME", help=f"The machines: {LAYOUTS}.")
+
+
+def speed() -> float:
+    """Return the flag ``--speed``."""
+    return option(
+        "--speed",
+        type=click.FLOAT,
+        default=1.0,
+        show_default=True,
+        help="Simulated seconds per real second.",
+    )
+
+
+sandbox = Group(
+    name="sandbox",
+    help="""Try everything on a simulated cluster.
 
     It runs on this machine, needs no GPU and no Kubernetes, and never touches your kubeconfig.
 
@@ -19,35 +38,44 @@ def sandbox() -> None:
       arena-topo sandbox start
       arena-topo sandbox run -- kubectl get nodes
       arena-topo sandbox stop
-    """
-
-
-_layout = click.option("--layout", default="", metavar="NAME", help=f"The machines: {LAYOUTS}.")
-_speed = click.option(
-    "--speed", type=float, default=1.0, show_default=True, help="Simulated seconds in a real one."
+    """,
 )
 
 
-@sandbox.command()
-@_layout
-@_speed
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, help="The port on loopback; 0 for a free one."
-)
-def start(layout: str, speed: float, port: int) -> None:
-    """Start the sandbox, or find it running, and print how to use it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoFlags:
+    """What a command without flags takes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartFlags:
+    """What ``sandbox start`` takes."""
+
+    layout: str = layout()
+    speed: float = speed()
+    port: int = option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        help="Port on the loopback interface; 0 for a free one.",
+    )
+
+
+@command("start", StartFlags)
+def start(flags: StartFlags) -> None:
+    """Start the sandbox unless it is running, and print how to use it."""
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
 
     home = Home.of_user()
-    found = lifecycle.start(home, layout, speed=speed, port=port)
+    found = lifecycle.start(home, flags.layout, speed=flags.speed, port=flags.port)
     click.echo(
         "\n".join([*found.lines(), "", "Use it with", *(f"  {each}" for each in lifecycle.usage(home))])
     )
 
 
-@sandbox.command()
-def stop() -> None:
+@command("stop", NoFlags)
+def stop(_: NoFlags) -> None:
     """Stop the sandbox; its state is kept for the next start."""
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
@@ -56,37 +84,47 @@ def stop() -> None:
     click.echo("The sandbox has stopped." if stopped else "The sandbox was not running.")
 
 
-@sandbox.command()
-def status() -> None:
-    """Say whether the sandbox runs, and with what."""
+@command("status", NoFlags)
+def status(_: NoFlags) -> None:
+    """Show whether the sandbox is running, and with which layout."""
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
 
     click.echo("\n".join(lifecycle.status(Home.of_user()).lines()))
 
 
-@sandbox.command()
-@_layout
-@_speed
-def reset(layout: str, speed: float) -> None:
-    """Forget everything in the sandbox and start it anew."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetFlags:
+    """What ``sandbox reset`` takes."""
+
+    layout: str = layout()
+    speed: float = speed()
+
+
+@command("reset", ResetFlags)
+def reset(flags: ResetFlags) -> None:
+    """Delete everything in the sandbox and restart it."""
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
 
-    click.echo("\n".join(lifecycle.reset(Home.of_user(), layout, speed=speed).lines()))
+    click.echo("\n".join(lifecycle.reset(Home.of_user(), flags.layout, speed=flags.speed).lines()))
 
 
-@sandbox.command("import")
-@click.option(
-    "-o", "--output", "target", default="", metavar="FILE", help="Where to write; stdout by default."
-)
-@click.option("--from", "file", default="", metavar="FILE", help="A saved snapshot; - for stdin.")
-@kube_options
-def import_(target: str, file: str, connection: ConnectionFlags) -> None:
-    """Write a layout that shows a real cluster.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImportFlags:
+    """What ``sandbox import`` takes."""
 
-    It has what `topology save` has: names, labels and amounts of nodes, and the names of pods that hold GPUs. A
-    file that ends in .json is written as JSON, which large layouts are read from faster.
+    output: str = text("-o", "--output", metavar="FILE", help="Where to write; stdout by default.")
+    file: str = from_file()
+    kube: KubeFlags
+
+
+@command("import", ImportFlags)
+def import_(flags: ImportFlags) -> None:
+    """Write a layout that simulates a real cluster.
+
+    It contains what `topology save` contains: names, labels and resources of nodes, and the names of pods that hold
+    GPUs. A file that ends in .json is written as JSON, which loads faster when the layout is large.
 
     \b
       arena-topo sandbox import -o mine.yaml
@@ -94,32 +132,38 @@ def import_(target: str, file: str, connection: ConnectionFlags) -> None:
     """
     from pathlib import Path
 
-    from arena_topo.cli.snapshot_source import snapshot_of
+    from arena_topo.cli.snapshot_source import load_snapshot, write_text
     from arena_topo.cli.terminal import say
     from arena_topo.output.documents import compact, document
     from arena_topo.sandbox.imported.cluster import layout_document
 
-    snapshot = snapshot_of(connection, file=file)
+    snapshot, target = load_snapshot(flags.kube, file=flags.file), flags.output
     layout = layout_document(snapshot)
     text = compact(layout) if Path(target).suffix == ".json" else document(layout, "yaml")
     if not target:
         click.echo(text, nl=False)
         return
-    try:
-        Path(target).write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    write_text(Path(target), text)
     say(
         f"{len(snapshot.nodes)} nodes in {target}; show them with: arena-topo sandbox start --layout {target}"
     )
 
 
-@sandbox.command(context_settings={"ignore_unknown_options": True})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.pass_context
-def run(ctx: click.Context, command: tuple[str, ...]) -> None:
-    """Run COMMAND with the sandbox as its cluster; its exit code is this one's."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What ``sandbox run`` takes."""
+
+    command: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
+
+
+@command("run", RunFlags, context_settings={"ignore_unknown_options": True})
+def run(flags: RunFlags) -> int:
+    """Run COMMAND against the sandbox, and exit with its exit code."""
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
 
-    ctx.exit(lifecycle.run(Home.of_user(), command))
+    return lifecycle.run(Home.of_user(), flags.command)
+
+
+for sandbox_command in (start, stop, status, reset, import_, run):
+    sandbox.add_command(sandbox_command)

@@ -1,24 +1,33 @@
 """``arena-topo version``."""
 
+from dataclasses import dataclass
+
 import click
 
 from arena_topo import __version__
-from arena_topo.cli.options.kube import kube_options
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.cli.command import command
+from arena_topo.cli.flags import switch
+from arena_topo.cli.options.kube import KubeFlags
 
 
-@click.command()
-@click.option("--client", is_flag=True, help="Do not ask the cluster.")
-@click.option("--short", is_flag=True, help="Print the tool's version number alone.")
-@kube_options
-def version(client: bool, short: bool, connection: ConnectionFlags) -> None:
-    """Print the versions of the tool and the cluster."""
-    if short:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFlags:
+    """What ``version`` takes."""
+
+    client: bool = switch("--client", help="Do not contact the cluster.")
+    short: bool = switch("--short", help="Print only the version number of arena-topo.")
+    kube: KubeFlags
+
+
+@command("version", VersionFlags)
+def version(flags: VersionFlags) -> None:
+    """Print the versions of arena-topo and the cluster."""
+    if flags.short:
         click.echo(f"v{__version__}")
         return
     click.echo(f"arena-topo: v{__version__}")
-    if not client:
+    if not flags.client:
         from arena_topo.kube.session import connect
 
-        server = connect(connection).get("/version")
+        server = connect(flags.kube).get("/version")
         click.echo(f"Server: {server.get('gitVersion', 'unknown')}")

@@ -74,7 +74,7 @@ def test_a_snapshot_is_saved_and_shown_again(invoke: Invoke, tmp_path: Path) -> 
         (("node", "disable-topology", "--all", "--dry-run=x"), 2, "Invalid dry-run value (x)"),
         (("agent", "run"), 2, "the node has no name"),
         (("agent", "run", "--node=a", "--interval=often"), 2, "--interval: 'often' is not a duration"),
-        (("agent", "run", "--node=a", "--interval=0"), 2, "--interval: 0 is less than a second"),
+        (("agent", "run", "--node=a", "--interval=0"), 2, "--interval: 0 is less than 1 s"),
         (("agent", "manifest"), 2, "Missing option '--image'"),
     ],
 )
@@ -124,8 +124,8 @@ def test_what_free_gpus_are_good_for_is_told(invoke: Invoke, form: str, beginnin
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("node-1",), "--fragmentation tells of the whole cluster"),
-        (("save", "file"), "--fragmentation tells of the whole cluster"),
+        (("node-1",), "--fragmentation covers the whole cluster"),
+        (("save", "file"), "--fragmentation covers the whole cluster"),
         (("-o", "svg"), "--fragmentation is a table"),
     ],
     ids=["node", "save", "picture"],

@@ -83,7 +83,7 @@ def test_a_gang_that_does_not_fit_exits_with_3(invoke: Invoke, saved: str, form:
     ("flags", "message"),
     [
         (("--require-topology=zone",), "--require-topology: the fabric has no level 'zone'"),
-        (("--nccl-version=new",), "--nccl-version: 'new' is no version"),
+        (("--nccl-version=new",), "--nccl-version: 'new' is not a version"),
         (("--topology-policy=strict",), "'strict' is not one of"),
         (("--topology-levels=a",), "--topology-levels names labels of a cluster"),
         (("--workers=20", "-o", "svg"), "there is no placement to draw"),

@@ -114,7 +114,9 @@ def test_what_plan_prints_is_read(invoke: Invoke, tmp_path: Path, shape: tuple[s
 
     assert 0 == planned.code == outcome.code, planned.err + outcome.err
     assert said in outcome.out.splitlines()
-    assert "assumed: the GPUs are V100s: a plan does not tell, --gpu does" in outcome.out.splitlines()
+    assert (
+        "assumed: the GPUs are V100s: not stated in the plan; set it with --gpu" in outcome.out.splitlines()
+    )
 
 
 def test_a_plan_that_does_not_fit_has_nothing_to_predict(invoke: Invoke, tmp_path: Path) -> None:
@@ -129,9 +131,9 @@ def test_a_plan_that_does_not_fit_has_nothing_to_predict(invoke: Invoke, tmp_pat
 
 
 MISTAKES = {
-    "nothing": ((), "say what is to be predicted"),
-    "no bandwidth": (("--ranks=4",), "say what is to be predicted"),
-    "nvlink alone": (("--ranks=4", "--transport=nvlink"), "how fast nvlink is depends on the machine"),
+    "nothing": ((), "nothing to predict"),
+    "no bandwidth": (("--ranks=4",), "nothing to predict"),
+    "nvlink alone": (("--ranks=4", "--transport=nvlink"), "the speed of nvlink depends on the machine"),
     "no bandwidth at all": (("--ranks=4", "--busbw=0"), "--busbw is 0"),
     "bandwidth no number": (("--ranks=4", "--busbw=nan"), "--busbw is nan"),
     "no ranks": (("--ranks=0", "--busbw=1"), "Invalid value for '--ranks'"),
@@ -146,7 +148,10 @@ MISTAKES = {
         ("--ranks=4", "--busbw=1", "--model=vgg16", "--framework=pytorch", "--images-per-second=-1"),
         "--images-per-second is -1",
     ),
-    "plan and flags": (("--placement=x", "--ranks=4"), "--placement tells ranks, bandwidth and transport"),
+    "plan and flags": (
+        ("--placement=x", "--ranks=4"),
+        "--placement already contains ranks, bandwidth and transport",
+    ),
     "no such plan": (("--placement=/nowhere",), "--placement: /nowhere cannot be read"),
     "no such calibration": (
         ("--ranks=4", "--busbw=1", "--calibration=/nowhere"),

@@ -223,7 +223,7 @@ def test_a_dry_run_without_a_cluster_says_that_none_was_asked(invoke: Invoke) ->
     outcome = invoke("submit", "mpi", "--dry-run=client", "--name=a", "--image=i", "c")
 
     assert "mpijob.kubeflow.org/a created (dry run)\n" == outcome.out
-    assert "no cluster was asked" in outcome.err
+    assert "no cluster reachable" in outcome.err
 
 
 def test_a_bare_dry_run_is_the_clients_and_warns(invoke: Invoke) -> None:

@@ -1,0 +1,95 @@
+"""The flags of a command as the fields of one frozen value, each declared where its type is.
+
+::
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class GetFlags:
+        name: str = argument(metavar="JOB")
+        output: str | None = option("-o", "--output", type=click.Choice(["wide", "json"]), help="Output format.")
+        kube: KubeFlags
+
+A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class. A field without
+a declaration is a value that the command's own click class left in the context's ``params``. The functions below
+return fields; their annotations say what click will put there, so that mypy compares it with the field's type.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, fields, is_dataclass
+from typing import Any, TypeGuard, TypeVar, cast, overload
+
+import click
+
+Value = TypeVar("Value")
+Flags = TypeVar("Flags")
+
+_PARAMETER = "click parameter"
+
+
+def declared(parameter: Callable[[str], click.Parameter]) -> Any:
+    """Return a field of flags; *parameter* makes its click parameter of the field's name."""
+    return field(metadata={_PARAMETER: parameter})
+
+
+def argument(**attributes: Any) -> Any:
+    """Return a positional argument."""
+    return declared(lambda name: click.Argument([name], **attributes))
+
+
+@overload
+def option(
+    *names: str, type: click.ParamType[Value], help: str, default: Value, **attributes: Any
+) -> Value: ...
+@overload
+def option(*names: str, type: click.ParamType[Value], help: str, **attributes: Any) -> Value | None: ...
+def option(*names: str, **attributes: Any) -> Any:
+    """Return an option of any type; None where it is not given and has no default."""
+    return declared(lambda name: click.Option([*names, name], **attributes))
+
+
+def text(
+    *names: str,
+    help: str,
+    metavar: str = "TEXT",
+    default: str = "",
+    required: bool = False,
+    type: click.ParamType[str] = click.STRING,
+) -> str:
+    """Return an option that takes a text, empty by default."""
+    rest: dict[str, Any] = (
+        {"required": True} if required else {"default": default, "show_default": bool(default)}
+    )
+    return cast("str", option(*names, type=type, help=help, metavar=metavar, **rest))
+
+
+def switch(*names: str, help: str) -> bool:
+    """Return an option that is on where it is given."""
+    return option(*names, type=click.BOOL, help=help, default=False, is_flag=True)
+
+
+def many(*names: str, type: click.ParamType[Value], help: str, metavar: str) -> tuple[Value, ...]:
+    """Return an option that may be repeated."""
+    values: Any = option(*names, type=type, multiple=True, metavar=metavar, help=f"{help} May be repeated.")
+    return values  # type: ignore[no-any-return]  # what click makes of a repeated option
+
+
+def parameters(flags: type) -> Iterator[click.Parameter]:
+    """Yield the click parameters that the fields of *flags* declare, in their order."""
+    for each in fields(flags):
+        if _is_flags(each.type):
+            yield from parameters(each.type)
+        elif parameter := each.metadata.get(_PARAMETER):
+            yield parameter(each.name)
+
+
+def value_of(flags: type[Flags], values: Mapping[str, Any]) -> Flags:
+    """Return the *flags* whose fields have the *values* that click read, by name."""
+    return flags(
+        **{
+            each.name: value_of(each.type, values) if _is_flags(each.type) else values[each.name]
+            for each in fields(flags)  # type: ignore[arg-type]  # every class of flags is a dataclass
+        }
+    )
+
+
+def _is_flags(annotation: Any) -> TypeGuard[type]:
+    return isinstance(annotation, type) and is_dataclass(annotation)
