@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.setup.rbac import TOPOLOGY_RULES, USER_RULES
+from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
 from tests.controlplane import pods
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane

@@ -1,6 +1,6 @@
 """What the caller may do, asked of the API server itself with SelfSubjectAccessReviews.
 
-docs/reference/permissions.md lists the same needs for admins, ``cluster/setup/rbac.py`` grants them.
+docs/reference/permissions.md lists the same needs for admins, ``cluster/rbac.py`` grants them.
 """
 
 from dataclasses import dataclass

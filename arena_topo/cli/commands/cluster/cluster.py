@@ -56,7 +56,7 @@ def setup(flags: SetupFlags) -> None:
       arena-topo cluster setup --apply --users group:research -n research
     """
     from arena_topo.agent.manifests import agent_objects
-    from arena_topo.cluster.setup.setup import Served, apply, served, setup_objects
+    from arena_topo.cluster.setup import Served, apply, served, setup_objects
 
     session = _session(flags.kube, needed=flags.apply)
     apis = served(session) if session else Served()
@@ -96,8 +96,8 @@ def remove(flags: RemoveFlags) -> None:
       arena-topo cluster remove
       arena-topo cluster remove --apply
     """
-    from arena_topo.cluster.setup.setup import installed
-    from arena_topo.cluster.setup.setup import remove as delete
+    from arena_topo.cluster.setup import installed
+    from arena_topo.cluster.setup import remove as delete
     from arena_topo.kube.session import connect
 
     session = connect(flags.kube)

@@ -34,7 +34,7 @@ def doctor(flags: DoctorFlags) -> ExitCode:
       arena-topo doctor -n research -o json
     """
     from arena_topo.cluster.capabilities.detect import detect
-    from arena_topo.cluster.doctor.diagnose import diagnose
+    from arena_topo.cluster.doctor import diagnose
     from arena_topo.kube.session import connect
     from arena_topo.model.cluster.finding import State
     from arena_topo.output.doctor import findings_document, findings_text

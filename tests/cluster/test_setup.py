@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.setup.rbac import TOPOLOGY_RULES, USER_RULES, bindings
-from arena_topo.cluster.setup.setup import Served, apply, installed, remove, served, setup_objects
+from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES, bindings
+from arena_topo.cluster.setup import Served, apply, installed, remove, served, setup_objects
 from arena_topo.errors import UsageError
 from arena_topo.model.notation.yaml_documents import load
 from tests.cli.conftest import Invoke, invoke

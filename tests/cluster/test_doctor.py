@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.doctor.diagnose import diagnose
+from arena_topo.cluster.doctor import diagnose
 from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts, Policy, Program
@@ -85,7 +85,7 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
             "Admission policy",
             {"policy": Policy(api="v1", version=None)},
             State.UNKNOWN,
-            "you may not look",
+            "you are not allowed to see",
             "kubectl auth can-i get mutatingadmissionpolicies",
         ),
         (
@@ -112,8 +112,8 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
             "",
         ),
         ("Pins of GPUs", {}, State.OK, "by DRA claims", ""),
-        ("Pins of GPUs", {"policy": ABSENT}, State.ABSENT, "nothing here hands out", ""),
-        ("Pins of GPUs", {"dra_drivers": None}, State.UNKNOWN, "nothing here hands out", ""),
+        ("Pins of GPUs", {"policy": ABSENT}, State.ABSENT, "nothing on this cluster can allocate", ""),
+        ("Pins of GPUs", {"dra_drivers": None}, State.UNKNOWN, "nothing on this cluster can allocate", ""),
         ("Pins of GPUs", {"dra_drivers": (), "hami": True}, State.OK, "by HAMi's annotation", ""),
         ("Pins of GPUs", {"dra_drivers": (), "ack": True}, State.OK, "by ACK's scheduler", ""),
     ],

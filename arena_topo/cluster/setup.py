@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api
-from arena_topo.cluster.setup.rbac import bindings, roles
+from arena_topo.cluster.rbac import bindings, roles
 from arena_topo.errors import NotFound
 from arena_topo.kube.discovery import served_versions
 from arena_topo.kube.resources import path_of, resource_of

@@ -1,0 +1,365 @@
+"""What a cluster supports for gangs and pinning: a table of checks, each of which turns facts into one finding.
+
+Nothing is asked of the cluster here: ``capabilities/detect.py`` has looked already.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from arena_topo.gang.auto import choose
+from arena_topo.model.cluster.finding import Finding, State
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts
+from arena_topo.pin.admission import VERSION
+
+_OPERATOR = "https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.2/deploy/v2beta1/mpi-operator.yaml"
+_SETUP = "arena-topo cluster setup --apply"
+_LIST_DEPLOYMENTS = "GET /apis/apps/v1/deployments"
+_MAY_LIST_DEPLOYMENTS = "kubectl auth can-i list deployments -A"
+_GANG_SCHEDULERS = ("volcano", "koordinator", "kai", "yunikorn", "coscheduling", "kueue")
+_TEMPLATE_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What is examined: the facts about a cluster, for a user who submits to *namespace* through *queue*, if any."""
+
+    facts: ClusterFacts
+    namespace: str
+    queue: str = ""
+
+    @property
+    def version(self) -> ApiVersion | None:
+        """The version of MPIJob in which jobs are submitted."""
+        return self.facts.versions[0] if self.facts.versions else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a check finds and what follows for jobs; ``evidence`` in place of what the check always looks at."""
+
+    state: State
+    found: str
+    follows: str
+    evidence: str = ""
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row of the table: its title, what it looks at, and the verdict; None where there is nothing to judge."""
+
+    title: str
+    looks_at: str
+    verdict: Callable[[Subject], Verdict | None]
+
+
+def diagnose(facts: ClusterFacts, *, namespace: str, queue: str = "") -> tuple[Finding, ...]:
+    """Return the findings on *facts* for a user who submits to *namespace*, through *queue* if one is named."""
+    subject = Subject(facts, namespace, queue)
+    return tuple(
+        Finding(
+            topic=check.title,
+            state=verdict.state,
+            found=verdict.found,
+            evidence=verdict.evidence or check.looks_at,
+            follows=verdict.follows,
+            command=verdict.command,
+        )
+        for check in (*_CHECKS, *_access_checks(facts))
+        if (verdict := check.verdict(subject))
+    )
+
+
+def _kubernetes(subject: Subject) -> Verdict:
+    return Verdict(
+        state=State.OK,
+        found=subject.facts.kubernetes or "unknown version",
+        follows="the API server answers",
+    )
+
+
+def _mpijob(subject: Subject) -> Verdict:
+    if not subject.version:
+        return Verdict(
+            state=State.PROBLEM,
+            found="not served",
+            evidence="no kubeflow.org/v2beta1, v1 or v1alpha1 in GET /apis",
+            follows="no job can be submitted",
+            command=f"kubectl apply --server-side -f {_OPERATOR}",
+        )
+    versions = ", ".join(version.value for version in subject.facts.versions)
+    return Verdict(
+        state=State.OK,
+        found=f"{versions} served",
+        follows=f"jobs are submitted as {subject.version.value}",
+    )
+
+
+def _worker_template(subject: Subject) -> Verdict | None:
+    facts = subject.facts
+    if not subject.version:
+        return None
+    evidence = f"the schema of MPIJob {subject.version.value} in /openapi/v3"
+    if facts.worker_fields is None:
+        return Verdict(
+            state=State.UNKNOWN,
+            found="its schema cannot be read",
+            evidence=evidence,
+            follows="neither scheduling gates nor DRA claims are written into templates",
+        )
+    kept = ", ".join(field for field in _TEMPLATE_FIELDS if facts.keeps(field))
+    has_gates = facts.keeps("schedulingGates")
+    return Verdict(
+        state=State.OK if has_gates else State.ABSENT,
+        found=f"keeps {kept}" if kept else "drops scheduling gates, DRA claims and scheduling groups",
+        evidence=evidence,
+        follows="workers can be held at gates until their gang fits"
+        if has_gates
+        else "gangs on a stock scheduler need the admission policy; scheduling gates need mpi-operator >= 0.5 "
+        "or training-operator >= 1.7",
+    )
+
+
+def _operator(subject: Subject) -> Verdict | None:
+    if not subject.version:
+        return None
+    program = subject.facts.operator
+    if program is None:
+        is_forbidden = subject.facts.programs is None
+        return Verdict(
+            state=State.UNKNOWN,
+            found="you may not list Deployments" if is_forbidden else "no Deployment of it was found",
+            follows="its --gang-scheduling is unknown, so arena-topo names its own PodGroups and passes the gang size "
+            "to the operator just in case",
+            command=_MAY_LIST_DEPLOYMENTS if is_forbidden else "",
+        )
+    flag = f", with --gang-scheduling={program.gangs}" if program.gangs else ", without --gang-scheduling"
+    return Verdict(
+        state=State.OK if program.ready else State.PROBLEM,
+        found=f"{_state_of(ready=program.ready)}{flag}",
+        evidence=program.location,
+        follows="it creates the PodGroups itself" if program.gangs else "arena-topo creates the PodGroups",
+        command="" if program.ready else f"kubectl describe deployment -n {program.namespace} {program.name}",
+    )
+
+
+def _gang_schedulers(subject: Subject) -> Verdict:
+    programs = subject.facts.programs
+    if programs is None:
+        return Verdict(
+            state=State.UNKNOWN,
+            found="you may not list Deployments",
+            follows="a gang scheduler whose API is served is assumed to run",
+            command=_MAY_LIST_DEPLOYMENTS,
+        )
+    schedulers = {kind: programs[kind] for kind in _GANG_SCHEDULERS if kind in programs}
+    if not schedulers:
+        return Verdict(
+            state=State.ABSENT,
+            found="none runs",
+            follows="gangs are kept together by what the stock scheduler offers",
+        )
+    return Verdict(
+        state=State.OK if all(program.ready for program in schedulers.values()) else State.PROBLEM,
+        found=", ".join(f"{kind} {_state_of(ready=program.ready)}" for kind, program in schedulers.items()),
+        evidence=", ".join(program.location for program in schedulers.values()),
+        follows="--gang-scheduler puts jobs under them",
+    )
+
+
+def _gang(subject: Subject) -> Verdict | None:
+    facts = subject.facts
+    if not subject.version:
+        return None
+    chosen = choose(facts, version=subject.version, queue=subject.queue)
+    evidence = "; ".join(chosen.reasons)
+    if not chosen.backend:
+        return Verdict(
+            state=State.PROBLEM,
+            found="nothing here keeps a gang together",
+            evidence=evidence,
+            follows="workers start one by one, and two half-started jobs can deadlock",
+            command=_SETUP if facts.policy.api and facts.pod_groups else "",
+        )
+    return Verdict(
+        state=State.OK,
+        found=f"--gang means {chosen.backend}",
+        evidence=evidence,
+        follows="all workers of a job start together, or none",
+    )
+
+
+def _admission_policy(subject: Subject) -> Verdict:
+    policy = subject.facts.policy
+    if not policy.api:
+        return Verdict(
+            state=State.ABSENT,
+            found="MutatingAdmissionPolicy is not served",
+            evidence="no such resource of admissionregistration.k8s.io",
+            follows="workers are pinned by gates or node affinity; Kubernetes 1.36 serves it by default",
+        )
+    evidence = f"admissionregistration.k8s.io/{policy.api} MutatingAdmissionPolicy arena-topo"
+    if policy.version is None:
+        return Verdict(
+            state=State.UNKNOWN,
+            found="you are not allowed to see whether it is installed",
+            evidence=evidence,
+            follows="no job relies on it",
+            command="kubectl auth can-i get mutatingadmissionpolicies",
+        )
+    if policy.current:
+        return Verdict(
+            state=State.OK,
+            found=f"version {policy.version} installed",
+            evidence=evidence,
+            follows="each worker gets its planned node, claim and gang, and so does a recreated worker",
+        )
+    if policy.version == 0:
+        return Verdict(
+            state=State.ABSENT,
+            found="not installed, or without its binding",
+            evidence=evidence,
+            follows="no job relies on it",
+            command=_SETUP,
+        )
+    # The version is right and the policy is still not current: it lacks the part that hands workers to PodGroups.
+    reason = (
+        "from before this cluster served PodGroups"
+        if policy.version == VERSION
+        else f"and this program has version {VERSION}"
+    )
+    return Verdict(
+        state=State.PROBLEM,
+        found=f"version {policy.version} installed, {reason}",
+        evidence=evidence,
+        follows="no job relies on it",
+        command=_SETUP,
+    )
+
+
+def _native_gangs(subject: Subject) -> Verdict | None:
+    facts = subject.facts
+    if not facts.pod_groups:
+        return None
+    is_reached = facts.policy.current and facts.policy.gangs
+    return Verdict(
+        state=State.OK if is_reached else State.ABSENT,
+        found=f"PodGroup of scheduling.k8s.io/{facts.pod_groups} served",
+        evidence=f"GET /apis/scheduling.k8s.io/{facts.pod_groups}",
+        follows="kube-scheduler itself keeps gangs together, if its feature GangScheduling is on"
+        if is_reached
+        else "MPIJobs cannot use it without the admission policy",
+        command="" if is_reached else _SETUP,
+    )
+
+
+def _pins_of_workers(subject: Subject) -> Verdict:
+    policy = subject.facts.policy
+    if policy.current:
+        return Verdict(
+            state=State.OK,
+            found="by the admission policy",
+            evidence=f"version {policy.version} of it",
+            follows="--pin workers puts worker i on its planned node",
+        )
+    command = _SETUP if policy.api else ""
+    if subject.facts.keeps("schedulingGates"):
+        return Verdict(
+            state=State.OK,
+            found="by scheduling gates",
+            evidence="MPIJob keeps schedulingGates",
+            follows="--pin workers puts worker i on its planned node; a recreated worker waits for arena-topo resume",
+            command=command,
+        )
+    return Verdict(
+        state=State.ABSENT,
+        found="by node affinity alone",
+        evidence="neither admission policy nor scheduling gates",
+        follows="the job stays on the planned nodes; the scheduler chooses which worker runs on which of them",
+        command=command,
+    )
+
+
+def _pins_of_gpus(subject: Subject) -> Verdict:
+    facts = subject.facts
+    follows = "--pin gpus gives each worker its planned GPUs"
+    if facts.policy.current and facts.dra_drivers:
+        drivers = ", ".join(facts.dra_drivers)
+        return Verdict(
+            state=State.OK, found="by DRA claims", evidence=f"ResourceSlices of {drivers}", follows=follows
+        )
+    if facts.hami or "hami" in (facts.programs or {}):
+        return Verdict(
+            state=State.OK,
+            found="by HAMi's annotation",
+            evidence="HAMi's scheduler or register",
+            follows=follows,
+        )
+    if facts.ack:
+        return Verdict(
+            state=State.OK,
+            found="by ACK's scheduler, which chooses them itself",
+            evidence="label ack.node.gpu.schedule=topology",
+            follows="jobs with --gputopology get well connected GPUs",
+        )
+    return Verdict(
+        state=State.UNKNOWN if facts.dra_drivers is None else State.ABSENT,
+        found="nothing on this cluster can allocate specific GPUs",
+        evidence="no DRA driver with the admission policy, no HAMi, no ACK scheduler",
+        follows="the kubelet chooses which GPUs of its node a worker gets: a plan predicts them and cannot enforce them",
+    )
+
+
+def _access_checks(facts: ClusterFacts) -> Iterator[Check]:
+    """Yield a check for each permission that was refused; where none was, one for all of them."""
+    refused = [review for review in facts.access if review.allowed is False]
+    for review in refused:
+        yield Check("Rights", "SelfSubjectAccessReview", partial(_refused_access, review))
+    if facts.access and not refused:
+        yield Check("Rights", "SelfSubjectAccessReview", _access)
+
+
+def _refused_access(review: AccessReview, subject: Subject) -> Verdict:
+    is_cluster_wide = review.what.endswith("-A")
+    return Verdict(
+        state=State.ABSENT if review.optional else State.PROBLEM,
+        found=f"you may not {review.what.removesuffix(' -A')}{' in the whole cluster' if is_cluster_wide else ''}",
+        evidence=f"kubectl auth can-i {review.what}{'' if is_cluster_wide else f' -n {subject.namespace}'}",
+        follows=f"needed for: {review.purpose}",
+        command=f"{_SETUP} --users user:NAME -n {subject.namespace}",
+    )
+
+
+def _access(subject: Subject) -> Verdict:
+    if any(review.allowed is None for review in subject.facts.access):
+        return Verdict(
+            state=State.UNKNOWN, found="the server does not say", follows="a command may be refused"
+        )
+    return Verdict(
+        state=State.OK,
+        found=f"you may do everything in {subject.namespace}",
+        follows="no command will be refused",
+    )
+
+
+def _state_of(*, ready: bool) -> str:
+    return "runs" if ready else "is not ready"
+
+
+_CHECKS = (
+    Check("Kubernetes", "GET /version", _kubernetes),
+    Check("MPIJob", "kubeflow.org in GET /apis", _mpijob),
+    Check("Worker template", "/openapi/v3", _worker_template),
+    Check("MPI operator", _LIST_DEPLOYMENTS, _operator),
+    Check("Gang schedulers", _LIST_DEPLOYMENTS, _gang_schedulers),
+    Check("Gang", "all of the above", _gang),
+    Check("Admission policy", "admissionregistration.k8s.io in GET /apis", _admission_policy),
+    Check("Native gangs", "GET /apis/scheduling.k8s.io", _native_gangs),
+    Check("Pins of workers", "the admission policy, and the schema of MPIJob", _pins_of_workers),
+    Check(
+        "Pins of GPUs", "ResourceSlices, Deployments, and the labels and annotations of nodes", _pins_of_gpus
+    ),
+)
+"""The checks in the order in which they are reported; those of the caller's access follow them."""

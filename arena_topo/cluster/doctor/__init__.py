@@ -1,1 +1,0 @@
-"""Findings about a cluster, for people."""

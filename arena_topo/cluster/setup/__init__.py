@@ -1,1 +1,0 @@
-"""The administrator's one-time part."""
