@@ -3,8 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests wait for clusters more than they compute: four workers keep two cores busy.
+WORKERS ?= 4
+PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS)
+# Empty is unset: the tests start the tool a thousand times, which shall not compile it each time.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane test test-fast lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane test test-fast coverage lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,10 +41,13 @@ controlplane: $(STAMP)  ## build the real control plane of the tests into the us
 
 test-fast: lint  ## everything but the real control plane, which is left out
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2
-	$(BIN)/pytest -m 'not controlplane'
+	$(PYTEST) -m 'not controlplane'
 
 test: lint  ## everything, on a real control plane too
-	$(BIN)/pytest
+	$(PYTEST)
+
+coverage: lint  ## the same, with the share of lines and branches that the tests run
+	$(PYTEST) --cov --cov-report=term:skip-covered
 
 docs: $(STAMP)  ## write the generated part of the documentation
 	$(BIN)/python docs/reference/generate.py
@@ -64,4 +72,4 @@ release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
 	$(BIN)/python -m tools.release $(VERSION) $(if $(TEST),--test '$(TEST)')
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

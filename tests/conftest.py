@@ -1,3 +1,13 @@
 """What all tests share."""
 
-pytest_plugins = ["tests.controlplane.plugin", "tests.controlplane.fixtures"]
+import os
+
+from hypothesis import HealthCheck, settings
+
+pytest_plugins = ["tests.run", "tests.controlplane.plugin", "tests.controlplane.fixtures"]
+
+# How long an example takes, or one takes to draw, says more of the machine's load than of the code.
+_UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("quick", _UNHURRIED, max_examples=20)
+settings.register_profile("full", _UNHURRIED, max_examples=100)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

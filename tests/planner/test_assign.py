@@ -23,6 +23,7 @@ from arena_topo.planner.gpus.ring_order import RingOrder, cut
 from arena_topo.planner.nodes.fleet import NodeState, make_fleet
 from arena_topo.planner.nodes.offers import best_set
 from arena_topo.planner.plan import decide, plan
+from tests.examples import examples
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
 
 MIG = "nvidia.com/mig-1g.10gb"
@@ -252,7 +253,7 @@ def odd_snapshots(draw: st.DrawFn) -> Snapshot:
     return Snapshot(nodes, Fabric(tiers, paths))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400))
 @given(
     odd_snapshots(),
     st.builds(
@@ -280,7 +281,7 @@ def test_no_snapshot_breaks_the_planner(snapshot: Snapshot, demand: Demand) -> N
         assert answer.workers == len(answer.slots) == sum(len(share.workers) for share in answer.shares)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(odd_snapshots(), st.integers(1, 12), st.integers(0, 4))
 def test_no_snapshot_breaks_the_advice(snapshot: Snapshot, workers: int, gpus: int) -> None:
     """Ways are compared and free GPUs told of clusters that contradict themselves, too."""

@@ -15,6 +15,7 @@ from arena_topo.planner.nodes.fleet import Fleet, make_fleet
 from arena_topo.planner.nodes.levels import domains, names, room
 from arena_topo.planner.nodes.offers import Offer, Offers
 from arena_topo.planner.plan import decide
+from tests.examples import examples
 from tests.planner.fleets import demands, racked, snapshots, wide
 
 Merit = tuple[int, int, float, float, int, float, int]
@@ -73,7 +74,7 @@ def _merit_of(answer: Placement, demand: Demand, fleet: Fleet) -> Merit:
     return _merit(level, found, space.within(domain) - demand.workers)
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500))
 @given(snapshots(), demands())
 def test_no_placement_is_better_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
     """The plan is as good as the best of all placements, and there is none where the planner finds none."""
@@ -88,7 +89,7 @@ def test_no_placement_is_better_than_the_planned_one(snapshot: Snapshot, demand:
         assert all(step.proven for step in answer.why)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 @given(racked(), wide())
 def test_no_rack_is_better_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
     """Where several racks hold the gang, those that were not searched are no better."""
@@ -103,7 +104,7 @@ def test_no_rack_is_better_than_the_planned_one(snapshot: Snapshot, demand: Dema
         assert all(step.proven for step in answer.why)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(snapshots(), demands(), st.randoms(use_true_random=False))
 def test_the_order_of_the_nodes_does_not_matter(snapshot: Snapshot, demand: Demand, chance: Random) -> None:
     """However the nodes of a snapshot are ordered, the answer is the same."""
@@ -113,7 +114,7 @@ def test_the_order_of_the_nodes_does_not_matter(snapshot: Snapshot, demand: Dema
     assert decide(demand, make_fleet(snapshot)) == decide(demand, make_fleet(other))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500))
 @given(snapshots(), demands())
 def test_every_worker_has_a_place_of_its_own(snapshot: Snapshot, demand: Demand) -> None:
     """All workers are placed, on GPUs that are free, and no GPU is given twice."""

@@ -11,6 +11,7 @@ from arena_topo.model.cluster.snapshot import Holder, Snapshot
 from arena_topo.model.plan.comparison import Blind, Comparison, Way
 from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.advise.compare import compare
+from tests.examples import examples
 from tests.planner.fleets import SWITCHED, V100, cluster, demands, node, snapshots
 
 
@@ -126,7 +127,7 @@ def test_blind_sets_of_gpus_are_no_better_than_the_planned_one() -> None:
     assert inside.worst < inside.mean < (way(found).inside or 0.0)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(snapshots(), demands(), st.randoms(use_true_random=False))
 def test_the_comparison_is_the_same_for_any_order_of_the_nodes(
     snapshot: Snapshot, demand: Demand, chance: Random

@@ -10,6 +10,7 @@ from arena_topo.model.cluster.hardware import LinkGraph
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot, Taint
 from arena_topo.model.plan.fragmentation import Fragmentation, Move, Part
 from arena_topo.planner.advise.fragmentation import fragmentation
+from tests.examples import examples
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
 
 
@@ -185,7 +186,7 @@ def occupied(draw: st.DrawFn) -> Snapshot:
     return racks(*(held(f"{'ab'[at % 2]}{at}", jobs[at], links=kinds[at]) for at in range(count)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(occupied())
 def test_every_move_gives_what_it_promises(snapshot: Snapshot) -> None:
     """Carried out one after the other, on free GPUs only, without loss for the job that is moved."""

@@ -12,6 +12,7 @@ from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.gpus.machine import Choice, Machine
 from arena_topo.planner.gpus.node_machine import best_within, machine_of
 from arena_topo.planner.gpus.ranking import Ranking
+from tests.examples import examples
 from tests.planner.strategies import HOPS, graph_of, nodes, relabelled
 
 Key = tuple[object, ...]
@@ -71,7 +72,7 @@ def objective(node: GpuNode, box: Machine, free: int, mask: int) -> Key:
 
 
 @given(nodes(), st.data())
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=examples(1000))
 def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject) -> None:
     """And so is the second best, on whatever machine."""
     box = machine_of(node)
@@ -92,7 +93,7 @@ def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject)
 
 
 @given(nodes(5), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_jobs_that_need_no_bandwidth_take_what_hurts_least(node: GpuNode, data: st.DataObject) -> None:
     """What stays free goes first, and busbw second."""
     box = machine_of(node)
@@ -118,7 +119,7 @@ def score(choice: Choice | None) -> tuple[float, float, float]:
 
 
 @given(nodes(7), st.randoms(use_true_random=False), st.data())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100))
 def test_renumbering_a_machine_changes_no_score(node: GpuNode, random: Random, data: st.DataObject) -> None:
     """Nor the machine's key."""
     order = list(range(len(node.gpus)))
@@ -136,7 +137,7 @@ def test_renumbering_a_machine_changes_no_score(node: GpuNode, random: Random, d
 
 
 @given(nodes(7), st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 def test_one_set_of_each_kind_is_enough(node: GpuNode, data: st.DataObject) -> None:
     """On larger machines interchangeable GPUs are counted and not tried; the winner stays the same."""
     box = machine_of(node)
@@ -153,7 +154,7 @@ def test_one_set_of_each_kind_is_enough(node: GpuNode, data: st.DataObject) -> N
 
 
 @given(st.integers(9, 12) | st.integers(17, 40), st.integers(0, 1_000_000), st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25))
 def test_large_irregular_machines_get_an_answer(size: int, seed: int, data: st.DataObject) -> None:
     """Too many sets to compare means a good one, marked as not exact."""
     random = Random(seed)

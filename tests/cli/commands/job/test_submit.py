@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from arena_topo.manifest.pods import literal
 from tests.cli.conftest import Invoke
+from tests.examples import examples
 from tests.seeds import SEEDS, Seed
 
 BASE = ("submit", "mpi", "--dry-run=client", "-o", "json", "--name=job", "--image=i")
@@ -52,7 +53,7 @@ def test_submit_has_arenas_aliases(invoke: Invoke, alias: str) -> None:
     assert 0 == invoke("submit", alias, *BASE[2:], "x").code
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(60))
 @given(
     words=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")), min_size=1, max_size=4

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_topo.planner.gpus.packing.rings import NOTHING, Packing, pack
+from tests.examples import examples
 from tests.planner.machines import Counts, counts_of, v100_graph
 
 
@@ -91,7 +92,7 @@ def naive(channels: list[list[tuple[int, int]]], capacities: dict[tuple[int, int
 
 
 @given(st.integers(2, 4), st.lists(st.integers(0, 2), min_size=6, max_size=6))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200))
 def test_packings_are_those_of_plain_enumeration(size: int, links: list[int]) -> None:
     """Rings, relayed rings and chains, written down from their definitions."""
     counts = [[0] * size for _ in range(size)]
