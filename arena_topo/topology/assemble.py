@@ -1,4 +1,4 @@
-"""From the objects of a cluster to the snapshot that the planner takes."""
+"""From the objects of a cluster to the snapshot that the planner works on."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from arena_topo.topology.merge import NodeHardware, merge
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.occupancy import Occupancy, occupancy
 from arena_topo.topology.pod_facts import PodFacts
-from arena_topo.topology.raw_objects import Malformed, RawObject, each_readable, labels, name
+from arena_topo.topology.raw_objects import Malformed, RawObject, labels, name, read_each
 from arena_topo.topology.reading import Reading, Trust
 from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordinator, node_resource_topology
 
@@ -42,7 +42,7 @@ class ClusterObjects:
 
 @dataclass(slots=True)
 class _Load:
-    """What the pods of one node take together, and those among them that may hold GPUs."""
+    """What the pods of one node request together, and those among them that may hold GPUs."""
 
     requested: dict[str, int] = field(default_factory=dict)
     pods: list[PodFacts] = field(default_factory=list)
@@ -53,13 +53,13 @@ def assemble(
 ) -> Snapshot:
     """Return the snapshot of a cluster at the RFC 3339 instant *taken*.
 
-    *levels* are label keys, coarse to fine, that take the place of the detected fabric ladder. Whatever cannot be
-    read is left out and named in the snapshot's warnings.
+    *levels* are label keys, coarse to fine, that replace the detected tiers of the fabric. Whatever cannot be read is
+    left out and named in the snapshot's warnings.
     """
     warnings: list[str] = []
     now = parse_instant(taken) if taken else None
     names = {node.name for node in objects.nodes}
-    loads = _loads(objects.pods, _claiming(objects.claims))
+    loads = _loads(objects.pods, _pods_with_claims(objects.claims))
     readings = _readings(objects, now, warnings)
     unknown = sorted(readings.keys() - names)
     warnings += [f"{readings[name][0].source}: there is no node {name}; skipped" for name in unknown]
@@ -67,15 +67,16 @@ def assemble(
         _node(node, loads.get(node.name) or _Load(), readings.get(node.name, []), warnings)
         for node in sorted(objects.nodes, key=lambda node: node.name)
     )
+    # Nodes without GPUs often lack the fabric's labels, and a tier is one only where every node has its label.
     with_gpus = [node for node in nodes if node.gpu_total or node.gpus]
     fabric = read_fabric(with_gpus or nodes, objects.topologies, levels, warnings)
     return Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=tuple(warnings))
 
 
-def _claiming(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
+def _pods_with_claims(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
     """Return the pods that hold devices by claims, whatever their requests say."""
     unreadable: list[str] = []  # the reader of claims warns of these
-    return frozenset(each_readable(claims, dra.holders_of, unreadable))
+    return frozenset(read_each(claims, dra.holders_of, unreadable))
 
 
 def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> dict[str, _Load]:
@@ -88,11 +89,11 @@ def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> di
             load = loads[pod.node] = _Load()
         requested = load.requested
         requested["pods"] = requested.get("pods", 0) + 1
-        for resource, asked in pod.requests.items():
-            requested[resource] = requested.get(resource, 0) + asked
+        for resource, amount in pod.requests.items():
+            requested[resource] = requested.get(resource, 0) + amount
         if (
             pod.annotations
-            or any(pod.requests.get(each) for each in GPU_RESOURCES)
+            or any(pod.requests.get(resource) for resource in GPU_RESOURCES)
             or (claiming and (pod.namespace, pod.name) in claiming)
         ):
             load.pods.append(pod)
@@ -101,8 +102,8 @@ def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> di
 
 def _readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]) -> dict[str, list[Reading]]:
     by_node: dict[str, list[Reading]] = {}
-    for each in _all_readings(objects, now, warnings):
-        by_node.setdefault(each.node, []).append(each)
+    for reading in _all_readings(objects, now, warnings):
+        by_node.setdefault(reading.node, []).append(reading)
     return by_node
 
 
@@ -119,16 +120,16 @@ def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[
     def zone(raw: RawObject) -> Iterator[Reading]:
         return node_resource_topology.read_zones(raw, resources.get(name(raw), NVIDIA_GPU), now)
 
-    yield from each_readable(objects.config_maps, config_map, warnings, "ConfigMap")
-    yield from each_readable(objects.devices, device, warnings)
-    yield from each_readable(objects.zones, zone, warnings)
-    yield from dra.read_dra(objects.slices, objects.claims, warnings, now).readings
+    yield from read_each(objects.config_maps, config_map, warnings, "ConfigMap")
+    yield from read_each(objects.devices, device, warnings)
+    yield from read_each(objects.zones, zone, warnings)
+    yield from dra.read_dra(objects.slices, objects.claims, warnings, now)
     for node in objects.nodes:
         yield from _of_node(node, now, warnings)
 
 
 def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iterator[Reading]:
-    """Yield what the Node object itself tells."""
+    """Yield what the labels and annotations of the Node object itself say."""
     readers: list[Callable[[NodeFacts], Iterator[Reading]]] = []
     if node.annotations:
         readers += [partial(annotation.read_annotation, now=now), hami.read_node]
@@ -142,7 +143,7 @@ def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iter
 
 
 def gpu_resource(amounts: Resources) -> str:
-    """Return the resource by which a node with *amounts* offers its GPUs."""
+    """Return the resource by which a node with *amounts* offers its GPUs: NVIDIA's where it offers none."""
     return max(GPU_RESOURCES, key=lambda resource: (amounts.get(resource, 0), resource == NVIDIA_GPU))
 
 
@@ -158,7 +159,7 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
         else Occupancy()
     )
     if not load.pods and hardware.gpus:
-        holding = Occupancy(used=frozenset())
+        holding = Occupancy(used=frozenset())  # nobody holds GPUs: all indices are known to be free
     allocatable, requested = _counted(node, load, hardware, holding, resource)
     return GpuNode(
         name=node.name,
@@ -189,16 +190,18 @@ def _counted(
     """Return allocatable and requested amounts, with the GPUs counted as devices.
 
     Shared GPUs are offered as replicas, and GPUs of DRA as no resource at all; both are counted by the GPUs that
-    are there and the GPUs that are held.
+    are there and the GPUs that are in use. For example, four GPUs offered as ten replicas each, of which pods have
+    requested three on two GPUs, count as 4 allocatable and 2 requested, not as 40 and 3.
     """
-    offered, asked = node.allocatable.get(resource, 0), load.requested.get(resource, 0)
+    offered, requested = node.allocatable.get(resource, 0), load.requested.get(resource, 0)
     shared = any(gpu.mode is ShareMode.SHARED for gpu in hardware.gpus)
     claimed = not node.capacity.get(resource, 0) and bool(hardware.gpus)
-    held = len(holding.used) if holding.used is not None else min(asked, len(hardware.gpus))
+    in_use = len(holding.used) if holding.used is not None else min(requested, len(hardware.gpus))
     if not shared and not claimed:
-        if holding.used is not None and held > asked:
-            return node.allocatable, {**load.requested, resource: held}
+        # A pod may hold GPUs by an annotation without requesting the resource.
+        if holding.used is not None and in_use > requested:
+            return node.allocatable, {**load.requested, resource: in_use}
         return node.allocatable, load.requested
     healthy = sum(gpu.healthy for gpu in hardware.gpus)
     present = min(healthy, offered) if shared and offered else healthy
-    return {**node.allocatable, resource: present}, {**load.requested, resource: held}
+    return {**node.allocatable, resource: present}, {**load.requested, resource: in_use}

@@ -1,4 +1,9 @@
-"""One picture of a node's hardware from what several sources tell: the more exact one counts."""
+"""One picture of a node's hardware from what several sources say: the one to be trusted most counts.
+
+For example, of a node with eight GPUs the agent's annotation, a DRA slice and the product labels are read. Links and
+GPUs are the agent's; the UUIDs and the memory that it lacks come from the slice, the NICs that both lack from the
+labels. Where the slice puts a GPU on another NUMA node than the agent, that becomes a warning.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +16,7 @@ from arena_topo.topology.reading import Reading, Trust
 
 @dataclass(frozen=True, slots=True)
 class NodeHardware:
-    """The merged hardware of a node; ``readings`` are those that were used, most exact first."""
+    """The merged hardware of a node; ``readings`` are those that were used, most trusted first."""
 
     readings: tuple[Reading, ...] = ()
     machine: str = ""
@@ -28,61 +33,67 @@ def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[
     A reading of another number of GPUs is about another state of the node and is left out; contradictions become
     *warnings* that name both sources.
     """
-    kept = _fitting(node, sorted(readings, key=lambda each: -each.trust), capacity, warnings)
-    if not kept:
+    fitting = _fitting(node, sorted(readings, key=lambda reading: -reading.trust), capacity, warnings)
+    if not fitting:
         return NodeHardware()
-    links = next((each for each in kept if each.links is not None), None)
-    nics = next((each for each in kept if each.nics), None)
-    listed = [each for each in kept if each.gpus]
-    if len(kept) > 1:
-        _warn_of_contradictions(node, kept, warnings)
-    facts = [
-        _fact(subject, each)
-        for subject, each in (("links", links), ("gpus", listed[0] if listed else None), ("nics", nics))
-        if each is not None
-    ]
+    with_links = next((reading for reading in fitting if reading.links is not None), None)
+    with_nics = next((reading for reading in fitting if reading.nics), None)
+    with_gpus = [reading for reading in fitting if reading.gpus]
+    _warn_of_contradictions(node, fitting, warnings)
+    origins = {"links": with_links, "gpus": with_gpus[0] if with_gpus else None, "nics": with_nics}
+    # The machine type describes the links, so it comes from where they come from.
+    machines = [with_links.machine] if with_links else [reading.machine for reading in fitting]
     return NodeHardware(
-        readings=tuple(kept),
-        machine=links.machine if links else next((each.machine for each in kept if each.machine), ""),
-        gpus=_merged_gpus(listed),
-        links=links.links if links else None,
-        nics=nics.nics if nics else (),
-        measured=next((each.measured for each in kept if each.measured), ()),
-        facts=tuple(facts),
+        readings=tuple(fitting),
+        machine=next(filter(None, machines), ""),
+        gpus=_merged_gpus(with_gpus),
+        links=with_links.links if with_links else None,
+        nics=with_nics.nics if with_nics else (),
+        measured=next((reading.measured for reading in fitting if reading.measured), ()),
+        facts=tuple(_fact(subject, reading) for subject, reading in origins.items() if reading is not None),
     )
 
 
 def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: list[str]) -> list[Reading]:
-    shared = [each for each in readings if any(gpu.mode is not ShareMode.WHOLE for gpu in each.gpus)]
-    listed = shared or ([] if capacity > 0 else [each for each in readings if each.gpus])
-    expected = len(listed[0].gpus) if listed else capacity
-    kept = []
-    for each in readings:
-        if each.gpus and len(each.gpus) != expected:
+    """Return the readings that agree on the number of GPUs.
+
+    The node's capacity decides it. But a shared GPU is offered several times, and one of a DRA driver not at all:
+    then the most trusted reading with GPUs does.
+    """
+    shared = [r for r in readings if any(gpu.mode is not ShareMode.WHOLE for gpu in r.gpus)]
+    deciding = shared or ([] if capacity > 0 else [reading for reading in readings if reading.gpus])
+    expected = len(deciding[0].gpus) if deciding else capacity
+    fitting = []
+    for reading in readings:
+        if reading.gpus and len(reading.gpus) != expected:
             warnings.append(
-                f"{each.source}: tells {len(each.gpus)} GPUs, node {node} has {expected}; skipped"
+                f"{reading.source}: lists {len(reading.gpus)} GPUs, node {node} has {expected}; skipped"
             )
         else:
-            kept.append(each)
-    return kept
+            fitting.append(reading)
+    return fitting
 
 
 def _fact(subject: str, reading: Reading) -> Fact:
-    rests_on = f" ({'; '.join(reading.assumptions)})" if reading.assumptions else ""
+    assumptions = f" ({'; '.join(reading.assumptions)})" if reading.assumptions else ""
     assumed = reading.trust is Trust.PRODUCT_TABLE or bool(reading.assumptions)
-    return Fact(subject, f"{reading.source}{rests_on}", reading.age, assumed=assumed)
+    return Fact(subject, f"{reading.source}{assumptions}", reading.age, assumed=assumed)
 
 
-def _merged_gpus(listed: Sequence[Reading]) -> tuple[Gpu, ...]:
-    """Return the GPUs of the most exact reading, with what the others add to each."""
-    if not listed:
+def _merged_gpus(readings: Sequence[Reading]) -> tuple[Gpu, ...]:
+    """Return the GPUs of the most trusted reading, with what the others add to them.
+
+    GPUs are the same by their UUIDs, since sources may number them differently; only where one of the two sides has
+    no UUIDs do their positions count.
+    """
+    if not readings:
         return ()
-    merged = list(listed[0].gpus)
-    for reading in listed[1:]:
+    merged = list(readings[0].gpus)
+    for reading in readings[1:]:
         by_uuid = {gpu.uuid: gpu for gpu in reading.gpus if gpu.uuid}
-        for place, gpu in enumerate(merged):
-            other = by_uuid.get(gpu.uuid) or (None if gpu.uuid and by_uuid else reading.gpus[place])
-            merged[place] = _filled(gpu, other) if other else gpu
+        for position, gpu in enumerate(merged):
+            other = by_uuid.get(gpu.uuid) or (None if gpu.uuid and by_uuid else reading.gpus[position])
+            merged[position] = _filled(gpu, other) if other else gpu
     return tuple(merged)
 
 
@@ -95,40 +106,40 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
         numa=other.numa if gpu.numa is None else gpu.numa,
         pcie_root=gpu.pcie_root or other.pcie_root,
         nics=gpu.nics or other.nics,
+        # Health and sharing are not contradicted but noticed: whoever sees a GPU fail or divided is right.
         healthy=gpu.healthy and other.healthy,
         mode=other.mode if gpu.mode is ShareMode.WHOLE else gpu.mode,
     )
 
 
-def _warn_of_contradictions(node: str, kept: Sequence[Reading], warnings: list[str]) -> None:
-    """Compare all sources that themselves tell GPU links; the others only list PCIe."""
-    exact = [each for each in kept if each.trust >= Trust.HAMI and each.links and not each.assumptions]
-    for other in exact[1:]:
-        best = exact[0]
-        for a, b in combinations(range(best.links.size if best.links else 0), 2):
-            if best.links is None or other.links is None:
-                break
-            told, denied = best.links.between(a, b), other.links.between(a, b)
-            if _contradict(told, denied):
+def _warn_of_contradictions(node: str, readings: Sequence[Reading], warnings: list[str]) -> None:
+    """Compare the sources that see GPU links themselves; the others only list PCIe."""
+    seen = [(r, r.links) for r in readings if r.trust >= Trust.HAMI and r.links and not r.assumptions]
+    for other, other_links in seen[1:]:
+        best, links = seen[0]
+        for a, b in combinations(range(links.size), 2):
+            link, other_link = links.between(a, b), other_links.between(a, b)
+            if _contradict(link, other_link):
                 warnings.append(
-                    f"node {node}: {best.source} says {told.label} between GPU{a} and GPU{b}, "
-                    f"{other.source} says {denied.label}; the former counts"
+                    f"node {node}: {best.source} says {link.label} between GPU{a} and GPU{b}, "
+                    f"{other.source} says {other_link.label}; the former counts"
                 )
-                break
-    _warn_of_numa(node, kept, warnings)
+                break  # one pair is enough to look into it
+    _warn_of_numa(node, readings, warnings)
 
 
 def _contradict(one: Link, other: Link) -> bool:
+    """Whether two links differ in more than their PCIe class, which sources word differently."""
     return one.kind.is_direct != other.kind.is_direct or (one.kind.is_direct and one.count != other.count)
 
 
-def _warn_of_numa(node: str, kept: Sequence[Reading], warnings: list[str]) -> None:
-    told = [each for each in kept if not each.assumptions and any(gpu.numa is not None for gpu in each.gpus)]
-    for other in told[1:]:
-        for gpu, denied in zip(told[0].gpus, other.gpus, strict=True):
-            if None not in (gpu.numa, denied.numa) and gpu.numa != denied.numa:
+def _warn_of_numa(node: str, readings: Sequence[Reading], warnings: list[str]) -> None:
+    seen = [r for r in readings if not r.assumptions and any(gpu.numa is not None for gpu in r.gpus)]
+    for other in seen[1:]:
+        for gpu, other_gpu in zip(seen[0].gpus, other.gpus, strict=True):
+            if None not in (gpu.numa, other_gpu.numa) and gpu.numa != other_gpu.numa:
                 warnings.append(
-                    f"node {node}: {told[0].source} puts GPU{gpu.index} on NUMA node {gpu.numa}, "
-                    f"{other.source} on {denied.numa}; the former counts"
+                    f"node {node}: {seen[0].source} puts GPU{gpu.index} on NUMA node {gpu.numa}, "
+                    f"{other.source} on {other_gpu.numa}; the former counts"
                 )
                 break

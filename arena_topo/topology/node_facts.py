@@ -1,4 +1,4 @@
-"""What a Node object says that placement depends on."""
+"""What placement needs to know of a Node object: its labels, taints and state, and what it offers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -6,19 +6,27 @@ from dataclasses import dataclass, field
 from arena_topo.model.cluster.snapshot import Taint
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.quantity import Resources
-from arena_topo.topology.raw_objects import RawObject, amounts, items, mapping, name, optional, texts
+from arena_topo.topology.raw_objects import (
+    RawObject,
+    amounts,
+    items,
+    mapping,
+    name,
+    optional_string,
+    string_mapping,
+)
 
 NODE_ANNOTATIONS = (
     "arena-topo.dev/gpu-topology",
     "hami.io/node-nvidia-register",
     "hami.io/node-nvidia-score",
 )
-"""The annotations of a node that a reader of this package uses."""
+"""The annotations of a node that the readers of sources/ use."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """A node as the API server shows it, less what nobody reads.
+    """The part of a node that placement depends on.
 
     ``annotations`` need only hold ``NODE_ANNOTATIONS``. ``capacity`` and ``allocatable`` are amounts.
     """
@@ -35,27 +43,36 @@ class NodeFacts:
 
     @property
     def hostname(self) -> str:
-        """The value that node affinity to this one node must name."""
+        """The value of the hostname label, which node affinity to this one node must name."""
         return self.labels.get(HOSTNAME, self.name)
 
 
 def node_facts(raw: RawObject) -> NodeFacts:
     """Return the facts of a Node object; raises ``Malformed`` naming the key."""
     meta, spec, status = mapping(raw, "metadata"), mapping(raw, "spec"), mapping(raw, "status")
-    written = mapping(meta, "annotations")
-    conditions = {optional(each, "type"): optional(each, "status") for each in items(status, "conditions")}
-    addresses = {optional(each, "type"): optional(each, "address") for each in items(status, "addresses")}
+    annotations = mapping(meta, "annotations")
+    conditions = {
+        optional_string(condition, "type"): optional_string(condition, "status")
+        for condition in items(status, "conditions")
+    }
+    addresses = {
+        optional_string(address, "type"): optional_string(address, "address")
+        for address in items(status, "addresses")
+    }
     return NodeFacts(
         name=name(raw),
-        labels=texts(meta, "labels"),
-        annotations={key: optional(written, key) for key in NODE_ANNOTATIONS if key in written},
-        taints=tuple(
-            Taint(optional(each, "key"), optional(each, "value"), optional(each, "effect"))
-            for each in items(spec, "taints")
-        ),
+        labels=string_mapping(meta, "labels"),
+        annotations={
+            key: optional_string(annotations, key) for key in NODE_ANNOTATIONS if key in annotations
+        },
+        taints=tuple(map(_taint, items(spec, "taints"))),
         unschedulable=spec.get("unschedulable") is True,
         ready=conditions.get("Ready") == "True",
         address=addresses.get("InternalIP", ""),
         capacity=amounts(status, "capacity"),
         allocatable=amounts(status, "allocatable"),
     )
+
+
+def _taint(raw: RawObject) -> Taint:
+    return Taint(optional_string(raw, "key"), optional_string(raw, "value"), optional_string(raw, "effect"))

@@ -1,4 +1,4 @@
-"""Which pods hold which GPUs of a node, from whatever source tells it."""
+"""Which pods hold which GPUs of a node, by the pods' annotations or by the sources of the node."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from arena_topo.topology.sources import ack, hami, koordinator
 
 @dataclass(frozen=True, slots=True)
 class Occupancy:
-    """Who holds GPUs of a node; ``used`` is None unless the GPUs of every holder are known."""
+    """The pods that hold GPUs of a node; ``used`` is None unless the GPUs of every holder are known."""
 
     holders: tuple[Holder, ...] = ()
     used: frozenset[int] | None = None
@@ -27,44 +27,44 @@ def occupancy(
     readings: Sequence[Reading],
     warnings: list[str],
 ) -> Occupancy:
-    """Return the holders among *pods* of one node, which gives its GPUs as *resource*.
+    """Return the holders among *pods* of one node, which offers its GPUs as *resource*.
 
-    *readings* stand most exact first. A pod's own annotation counts before them; indices that two pods claim, or
-    that the node does not have, become *warnings*.
+    *readings* stand most trusted first. A pod's own annotation counts before them. Annotations that cannot be read,
+    and indices that the node does not have, become *warnings*.
     """
     by_uuid = {gpu.uuid: gpu.index for gpu in gpus if gpu.uuid}
-    told = [reading for reading in readings if reading.users]
+    with_users = [reading for reading in readings if reading.users]
     holders, sources = [], set()
     for pod in pods:
-        asked = pod.requests.get(resource, 0)
-        indices, source = _indices(pod, by_uuid, told, warnings)
-        if asked or indices:
-            holders.append(
-                Holder(pod.namespace, pod.name, pod.job, max(asked, len(indices or ())), indices, pod.phase)
-            )
+        requested = pod.requests.get(resource, 0)
+        indices, source = _indices(pod, by_uuid, with_users, warnings)
+        if requested or indices:
+            # Claims and shares of GPUs are no requests of the resource: then the indices count.
+            gpus_held = max(requested, len(indices or ()))
+            holders.append(Holder(pod.namespace, pod.name, pod.job, gpus_held, indices, pod.phase))
             sources.add(source)
-    reserved = {index for reading in told[:1] for index in reading.users.get(("", ""), ())}
+    reserved = {index for reading in with_users[:1] for index in reading.users.get(("", ""), ())}
     used = _used(holders, reserved, len(gpus), warnings) if gpus else None
     return Occupancy(tuple(holders), used, ", ".join(sorted(sources - {""})))
 
 
 def _indices(
-    pod: PodFacts, by_uuid: Mapping[str, int], told: Sequence[Reading], warnings: list[str]
+    pod: PodFacts, by_uuid: Mapping[str, int], readings: Sequence[Reading], warnings: list[str]
 ) -> tuple[tuple[int, ...] | None, str]:
-    """Return the GPUs of a pod and who tells them, or None where nobody does."""
+    """Return the GPUs of a pod and the source that names them, or None where no source does."""
     if pod.annotations:
         try:
             for read in (ack.pod_gpus, koordinator.pod_gpus):
-                found = read(pod.annotations)
-                if found is not None:
-                    return found, "pod annotations"
+                indices = read(pod.annotations)
+                if indices is not None:
+                    return indices, "pod annotations"
             uuids = hami.pod_gpus(pod.annotations)
         except Malformed as error:
             warnings.append(f"Pod {pod.namespace}/{pod.name}: {error}; skipped")
             uuids = None
         if uuids and all(uuid in by_uuid for uuid in uuids):
             return tuple(sorted(by_uuid[uuid] for uuid in uuids)), "pod annotations"
-    for reading in told:
+    for reading in readings:
         if (pod.namespace, pod.name) in reading.users:
             return tuple(sorted(reading.users[pod.namespace, pod.name])), reading.source
     return None, ""
@@ -73,17 +73,16 @@ def _indices(
 def _used(
     holders: Iterable[Holder], reserved: Iterable[int], size: int, warnings: list[str]
 ) -> frozenset[int] | None:
-    """Return the union of the holders' GPUs, or None where one of them is not known."""
-    used: dict[int, str] = dict.fromkeys(reserved, "a claim without a pod")
+    """Return the union of the holders' GPUs, or None where those of one holder are not known."""
+    used = set(reserved)
     for holder in holders:
-        name = f"Pod {holder.namespace}/{holder.pod}"
         if holder.indices is None:
             return None
         if any(index >= size for index in holder.indices):
             warnings.append(
-                f"{name} holds GPUs {list(holder.indices)}, but its node has {size}; they are not used"
+                f"Pod {holder.namespace}/{holder.pod} holds GPUs {list(holder.indices)}, but its node has {size}; "
+                "they are not used"
             )
             return None
-        for index in holder.indices:
-            used.setdefault(index, name)
+        used.update(holder.indices)
     return frozenset(used)

@@ -1,4 +1,4 @@
-"""A file that the user names in place of a cluster: a saved snapshot, or the topology text of one machine."""
+"""A file that stands in for a cluster: a saved snapshot, or the topology text of one machine."""
 
 import json
 import re
@@ -16,10 +16,10 @@ _YAML = re.compile(r"^\s*[\"']?apiVersion[\"']?\s*:", re.MULTILINE)
 
 
 def open_topology(text: str, source: str, product: str = "") -> Snapshot:
-    """Return the snapshot that *text* is, or that of the one machine whose topology it shows, with all GPUs free.
+    """Return the snapshot in *text*, or a snapshot of the one machine whose topology it shows, with all GPUs free.
 
-    *source* is the file's name, *product* the name of its GPUs where a matrix does not tell it. Raises
-    ``DocumentError`` naming the place and the reason.
+    *source* is the file's name; *product* names the GPUs where a matrix leaves them open. Raises ``DocumentError``
+    naming the place and the reason.
     """
     if text.lstrip().startswith("{"):
         try:
@@ -36,7 +36,7 @@ def _node(name: str, source: str, hardware: Hardware) -> GpuNode:
     resource = (
         AMD_GPU if "xgmi" in hardware.machine or hardware.gpus[0].product.startswith("AMD") else NVIDIA_GPU
     )
-    rests_on = f" ({'; '.join(hardware.assumptions)})" if hardware.assumptions else ""
+    assumed = f" ({'; '.join(hardware.assumptions)})" if hardware.assumptions else ""
     return GpuNode(
         name=name,
         hostname=name,
@@ -47,5 +47,5 @@ def _node(name: str, source: str, hardware: Hardware) -> GpuNode:
         links=hardware.links,
         nics=hardware.nics,
         used=frozenset(),
-        facts=(Fact("links", f"{source}{rests_on}", None, assumed=bool(rests_on)),),
+        facts=(Fact("links", f"{source}{assumed}", None, assumed=bool(assumed)),),
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import ContainerRequests, effective_requests
 from arena_topo.model.notation.quantity import Resources
-from arena_topo.topology.raw_objects import RawObject, amounts, items, mapping, name, optional
+from arena_topo.topology.raw_objects import RawObject, amounts, items, mapping, name, optional_string
 
 POD_ANNOTATIONS = (
     "topology.kubernetes.io/gpu-group",
@@ -65,13 +65,13 @@ def pod_facts(raw: RawObject) -> PodFacts:
     )
     labels = mapping(meta, "labels")
     return PodFacts(
-        namespace=optional(meta, "namespace"),
+        namespace=optional_string(meta, "namespace"),
         name=name(raw),
-        node=optional(spec, "nodeName"),
-        phase=optional(mapping(raw, "status"), "phase"),
+        node=optional_string(spec, "nodeName"),
+        phase=optional_string(mapping(raw, "status"), "phase"),
         requests=requests,
-        annotations={key: optional(annotations, key) for key in POD_ANNOTATIONS if key in annotations},
-        job=job_of({key: optional(labels, key) for key in POD_LABELS if key in labels}),
+        annotations={key: optional_string(annotations, key) for key in POD_ANNOTATIONS if key in annotations},
+        job=job_of({key: optional_string(labels, key) for key in POD_LABELS if key in labels}),
     )
 
 

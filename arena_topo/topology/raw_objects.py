@@ -1,4 +1,4 @@
-"""Typed access to the objects of the API server; whatever is not as expected becomes ``Malformed``."""
+"""Typed access to objects of the API server: whatever is not as its format says raises ``Malformed``."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,91 +16,91 @@ Value = TypeVar("Value")
 
 
 class Malformed(Exception):  # named by the fact, as the project's errors are
-    """A part of an object is not as its format says; the text names the key and the reason."""
+    """A part of an object is not as its format says; the message names the key and the reason."""
 
 
-def each_readable(
+def read_each(
     objects: Iterable[RawObject],
     read: Callable[[RawObject], Iterable[Value]],
     warnings: list[str],
     kind: str = "",
 ) -> Iterator[Value]:
-    """Yield all that *read* finds in *objects*; an object that it cannot read becomes a warning.
+    """Yield all that *read* yields for *objects*; an object that it cannot read becomes a warning.
 
-    *kind* names objects whose own kind is not written in them, as in lists of built-in kinds.
+    *kind* names objects that do not say their own kind, as in lists of built-in kinds.
     """
-    for each in objects:
+    for obj in objects:
         try:
-            yield from read(each)
+            yield from read(obj)
         except (Malformed, DocumentError) as error:
-            warnings.append(f"{identity(each, kind)}: {error}; skipped")
+            warnings.append(f"{identity(obj, kind)}: {error}; skipped")
 
 
-def identity(each: RawObject, kind: str = "") -> str:
-    """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``; *kind* as in ``each_readable``."""
-    meta = each.get("metadata")
+def identity(obj: RawObject, kind: str = "") -> str:
+    """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``; *kind* as in ``read_each``."""
+    meta = obj.get("metadata")
     meta = meta if isinstance(meta, Mapping) else {}
     namespace = f"{meta['namespace']}/" if meta.get("namespace") else ""
-    return f"{each.get('kind') or kind or 'object'} {namespace}{meta.get('name', '?')}"
+    return f"{obj.get('kind') or kind or 'object'} {namespace}{meta.get('name', '?')}"
 
 
-def mapping(holder: RawObject, key: str) -> RawObject:
+def mapping(obj: RawObject, key: str) -> RawObject:
     """Return the mapping at *key*, empty where it is absent; raises ``Malformed``."""
-    value = holder.get(key)
+    value = obj.get(key)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise Malformed(f"{key} is no object")
+        raise Malformed(f"{key} must be an object")
     return value
 
 
-def items(holder: RawObject, key: str) -> Sequence[RawObject]:
+def items(obj: RawObject, key: str) -> Sequence[RawObject]:
     """Return the list of objects at *key*, empty where it is absent; raises ``Malformed``."""
-    value = holder.get(key)
+    value = obj.get(key)
     if value is None:
         return ()
-    if not isinstance(value, list) or not all(isinstance(each, Mapping) for each in value):
-        raise Malformed(f"{key} is no list of objects")
+    if not isinstance(value, list) or not all(isinstance(element, Mapping) for element in value):
+        raise Malformed(f"{key} must be a list of objects")
     return value
 
 
-def text(holder: RawObject, key: str) -> str:
-    """Return the text at *key*, which must be there; raises ``Malformed``."""
-    value = holder.get(key)
+def string(obj: RawObject, key: str) -> str:
+    """Return the string at *key*, which must be there and not empty; raises ``Malformed``."""
+    value = obj.get(key)
     if not isinstance(value, str) or not value:
-        raise Malformed(f"{key} is missing or no text")
+        raise Malformed(f"{key} is missing or not a string")
     return value
 
 
-def optional(holder: RawObject, key: str) -> str:
-    """Return the text at *key*, an empty one where it is absent; raises ``Malformed``."""
-    value = holder.get(key)
+def optional_string(obj: RawObject, key: str) -> str:
+    """Return the string at *key*, an empty one where it is absent; raises ``Malformed``."""
+    value = obj.get(key)
     if value is not None and not isinstance(value, str):
-        raise Malformed(f"{key} is {value!r}, expected a text")
+        raise Malformed(f"{key} is {value!r}, expected a string")
     return value or ""
 
 
-def texts(holder: RawObject, key: str) -> Mapping[str, str]:
-    """Return the mapping of texts at *key*, empty where it is absent; raises ``Malformed``."""
-    value = mapping(holder, key)
-    for name, each in value.items():
-        if not isinstance(each, str):
-            raise Malformed(f"{key} {name} is {each!r}, expected a text")
+def string_mapping(obj: RawObject, key: str) -> Mapping[str, str]:
+    """Return the mapping of strings at *key*, empty where it is absent; raises ``Malformed``."""
+    value = mapping(obj, key)
+    for name, element in value.items():
+        if not isinstance(element, str):
+            raise Malformed(f"{key} {name} is {element!r}, expected a string")
     return value
 
 
-def amounts(holder: RawObject, key: str) -> dict[str, int]:
+def amounts(obj: RawObject, key: str) -> dict[str, int]:
     """Return the quantities at *key* as amounts; raises ``Malformed``."""
-    value = mapping(holder, key)
+    value = mapping(obj, key)
     try:
-        return resources({name: _quantity(each) for name, each in value.items()})
+        return resources({name: _quantity(element) for name, element in value.items()})
     except ValueError as error:
         raise Malformed(f"{key}: {error}") from error
 
 
-def quantity(holder: RawObject, key: str, resource: str) -> int | None:
+def quantity(obj: RawObject, key: str, resource: str) -> int | None:
     """Return the quantity of *resource* at *key* as an amount, None where it is absent; raises ``Malformed``."""
-    value = holder.get(key)
+    value = obj.get(key)
     if value is None:
         return None
     try:
@@ -115,56 +115,56 @@ def _quantity(value: object) -> str | float:
     return value
 
 
-def whole(holder: RawObject, key: str, default: int | None = None) -> int:
+def whole_number(obj: RawObject, key: str, default: int | None = None) -> int:
     """Return the whole number at *key*, or *default* where it is absent; raises ``Malformed``."""
-    value = holder.get(key, default)
+    value = obj.get(key, default)
     if isinstance(value, bool) or not isinstance(value, int):
         raise Malformed(f"{key} is {value!r}, expected a whole number")
     return value
 
 
-def whole_list(value: object, key: str) -> tuple[int, ...]:
+def whole_numbers(value: object, key: str) -> tuple[int, ...]:
     """Return *value* as whole numbers; raises ``Malformed`` naming *key*."""
     if not isinstance(value, list) or any(
-        isinstance(each, bool) or not isinstance(each, int) for each in value
+        isinstance(element, bool) or not isinstance(element, int) for element in value
     ):
         raise Malformed(f"{key} is {value!r}, expected a list of whole numbers")
     return tuple(value)
 
 
-def document(holder: RawObject, key: str) -> Any:
-    """Return the JSON value written in the text at *key*; raises ``Malformed``."""
-    written = text(holder, key)
+def json_document(obj: RawObject, key: str) -> Any:
+    """Return the JSON value that the string at *key* holds; raises ``Malformed``."""
+    text = string(obj, key)
     try:
-        return json.loads(written)
+        return json.loads(text)
     except ValueError as error:
         raise Malformed(f"{key} is not JSON: {error}") from error
 
 
-def labels(each: RawObject) -> Mapping[str, str]:
+def labels(obj: RawObject) -> Mapping[str, str]:
     """Return the labels of an object."""
-    return texts(mapping(each, "metadata"), "labels")
+    return string_mapping(mapping(obj, "metadata"), "labels")
 
 
-def annotations(each: RawObject) -> Mapping[str, str]:
+def annotations(obj: RawObject) -> Mapping[str, str]:
     """Return the annotations of an object."""
-    return mapping(mapping(each, "metadata"), "annotations")
+    return mapping(mapping(obj, "metadata"), "annotations")
 
 
-def name(each: RawObject) -> str:
+def name(obj: RawObject) -> str:
     """Return the name of an object; raises ``Malformed`` where it has none."""
-    return text(mapping(each, "metadata"), "name")
+    return string(mapping(obj, "metadata"), "name")
 
 
-def age(each: RawObject, now: datetime | None) -> float | None:
-    """Return the seconds since an object was last written, or None where it does not tell."""
-    meta = mapping(each, "metadata")
+def age(obj: RawObject, now: datetime | None) -> float | None:
+    """Return the seconds since an object was last written, or None where it does not say when."""
+    meta = mapping(obj, "metadata")
     times = [field.get("time") for field in items(meta, "managedFields")] or [meta.get("creationTimestamp")]
     return seconds_since(max((time for time in times if isinstance(time, str)), default=""), now)
 
 
 def seconds_since(instant: str, now: datetime | None) -> float | None:
-    """Return the seconds from an RFC 3339 *instant* to *now*, or None where one is missing or no instant."""
+    """Return the seconds from an RFC 3339 *instant* to *now*, or None where one is missing or malformed."""
     if now is None or not instant:
         return None
     try:

@@ -1,4 +1,4 @@
-"""What a reader of one source returns for one node."""
+"""What one source says of one node, as every reader of a source returns it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,13 +9,16 @@ from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
 PodKey = tuple[str, str]
 """A pod by namespace and name."""
 
-
 MOST_GPUS = 256
-"""More GPUs than any node has; a source that counts more is not believed."""
+"""More GPUs than any node has: a source that counts more is garbled, and would cost the memory of its matrix."""
 
 
 class Trust(IntEnum):
-    """How much a source can be trusted on links; the higher one wins where two contradict each other."""
+    """How much a source can be trusted on links; the higher one wins where two contradict each other.
+
+    ``AGENT``, ``ACK`` and ``HAMI`` read the links from the driver; ``KOORDINATOR``, ``DRA`` and ``NUMA_ZONES`` know
+    PCIe or NUMA only; ``PRODUCT_TABLE`` is how machines are usually wired.
+    """
 
     PRODUCT_TABLE = 0
     NUMA_ZONES = 1
@@ -28,10 +31,11 @@ class Trust(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one source tells of one node; what it does not tell is empty or None.
+    """What one source says of one node; what it leaves open is empty or None.
 
-    ``source`` names object and key. ``users`` are the indices of the GPUs that pods hold. ``measured`` is a
-    bandwidth matrix as published, GB/s of both directions. ``assumptions`` say what of the links was assumed.
+    ``source`` names object and key. ``users`` are the indices of the GPUs that pods hold; a claim that no pod holds
+    stands under two empty strings. ``measured`` is a bandwidth matrix as published, GB/s of both directions.
+    ``assumptions`` are phrases about what was assumed of the links.
     """
 
     node: str

@@ -11,7 +11,7 @@ from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import PodFacts, pod_facts
-from arena_topo.topology.raw_objects import each_readable
+from arena_topo.topology.raw_objects import read_each
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from arena_topo.topology.sources.annotation import KEY
 from tests.topology.fabric.test_read import LEAVES, LEVELS, hyper_node, network_topology
@@ -96,8 +96,8 @@ def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
 def read(objects: dict[str, dict[str, Any]]) -> Snapshot:
     """Return the snapshot of *objects*, read as a cluster's are."""
     warnings: list[str] = []
-    nodes: list[NodeFacts] = list(each_readable([objects["nodes"]], lambda raw: [node_facts(raw)], warnings))
-    pods: list[PodFacts] = list(each_readable([objects["pods"]], lambda raw: [pod_facts(raw)], warnings))
+    nodes: list[NodeFacts] = list(read_each([objects["nodes"]], lambda raw: [node_facts(raw)], warnings))
+    pods: list[PodFacts] = list(read_each([objects["pods"]], lambda raw: [pod_facts(raw)], warnings))
     lists = {key: [objects[key]] for key in ("config_maps", "devices", "slices", "claims", "zones")}
     fabric = [objects[key] for key in ("kueue", "koordinator", "hyper_node", "spine")]
     return assemble(ClusterObjects(nodes, pods, topologies=fabric, **lists), taken=NOW)
@@ -128,4 +128,4 @@ def test_the_objects_are_good_to_begin_with() -> None:
     """Unharmed they leave warnings of contradictions only, none of anything skipped but the DRA pair of GPUs."""
     warnings = [warning for warning in read(deepcopy(OBJECTS)).warnings if warning.endswith("skipped")]
 
-    assert ["tells 2 GPUs" in warning for warning in warnings] == [True]
+    assert ["lists 2 GPUs" in warning for warning in warnings] == [True]

@@ -208,7 +208,7 @@ def test_a_source_of_another_number_of_gpus_is_left_out() -> None:
     )
 
     assert snapshot.nodes[0].links is None
-    assert "tells 8 GPUs, node gpu-1 has 4; skipped" in snapshot.warnings[0]
+    assert "lists 8 GPUs, node gpu-1 has 4; skipped" in snapshot.warnings[0]
 
 
 def test_malformed_objects_become_warnings_and_the_rest_is_read() -> None:

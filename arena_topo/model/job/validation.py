@@ -14,7 +14,6 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
-_COUNTED = re.compile(r"([^0-9]*)([0-9]*)")
 _ENV_NAME = re.compile(r"[!-<>-~]+")
 
 LONGEST_JOB_NAME = 49
@@ -99,8 +98,3 @@ def check_env_name(name: str) -> None:
         raise UsageError(
             f"--env: {name!r} cannot name an environment variable", hint="for example --env=NCCL_DEBUG=INFO"
         )
-
-
-def natural(name: str) -> tuple[tuple[str, int], ...]:
-    """Return the place of *name* among names as people count: gpu-9 before gpu-10."""
-    return tuple((words, int(digits or 0)) for words, digits in _COUNTED.findall(name))

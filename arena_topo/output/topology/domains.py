@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
-from arena_topo.model.job.validation import natural
+from arena_topo.model.notation.words import natural_sort_key
 
 _MOST_MARKS = 64
 
@@ -65,14 +65,14 @@ def choose(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
 
 def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, level: int) -> Domain:
     if level == len(fabric.tiers):
-        return Domain(tier, name, (), tuple(sorted(nodes, key=lambda node: natural(node.name))))
+        return Domain(tier, name, (), tuple(sorted(nodes, key=lambda node: natural_sort_key(node.name))))
     members: dict[str, list[GpuNode]] = {}
     for node in nodes:
         path = fabric.paths.get(node.name, ())
         members.setdefault(path[level] if path else "", []).append(node)
     below = tuple(
         _domain(fabric.tiers[level], domain, members[domain], fabric, level + 1)
-        for domain in sorted(members, key=natural)
+        for domain in sorted(members, key=natural_sort_key)
     )
     return Domain(tier, name, below, ())
 

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from arena_topo.model.cluster.scheduling import untolerated
 from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.job.validation import natural
-from arena_topo.model.notation.words import plural, written_amount
+from arena_topo.model.notation.words import natural_sort_key, plural, written_amount
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Reason
 from arena_topo.planner.nodes.fit import CORDON, offers, requests, selected
@@ -23,7 +22,7 @@ def reasons(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
         for at, node in enumerate(fleet.nodes)
         if (reason := _reason(demand, fleet, at, node)) and _meant(demand, fleet.state(at))
     )
-    ordered = sorted(found.items(), key=lambda each: (-each[1], natural(each[0])))
+    ordered = sorted(found.items(), key=lambda each: (-each[1], natural_sort_key(each[0])))
     return tuple(
         Reason(f"{plural(count, 'node')} {_agreeing(text, count)}", count) for text, count in ordered
     )

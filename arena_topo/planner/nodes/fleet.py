@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot, Taint
-from arena_topo.model.job.validation import natural
+from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.node_machine import Machine, free_mask, machine_of
 
@@ -179,7 +179,7 @@ def _path(node: GpuNode, fabric: Fabric) -> tuple[str, ...]:
 
 
 def _place(name: str) -> tuple[object, str]:
-    return natural(name), name
+    return natural_sort_key(name), name
 
 
 def _ranges(paths: Sequence[tuple[str, ...]], depth: int) -> list[Domain]:

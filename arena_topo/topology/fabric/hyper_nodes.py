@@ -12,13 +12,13 @@ from arena_topo.model.cluster.snapshot import Fabric
 from arena_topo.topology.raw_objects import (
     Malformed,
     RawObject,
-    each_readable,
     items,
     mapping,
     name,
-    optional,
-    text,
-    whole,
+    optional_string,
+    read_each,
+    string,
+    whole_number,
 )
 
 Labels = Mapping[str, str]
@@ -40,7 +40,7 @@ def read_hyper_nodes(nodes: Mapping[str, Labels], objects: Iterable[RawObject], 
 
     What cannot be read is added to *told*.
     """
-    found = list(each_readable(objects, _hyper_node, told))
+    found = list(read_each(objects, _hyper_node, told))
     if not found:
         return Fabric()
     order = sorted({each.tier for each in found}, reverse=True)
@@ -74,13 +74,13 @@ def _hyper_node(raw: RawObject) -> Iterator[_HyperNode]:
     spec = mapping(raw, "spec")
     members: dict[str, list[RawObject]] = {"Node": [], "HyperNode": []}
     for each in items(spec, "members"):
-        kind = text(each, "type")
+        kind = string(each, "type")
         if kind not in members:
             raise Malformed(f"spec.members type is {kind!r}, expected Node or HyperNode")
         members[kind].append(mapping(each, "selector"))
-    tier_name = optional(spec, "tierName")
+    tier_name = optional_string(spec, "tierName")
     yield _HyperNode(
-        name(raw), whole(spec, "tier"), tier_name, tuple(members["Node"]), tuple(members["HyperNode"])
+        name(raw), whole_number(spec, "tier"), tier_name, tuple(members["Node"]), tuple(members["HyperNode"])
     )
 
 
@@ -97,10 +97,10 @@ def _members(each: _HyperNode, nodes: Mapping[str, Labels], inside: Mapping[str,
 
 def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]:
     if "exactMatch" in selector:
-        exact = text(mapping(selector, "exactMatch"), "name")
+        exact = string(mapping(selector, "exactMatch"), "name")
         return {exact} & set(candidates)
     if "regexMatch" in selector:
-        written = text(mapping(selector, "regexMatch"), "pattern")
+        written = string(mapping(selector, "regexMatch"), "pattern")
         try:
             with warnings.catch_warnings(action="ignore"):  # Go reads what Python only warns of
                 pattern = re.compile(written)

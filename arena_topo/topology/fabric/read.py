@@ -11,12 +11,12 @@ from arena_topo.topology.fabric.known_ladders import known_keys, value_of
 from arena_topo.topology.raw_objects import (
     Malformed,
     RawObject,
-    each_readable,
     identity,
     items,
     mapping,
-    optional,
-    text,
+    optional_string,
+    read_each,
+    string,
 )
 
 _KUEUE = "kueue.x-k8s.io/"
@@ -49,7 +49,7 @@ def read_fabric(
     ladders = [
         ladder
         for kind in (_is_kueue, _is_kai, _is_network_topology)
-        for ladder in each_readable(filter(kind, objects), _ladders, warnings)
+        for ladder in read_each(filter(kind, objects), _ladders, warnings)
         if ladder.tiers
     ]
     best = max(ladders, key=lambda ladder: _covered(nodes, ladder), default=None)
@@ -92,7 +92,7 @@ def _ladders(raw: RawObject) -> Iterable[Ladder]:
         layers = _layers(spec)
         yield Ladder(tuple(name for name, _ in layers), tuple(keys for _, keys in layers), identity(raw))
         return
-    keys = [text(level, "nodeLabel") for level in items(spec, "levels")]
+    keys = [string(level, "nodeLabel") for level in items(spec, "levels")]
     tiers = tuple(key for key in keys if key != HOSTNAME)
     yield Ladder(tiers, tuple((key,) for key in tiers), identity(raw))
 
@@ -102,11 +102,11 @@ def _layers(spec: RawObject) -> list[tuple[str, tuple[str, ...]]]:
     keys: dict[str, tuple[str, ...]] = {}
     parents: dict[str, str] = {}
     for each in items(spec, "networkTopologySpec"):
-        layer = text(each, "topologyLayer")
+        layer = string(each, "topologyLayer")
         labels = each.get("labelKey", [])
         if not isinstance(labels, list) or not all(isinstance(key, str) for key in labels):
             raise Malformed(f"spec.networkTopologySpec {layer} labelKey is no list of texts")
-        keys[layer], parents[layer] = tuple(labels), optional(each, "parentTopologyLayer")
+        keys[layer], parents[layer] = tuple(labels), optional_string(each, "parentTopologyLayer")
     depth = {layer: _depth(layer, parents) for layer in keys}
     return [
         (layer, keys[layer])

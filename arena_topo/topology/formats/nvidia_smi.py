@@ -1,37 +1,52 @@
 """The text of ``nvidia-smi topo -m``, in every form that drivers, terminals and web pages give it.
 
-Rows are found by their cells, the column order is the header's, and everything else is passed over: prompts,
-colour, legends. A matrix that is incomplete or contradicts itself is refused.
+A matrix looks like this, usually with tabs between the cells::
+
+            GPU0    GPU1    mlx5_0  CPU Affinity    NUMA Affinity
+    GPU0     X      NV2     PIX     0-23            0
+    GPU1    NV2      X      SYS     24-47           1
+    mlx5_0  PIX     SYS      X
+
+A line is a row when its second word is a link word and its first one is not; the header is the line (or lines, where
+a terminal wrapped it) of device names before the rows, and it decides the order of the columns. So prompts, colour
+and legends are passed over. A matrix that is incomplete or contradicts itself is refused.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
+from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.topology.hardware import generations
+from arena_topo.topology.hardware.generations import Generation
 from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, is_link_word, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of
 
 _COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
+"""A colour code of a terminal; copied from a web page it may lack its escape character."""
 _GPU = re.compile(r"GPU(\d{1,3})")
 _DEVICE = re.compile(r"GPU\d{1,3}|NIC\d{1,3}|mlx\d_bond_\d{1,2}|mlx\d_\d{1,3}")
 _LEGEND = re.compile(r"\s*(NIC\d{1,3}):\s*(\S+)\s*")
 _HEADER_WORDS = frozenset({"CPU", "NUMA", "GPU", "Affinity", "ID"})
-_NUMBERS = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
-_NEAREST = ("PIX", "PXB", "PHB", "NODE")
-_SWITCHED = ("PIX", "PXB")
+_CPUS_OR_NODES = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
+_NEAR_WORDS = ("PIX", "PXB", "PHB", "NODE")
+_SWITCH_WORDS = ("PIX", "PXB")
+_AFFINITY_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+
+Cells = Mapping[tuple[str, str], str]
+"""The link word of each pair of devices."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A row of the matrix: its device, line number, link words, and what stands behind them."""
+    """A row of the matrix: its device, line number, link words, and the affinity cells behind them."""
 
     name: str
     line: int
     words: tuple[str, ...]
-    tail: tuple[str, ...]
+    affinity: tuple[str, ...]
 
 
 def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Hardware:
@@ -47,19 +62,19 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
     cells = _cells(rows, columns, names, source)
     nics = [name for name in columns if name not in names]
     words = [[cells[a, b] for b in names] for a in names]
-    known = find_product(product) if product else None
-    grace = any(_tail_numbers(rows[name].tail, affinities)[1] for name in names)
-    generation = known.generation if known else _guess(words, grace=grace)
+    known = find_product(product)
+    on_grace = any(_numa_nodes(rows[name].affinity, affinities)[1] for name in names)
+    generation = known.generation if known else _guess(words, on_grace=on_grace)
     graph = build_graph(words, generation, known, source)
     legend = {match[1]: match[2] for match in map(_LEGEND.fullmatch, lines) if match}
-    numa = {name: _tail_numbers(rows[name].tail, affinities)[0] for name in names}
+    numa = {name: _numa_nodes(rows[name].affinity, affinities)[0] for name in names}
     roots = _pcie_roots(cells, names, nics)
     return Hardware(
         gpus=tuple(
             Gpu(
                 index=int(name[3:]),
                 product=product,
-                memory=memory_of(product) if product else 0,
+                memory=memory_of(product),
                 numa=numa[name],
                 pcie_root=roots.get(name, ""),
                 nics=tuple(legend.get(nic, nic) for nic in _nearest(cells, name, nics)),
@@ -68,39 +83,41 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
         ),
         links=graph,
         nics=tuple(
-            sorted((_nic(nic, cells, numa, legend) for nic in nics), key=lambda nic: _natural(nic.name))
+            sorted(
+                (_nic(nic, cells, numa, legend) for nic in nics), key=lambda nic: natural_sort_key(nic.name)
+            )
         ),
         machine=machine_type(graph, known.name if known else ""),
         assumptions=() if known else (f"link rates of {generation.name} GPUs",),
     )
 
 
-def _guess(words: Sequence[Sequence[str]], *, grace: bool) -> generations.Generation:
+def _guess(words: Sequence[Sequence[str]], *, on_grace: bool) -> Generation:
     guess = guess_generation(words)
-    return generations.BLACKWELL if grace and guess is generations.HOPPER else guess
+    # Both show NV18. GPUs that are NUMA nodes themselves, several to a machine, are those of a GB200 or GB300 tray.
+    return generations.BLACKWELL if on_grace and guess is generations.HOPPER else guess
 
 
 def _header(lines: Sequence[str], source: str) -> tuple[list[str], int, int]:
-    """Return the columns' devices in order, the last line of the header, and its number of affinity columns."""
+    """Return the columns' devices in order, the number of lines up to the end of the header, and its affinity columns.
+
+    A header that a terminal wrapped goes on over several lines; it ends where the first row begins.
+    """
     names = {line.split()[0] for line in lines if _looks_like_row(line)}
     for number in range(len(lines)):
         columns: list[str] = []
-        last = number
-        while last < len(lines) and not _looks_like_row(lines[last]):
-            part = _header_names(lines[last], names)
-            if part is None or (last == number and not (part and _GPU.fullmatch(part[0]))):
+        end = number
+        while end < len(lines) and not _looks_like_row(lines[end]):
+            devices = _header_devices(lines[end], names)
+            if devices is None or (end == number and not (devices and _GPU.fullmatch(devices[0]))):
                 break
-            columns += part
-            last += 1
+            columns += devices
+            end += 1
         if columns:
             if len(set(columns)) < len(columns):
                 raise DocumentError(f"{source}: line {number + 1} names a device twice in the header")
-            words = " ".join(lines[number:last])
-            return (
-                columns,
-                last,
-                sum(word in words for word in ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")),
-            )
+            header = " ".join(lines[number:end])
+            return columns, end, sum(title in header for title in _AFFINITY_COLUMNS)
     raise DocumentError(
         f"{source}: no header line such as 'GPU0 GPU1 ...' was found",
         hint="give the whole output of `nvidia-smi topo -m`",
@@ -112,18 +129,21 @@ def _looks_like_row(line: str) -> bool:
     return len(tokens) > 1 and is_link_word(tokens[1]) and not is_link_word(tokens[0])
 
 
-def _header_names(line: str, names: set[str]) -> list[str] | None:
-    """Return the devices that a header line names, glued or not, or None where it is no header line."""
-    found: list[str] = []
+def _header_devices(line: str, names: set[str]) -> list[str] | None:
+    """Return the devices that a header line names, or None where it is not a header line.
+
+    Web pages lose the tabs: ``GPU0GPU1mlx5_0`` names three devices. *names* are those of the rows.
+    """
+    devices: list[str] = []
     for token in line.split():
         if token in names:
-            found.append(token)
+            devices.append(token)
         elif token not in _HEADER_WORDS:
             glued = _DEVICE.findall(token)
             if "".join(glued) != token:
                 return None
-            found += glued
-    return found
+            devices += glued
+    return devices
 
 
 def _rows(lines: Sequence[str], start: int, columns: Sequence[str], source: str) -> dict[str, _Row]:
@@ -151,14 +171,13 @@ def _row(line: str, number: int, width: int, source: str) -> _Row:
             f"{source}: line {number} has {len(words)} links of {tokens[0]}, expected {width}"
         )
     cells = [cell.strip() for cell in line.strip(" ").split("\t")]
+    # Only tabs keep an empty affinity cell; with spaces the cells after it move to the left.
     tabbed = len(cells) > width and cells[: width + 1] == tokens[: width + 1]
     return _Row(tokens[0], number, words, tuple(cells[width + 1 :] if tabbed else tokens[width + 1 :]))
 
 
-def _cells(
-    rows: dict[str, _Row], columns: Sequence[str], gpus: Sequence[str], source: str
-) -> dict[tuple[str, str], str]:
-    """Return the link word of every pair of devices that the rows tell, both ways the same."""
+def _cells(rows: Mapping[str, _Row], columns: Sequence[str], gpus: Sequence[str], source: str) -> Cells:
+    """Return the link word of every pair of devices in the rows, the same both ways; SOC becomes SYS."""
     missing = [name for name in gpus if name not in rows]
     if missing:
         raise DocumentError(f"{source}: the row of {missing[0]} is missing")
@@ -178,55 +197,58 @@ def _cells(
     return cells
 
 
-def _tail_numbers(tail: Sequence[str], affinities: int) -> tuple[int | None, int | None]:
-    """Return the GPU's NUMA node and its own memory's NUMA node, each None where the row does not tell it."""
-    all_columns = 3
-    if affinities < all_columns - 1 or not tail:
+def _numa_nodes(cells: Sequence[str], columns: int) -> tuple[int | None, int | None]:
+    """Return the NUMA node of a GPU's CPU and the one that its own memory is, each None where the row leaves it open.
+
+    *columns* counts the affinity columns of the header: CPU affinity, NUMA affinity and, with newer drivers, GPU NUMA
+    ID. ``0-23  0  N/A`` is a GPU at NUMA node 0; ``0-71  0  4`` is a Grace Hopper, whose memory is node 4.
+    """
+    every = len(_AFFINITY_COLUMNS)
+    if columns < every - 1 or not cells:
         return None, None
-    if len(tail) > all_columns:
-        tail = (tail[0], tail[1], tail[-1])
-    if len(tail) == affinities:
-        own = tail[2] if affinities == all_columns else ""
-        return _first(tail[1]), _first(own)
-    if affinities == all_columns and len(tail) == all_columns - 1 and not _first(tail[1]):
-        return _first(tail[0]), None
+    if len(cells) > every:  # a CPU list with blanks takes several cells
+        cells = (cells[0], cells[1], cells[-1])
+    if len(cells) == columns:
+        own = cells[2] if columns == every else ""
+        return _first_number(cells[1]), _first_number(own)
+    # Without tabs an empty CPU affinity is lost: what remains is "0  N/A".
+    if columns == every and len(cells) == every - 1 and not _first_number(cells[1]):
+        return _first_number(cells[0]), None
     return None, None
 
 
-def _first(numbers: str) -> int | None:
-    return int(re.split(r"[-,]", numbers)[0]) if _NUMBERS.fullmatch(numbers) else None
+def _first_number(cell: str) -> int | None:
+    return int(re.split(r"[-,]", cell)[0]) if _CPUS_OR_NODES.fullmatch(cell) else None
 
 
-def _nearest(cells: dict[tuple[str, str], str], gpu: str, nics: Iterable[str]) -> list[str]:
+def _nearest(cells: Cells, gpu: str, nics: Iterable[str]) -> list[str]:
     """Return the NICs closest to *gpu*, all of the same class; none where all are across the sockets."""
-    for word in _NEAREST:
+    for word in _NEAR_WORDS:
         near = [nic for nic in nics if cells[gpu, nic] == word]
         if near:
-            return sorted(near, key=_natural)
+            return sorted(near, key=natural_sort_key)
     return []
 
 
-def _nic(
-    name: str, cells: dict[tuple[str, str], str], numa: dict[str, int | None], legend: dict[str, str]
-) -> Nic:
-    near = {node for gpu, node in numa.items() if node is not None and cells[gpu, name] in _NEAREST}
+def _nic(name: str, cells: Cells, numa: Mapping[str, int | None], legend: Mapping[str, str]) -> Nic:
+    # The matrix has no NUMA node for NICs, but a NIC shares that of the GPUs on its side of the sockets.
+    near = {node for gpu, node in numa.items() if node is not None and cells[gpu, name] in _NEAR_WORDS}
     return Nic(legend.get(name, name), near.pop() if len(near) == 1 else None)
 
 
-def _pcie_roots(
-    cells: dict[tuple[str, str], str], gpus: Sequence[str], nics: Sequence[str]
-) -> dict[str, str]:
-    """Return a name for each group of GPUs below one PCIe root; a NIC that both are close to joins two GPUs."""
-    group = {name: {name} for name in [*gpus, *nics]}
+def _pcie_roots(cells: Cells, gpus: Sequence[str], nics: Sequence[str]) -> dict[str, str]:
+    """Return a name for each group of GPUs below one PCIe root; GPUs without company below theirs have none.
+
+    Two GPUs joined by NVLink show no PCIe word between them, but a NIC that both reach over switches joins them: with
+    GPU0-mlx5_0 PIX and GPU1-mlx5_0 PXB both GPUs are below ``pcie0``.
+    """
+    groups = {name: {name} for name in [*gpus, *nics]}
     for (a, b), word in cells.items():
-        if word in _SWITCHED and group[a] is not group[b]:
-            group[a] |= group[b]
-            for name in group[b]:
-                group[name] = group[a]
+        if word in _SWITCH_WORDS and groups[a] is not groups[b]:
+            groups[a] |= groups[b]
+            for name in groups[b]:
+                groups[name] = groups[a]
     roots: dict[int, str] = {}
-    return {gpu: roots.setdefault(id(group[gpu]), f"pcie{len(roots)}") for gpu in gpus if len(group[gpu]) > 1}
-
-
-def _natural(name: str) -> tuple[str, int, str]:
-    match = re.search(r"(\d+)$", name)
-    return (name[: match.start()], int(match.group(1)), name) if match else (name, -1, name)
+    return {
+        gpu: roots.setdefault(id(groups[gpu]), f"pcie{len(roots)}") for gpu in gpus if len(groups[gpu]) > 1
+    }

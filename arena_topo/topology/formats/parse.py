@@ -1,4 +1,4 @@
-"""Which kind of topology text a file holds, and its hardware."""
+"""Topology texts of any known kind: which kind a text is, and the hardware that it shows."""
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Hardware
@@ -9,11 +9,12 @@ from arena_topo.topology.formats.rocm_smi import parse_rocm
 
 
 def parse_topology(text: str, source: str = "the text", product: str = "") -> Hardware:
-    """Return the hardware that any text of the known kinds shows.
+    """Return the hardware that a text of any known kind shows.
 
     Known: ``nvidia-smi topo -m``, ``rocm-smi --showtopo``, NCCL topology XML, a p2p bandwidth matrix. *product* is
     the name of the GPUs where known. Raises ``DocumentError`` naming *source*, line and reason.
     """
+    # Editors on Windows begin a file with a byte order mark.
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
         return parse_nccl_xml(text.lstrip("\ufeff"), source, product)
     if "Link Type between two GPUs" in text:

@@ -1,4 +1,14 @@
-"""The text of ``rocm-smi --showtopo``: three matrices (weight, hops, link type) and the NUMA node of each GPU."""
+"""The text of ``rocm-smi --showtopo``: three matrices (weight, hops, link type) and the NUMA node of each GPU.
+
+Each matrix is a section below its title::
+
+    ====== Link Type between two GPUs ======
+           GPU0  GPU1
+    GPU0   0     XGMI
+    GPU1   XGMI  0
+
+Source: the output of rocm-smi of ROCm 5 and 6 (ROCm/rocm_smi_lib).
+"""
 
 import re
 
@@ -8,7 +18,7 @@ from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.link_graph import build_graph, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of
 
-_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
+_SECTION_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
 _NUMA = re.compile(r"GPU\[(\d+)\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
 _LINK_TYPE = "Link Type between two GPUs"
 _HOPS = "Hops between two GPUs"
@@ -27,18 +37,19 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
         raise DocumentError(f"{source}: {_HOPS!r} has {len(hops)} GPUs, {_LINK_TYPE!r} has {len(types)}")
     numa = {int(index): int(node) for index, node in _NUMA.findall(text)}
     size = range(len(types))
-    far = [[_hops(hops[a][b]) if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in size] for a in size]
-    words = [
-        ["X" if a == b else _word(types[a][b], far[a][b], f"{source}: GPU{a}") for b in size] for a in size
+    # Two hops may stay below one socket or cross over to the other; the NUMA nodes decide.
+    distances = [
+        [_hops(hops[a][b]) if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in size] for a in size
     ]
-    known = find_product(product) if product else None
+    words = [
+        ["X" if a == b else _word(types[a][b], distances[a][b], f"{source}: GPU{a}") for b in size]
+        for a in size
+    ]
+    known = find_product(product)
     generation = known.generation if known else generations.CDNA3
     graph = build_graph(words, generation, known, source)
     return Hardware(
-        gpus=tuple(
-            Gpu(index=a, product=product, memory=memory_of(product) if product else 0, numa=numa.get(a))
-            for a in size
-        ),
+        gpus=tuple(Gpu(index=a, product=product, memory=memory_of(product), numa=numa.get(a)) for a in size),
         links=graph,
         machine=machine_type(graph, known.name if known else ""),
         assumptions=() if known else (f"link rates of {generation.name} GPUs",),
@@ -49,7 +60,7 @@ def _sections(text: str) -> dict[str, list[str]]:
     sections: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
-        title = _TITLE.fullmatch(line.strip())
+        title = _SECTION_TITLE.fullmatch(line.strip())
         if title:
             lines = sections.setdefault(title.group(1), [])
         elif line.strip():
@@ -66,12 +77,12 @@ def _table(sections: dict[str, list[str]], title: str, source: str) -> list[list
     order = [f"GPU{index}" for index in range(len(header))]
     for name in order:
         if name not in header or len(rows.get(name, ())) != len(header):
-            raise DocumentError(f"{source}: {title!r} has no whole row and column of {name}")
+            raise DocumentError(f"{source}: {title!r} lacks a complete row and column of {name}")
     return [[rows[a][header.index(b)] for b in order] for a in order]
 
 
-def _hops(written: str) -> int:
-    return int(written) if written.isdecimal() else _ACROSS_SOCKETS
+def _hops(cell: str) -> int:
+    return int(cell) if cell.isdecimal() else _ACROSS_SOCKETS
 
 
 def _word(kind: str, hops: int, where: str) -> str:
@@ -82,4 +93,4 @@ def _word(kind: str, hops: int, where: str) -> str:
         case "PCIE":
             return "SYS" if hops >= _ACROSS_SOCKETS else "PHB" if hops > 1 else "PIX"
         case other:
-            raise DocumentError(f"{where}: {other!r} is no link type")
+            raise DocumentError(f"{where}: {other!r} is not a link type of rocm-smi")

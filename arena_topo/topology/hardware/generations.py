@@ -1,8 +1,8 @@
-"""Bandwidths that the generations of GPUs reach over their links, in GB/s, one direction.
+"""GPU generations and the bandwidths of their links, in GB/s, one direction.
 
-NVLink and XGMI rates are the vendors' nominal ones; PCIe rates are what x16 slots deliver in practice.
-Traffic through a CPU loses a sixth (NCCL's Intel P2P overhead, ``src/graph/topo.h``), and between sockets it is
-bound by the socket link of the CPUs of that time.
+NVLink and XGMI rates are the vendors' nominal ones (NVIDIA's and AMD's data sheets); PCIe rates are what x16 slots of
+that time deliver in practice. Traffic through a CPU loses a sixth (``INTEL_P2P_OVERHEAD`` in NCCL's
+``src/graph/topo.h``), and between sockets the link of the CPUs limits it.
 """
 
 from dataclasses import dataclass
@@ -10,22 +10,42 @@ from dataclasses import dataclass
 from arena_topo.model.cluster.hardware import Link, LinkClass
 
 _CPU_OVERHEAD = 6 / 5
-_C2C = 450.0
+_C2C_RATE = 450.0
+"""NVLink-C2C of Grace Hopper and Grace Blackwell, one direction (NVIDIA's data sheet of GH200)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Generation:
     """The link rates of a generation of GPUs.
 
-    ``link`` is one NVLink (or the XGMI link of a pair), ``max_links`` how many a GPU has, ``pcie`` an x16 slot,
-    ``socket`` the link between CPU sockets.
+    ``link_rate`` is one NVLink (or the XGMI link of a pair), ``max_links`` how many a GPU has, ``pcie_rate`` an x16
+    slot, ``socket_rate`` the link between CPU sockets.
     """
 
     name: str
-    link: float
+    link_rate: float
     max_links: int
-    pcie: float
-    socket: float
+    pcie_rate: float
+    socket_rate: float
+
+    def link(self, kind: LinkClass, count: int) -> Link:
+        """Return the link of class *kind* with *count* bundled links between GPUs of this generation."""
+        return Link(kind, count, round(self._bandwidth(kind, count), 1))
+
+    def _bandwidth(self, kind: LinkClass, count: int) -> float:
+        match kind:
+            case LinkClass.NVLINK | LinkClass.NVSWITCH | LinkClass.BRIDGE | LinkClass.XGMI:
+                return count * self.link_rate
+            case LinkClass.C2C:
+                return _C2C_RATE
+            case LinkClass.PIX | LinkClass.PXB:
+                return self.pcie_rate
+            case LinkClass.PHB | LinkClass.NODE:
+                return self.pcie_rate / _CPU_OVERHEAD
+            case LinkClass.SYS:
+                return min(self.pcie_rate, self.socket_rate) / _CPU_OVERHEAD
+            case LinkClass.SELF | LinkClass.UNKNOWN:
+                return 0.0
 
 
 PASCAL = Generation("Pascal", 20.0, 4, 12.0, 6.0)
@@ -53,25 +73,4 @@ BY_COMPUTE_CAPABILITY = {
     103: BLACKWELL,
     120: BLACKWELL_WORKSTATION,
 }
-"""Generations by CUDA compute capability times ten."""
-
-
-def link(kind: LinkClass, count: int, generation: Generation) -> Link:
-    """Return the link of class *kind* with *count* bundled links between GPUs of *generation*."""
-    return Link(kind, count, round(_bandwidth(kind, count, generation), 1))
-
-
-def _bandwidth(kind: LinkClass, count: int, generation: Generation) -> float:
-    match kind:
-        case LinkClass.NVLINK | LinkClass.NVSWITCH | LinkClass.BRIDGE | LinkClass.XGMI:
-            return count * generation.link
-        case LinkClass.C2C:
-            return _C2C
-        case LinkClass.PIX | LinkClass.PXB:
-            return generation.pcie
-        case LinkClass.PHB | LinkClass.NODE:
-            return generation.pcie / _CPU_OVERHEAD
-        case LinkClass.SYS:
-            return min(generation.pcie, generation.socket) / _CPU_OVERHEAD
-        case LinkClass.SELF | LinkClass.UNKNOWN:
-            return 0.0
+"""Generations by CUDA compute capability times ten (CUDA C++ Programming Guide, compute capabilities)."""

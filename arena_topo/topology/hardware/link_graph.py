@@ -1,7 +1,9 @@
 """From the words of a topology matrix to a link graph, and from a link graph to the machine type.
 
-``NV#`` means two things: a bundle of NVLinks between two GPUs, or the links of each GPU into NVSwitches that all
-share. A group whose GPUs all reach each other by more NVLinks than a GPU has must be the latter.
+The words are those of ``nvidia-smi topo -m``. ``NV#`` means two things there: a bundle of NVLinks between two GPUs, or
+the links of each GPU into NVSwitches that all GPUs share. A V100 has six NVLinks, for example. Where each of four V100
+shows NV2 to the three others, six links are used up: they are bundles. Where each of sixteen shows NV6 to all others,
+that would take ninety links: they lead into switches.
 """
 
 import re
@@ -12,9 +14,10 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.products import Form, Product
+from arena_topo.topology.hardware.products import Form, Product, find_product
 
 Words = Sequence[Sequence[str]]
+"""A square matrix of link words: row and column for each GPU."""
 
 MOST_LINKS = 18
 """The most NVLinks that any GPU of the known generations has."""
@@ -33,9 +36,13 @@ _CLASSES = {
     "N/A": LinkClass.UNKNOWN,
     "?": LinkClass.UNKNOWN,
 }
+"""Older drivers write SOC for SYS, and PSB for a PCIe switch on one board."""
+
 _NVLINK = re.compile(r"NV(\d{1,3})")
-_BRIDGE_FROM = 4
+_SMALLEST_BRIDGE = 4
+"""NVLink bridges between PCIe cards have four links (A40, RTX A6000) or more; fewer join modules."""
 _CUT_LINKS = 8
+"""The NVLinks that A800 and H800 have left of twelve and eighteen."""
 _CUBE_MESH = 8
 _CUBE_MESH_PEERS = 4
 
@@ -55,7 +62,7 @@ def check_link_words(words: Words, where: str) -> None:
             raise DocumentError(f"{where}: GPU{a} has {len(row)} links, expected {len(words)}")
         for b, word in enumerate(row):
             if not is_link_word(word):
-                raise DocumentError(f"{where}: {word!r} between GPU{a} and GPU{b} is no link class")
+                raise DocumentError(f"{where}: {word!r} between GPU{a} and GPU{b} is not a link class")
             if (a == b) != (word == "X"):
                 raise DocumentError(f"{where}: {word!r} cannot stand between GPU{a} and GPU{b}")
             if _link_class(word) != _link_class(words[b][a]):
@@ -70,40 +77,53 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
     Raises ``DocumentError`` when the matrix is malformed, or when no wiring of GPUs can look so.
     """
     check_link_words(words, where)
-    counts = [[_links(word) for word in row] for row in words]
-    kinds = {
-        pair: _kind(counts, group, product, where)
-        for group in _groups(counts)
-        for pair in combinations(group, 2)
-    }
+    counts = [[_nvlinks(word) for word in row] for row in words]
+    kinds: dict[int, LinkClass] = {}
+    for group in _joined_by_nvlinks(counts):
+        if len(group) > 1:
+            kinds |= dict.fromkeys(group, _nvlink_class(counts, group, product, where))
     size = range(len(words))
 
-    def cell(a: int, b: int) -> Link:
-        count = counts[a][b]
-        if count:
-            return generations.link(kinds[min(a, b), max(a, b)], count, generation)
+    def link(a: int, b: int) -> Link:
+        if counts[a][b]:
+            return generation.link(kinds[a], counts[a][b])
         kind = _link_class(words[a][b])[0]
-        return generations.link(kind, 1 if kind is LinkClass.XGMI else 0, generation)
+        return generation.link(kind, 1 if kind is LinkClass.XGMI else 0)
 
-    return LinkGraph(tuple(tuple(cell(a, b) for b in size) for a in size))
+    return LinkGraph(tuple(tuple(link(a, b) for b in size) for a in size))
+
+
+def graph_and_type(words: Words, product: str, where: str) -> tuple[LinkGraph, str]:
+    """Return the link graph of *words* and the machine type, for GPUs called *product*.
+
+    Where the product is empty or not known, the counts of NVLinks decide the generation. Raises ``DocumentError`` as
+    ``build_graph`` does.
+    """
+    known = find_product(product)
+    graph = build_graph(words, known.generation if known else guess_generation(words), known, where)
+    return graph, machine_type(graph, known.name if known else "")
 
 
 def guess_generation(words: Words) -> Generation:
-    """Return the generation that the NVLink counts of a matrix point to; Hopper rates where NV18 leaves it open."""
-    counts = [[_links(word) for word in row] for row in words]
-    sums = [sum(row) for row in counts]
-    top = max((max(row) for row in counts), default=0)
-    most = max(sums, default=0)
+    """Return the generation that the NVLink counts of a matrix point to; Hopper where NV18 leaves it open.
+
+    For example, no pair above NV2 and at most six links for each GPU is Volta; NV12 between all is Ampere.
+    """
+    counts = [[_nvlinks(word) for word in row] for row in words]
+    widest = max((max(row) for row in counts), default=0)
+    most = max((sum(row) for row in counts), default=0)
+    switched = most > MOST_LINKS
     if any(word == "XGMI" for row in words for word in row):
         return generations.CDNA3
     if any(word == "SOC" for row in words for word in row) or (
-        top == 1 and most == generations.PASCAL.max_links
+        widest == 1 and most == generations.PASCAL.max_links
     ):
         return generations.PASCAL
-    if top == generations.HOPPER.max_links or (top == _CUT_LINKS and most > MOST_LINKS):
+    # NV8 into switches is H800, which has the same rates as the uncut H100.
+    if widest == generations.HOPPER.max_links or (widest == _CUT_LINKS and switched):
         return generations.HOPPER
-    if top and (
-        most <= generations.VOLTA.max_links or (top == generations.VOLTA.max_links and most > MOST_LINKS)
+    if widest and (
+        most <= generations.VOLTA.max_links or (widest == generations.VOLTA.max_links and switched)
     ):
         return generations.VOLTA
     return generations.AMPERE
@@ -135,43 +155,39 @@ def _layout(graph: LinkGraph) -> str:
     kind = direct.pop()
     if kind is not LinkClass.NVLINK:
         return str(kind.value).lower()
-    if all(each is LinkClass.NVLINK for each in kinds):
+    if all(other is LinkClass.NVLINK for other in kinds):
         return "mesh"
+    # The hybrid cube mesh of DGX-1: eight GPUs, each joined to four others.
     peers = [sum(link.kind is LinkClass.NVLINK for link in row) for row in graph.links]
     return "cubemesh" if peers == [_CUBE_MESH_PEERS] * _CUBE_MESH else "nvlink"
 
 
 def _link_class(word: str) -> tuple[LinkClass, int]:
-    return (LinkClass.NVLINK, _links(word)) if word.startswith("NV") else (_CLASSES[word], 0)
+    return (LinkClass.NVLINK, _nvlinks(word)) if word.startswith("NV") else (_CLASSES[word], 0)
 
 
-def _links(word: str) -> int:
+def _nvlinks(word: str) -> int:
     match = _NVLINK.fullmatch(word)
     return int(match.group(1)) if match else 0
 
 
-def _groups(counts: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return the sets of GPUs that NVLinks connect, each in order."""
-    left, groups = set(range(len(counts))), []
-    while left:
-        group, edge = set(), {min(left)}
-        while edge:
-            group |= edge
-            edge = {b for a in edge for b, count in enumerate(counts[a]) if count} - group
-        left -= group
-        groups.append(sorted(group))
-    return groups
+def _joined_by_nvlinks(counts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return the sets of GPUs that NVLinks connect, other links left out."""
+    kinds = (LinkClass.UNKNOWN, LinkClass.NVLINK)
+    return LinkGraph(tuple(tuple(Link(kinds[count > 0], count) for count in row) for row in counts)).islands()
 
 
-def _kind(
+def _nvlink_class(
     counts: Sequence[Sequence[int]], group: list[int], product: Product | None, where: str
 ) -> LinkClass:
-    clique = all(counts[a][b] for a, b in combinations(group, 2))
+    """Return what the NVLinks are that connect *group*: bundles, bridges, or links into switches."""
+    complete = all(counts[a][b] for a, b in combinations(group, 2))
     limit = product.generation.max_links if product else MOST_LINKS
     over = [a for a in group if sum(counts[a]) > limit]
-    if product and clique and counts[group[0]][group[-1]] == product.switch_links:
+    # Two GPUs on switches show no more links than they have; only the product tells that they are switched.
+    if product and complete and counts[group[0]][group[-1]] == product.switch_links:
         return LinkClass.NVSWITCH
-    if over and clique and len(over) == len(group):
+    if complete and len(over) == len(group):
         return LinkClass.NVSWITCH
     if over:
         raise DocumentError(
@@ -180,6 +196,7 @@ def _kind(
         )
     if product and product.form is not Form.MODULE:
         return LinkClass.BRIDGE
-    pair = len(group) == 2 and len(counts) > 2  # a pair within a larger box
-    bridge = product is None and pair and counts[group[0]][group[1]] >= _BRIDGE_FROM
-    return LinkClass.BRIDGE if bridge else LinkClass.NVLINK
+    # Without a product, a separate pair within a larger machine with that many links must be bridged cards.
+    pair = len(group) == 2 and len(counts) > 2
+    bridged = product is None and pair and counts[group[0]][group[1]] >= _SMALLEST_BRIDGE
+    return LinkClass.BRIDGE if bridged else LinkClass.NVLINK

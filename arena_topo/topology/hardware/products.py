@@ -1,7 +1,7 @@
-"""What is known of GPU products from their names: generation, form, memory.
+"""GPU products by name: their generation, form, memory and NVLinks.
 
 Names come from GPU feature discovery (``NVIDIA-A100-SXM4-80GB``), NVML (``Tesla V100-SXM2-16GB``) or AMD's
-labeller (``AMD_Instinct_MI300X_OAM``); spaces, dashes and underscores count alike.
+labeller (``AMD_Instinct_MI300X_OAM``); spaces, dashes and underscores count as the same. The figures are those of the vendors' data sheets.
 """
 
 import re
@@ -14,7 +14,7 @@ from arena_topo.topology.hardware.generations import Generation
 
 
 class Form(Enum):
-    """How the GPU sits in the machine, which decides what its NVLinks can be."""
+    """How a GPU is built into a machine, which decides what its NVLinks can be."""
 
     MODULE = "module"
     BRIDGED_CARD = "card with an NVLink connector"
@@ -38,7 +38,7 @@ class Product:
 
 _MODULE, _BRIDGED, _CARD = Form.MODULE, Form.BRIDGED_CARD, Form.CARD
 
-_TABLE: tuple[tuple[str, Product], ...] = (
+_PRODUCTS: tuple[tuple[str, Product], ...] = (
     (r"\bP100 SXM2", Product("P100", generations.PASCAL, _MODULE, 16)),
     (r"\bP100", Product("P100-PCIe", generations.PASCAL, _CARD, 16)),
     (r"\bV100 SXM3", Product("V100-SXM3", generations.VOLTA, _MODULE, 32, 6)),
@@ -85,6 +85,8 @@ _TABLE: tuple[tuple[str, Product], ...] = (
     (r"\bMI35[05]X\b", Product("MI350X", generations.CDNA4, _MODULE, 288)),
 )
 
+"""Patterns of names (upper case, words parted by single spaces) and their products; the first match counts."""
+
 _PCI_DEVICES = {
     "0x1db1": "V100-SXM2-16GB",
     "0x1db5": "V100-SXM2-32GB",
@@ -101,27 +103,29 @@ _PCI_DEVICES = {
     "0x2331": "H100-PCIE-80GB",
     "0x2335": "H200-SXM5-141GB",
 }
+"""NVIDIA's PCI device ids, as pci.ids lists them, and the products that they stand for."""
 
 
 @lru_cache(maxsize=256)
 def find_product(name: str) -> Product | None:
-    """Return what is known of the GPU called *name*, or None."""
+    """Return the product of the GPU called *name*, or None where the table does not have it."""
+    # GPU feature discovery appends -SHARED to the names of time-sliced GPUs; the wiring is the same.
     plain = re.sub(r"[\s_-]+", " ", name).strip().upper().removesuffix(" SHARED")
-    for pattern, product in _TABLE:
+    for pattern, product in _PRODUCTS:
         if re.search(pattern, plain):
             return product
     return None
 
 
 def product_of_pci_device(device: str) -> str:
-    """Return the product name of an NVIDIA PCI device id such as ``0x20b0``, or an empty text."""
+    """Return the product name of an NVIDIA PCI device id such as ``0x20b0``, or an empty string."""
     return _PCI_DEVICES.get(device.lower(), "")
 
 
 def memory_of(name: str) -> int:
     """Return the memory of the GPU called *name* in MiB: as the name says, else as the product has it, else 0."""
-    written = re.search(r"(\d+)\s?GB", name, re.IGNORECASE)
-    if written and "GH200" not in name:  # whose name counts the memory of its CPU
-        return int(written.group(1)) * 1024
+    size = re.search(r"(\d+)\s?GB", name, re.IGNORECASE)
+    if size and "GH200" not in name:  # the name of GH200 counts the memory of its CPU
+        return int(size.group(1)) * 1024
     product = find_product(name)
     return product.memory * 1024 if product else 0

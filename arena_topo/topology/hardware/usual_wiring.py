@@ -1,7 +1,8 @@
 """How machines are usually wired, by GPU product, number of GPUs and machine name.
 
-This is what a cluster's labels leave to be guessed; whatever rests on it is marked as assumed. A product whose
-wiring varies from machine to machine has none here.
+Where a cluster publishes no links, its labels leave no more than this guess, and whatever rests on it is marked as
+assumed. A product whose wiring varies from machine to machine has no entry here. Sources: NVIDIA's DGX and HGX data
+sheets and user guides, AMD's Instinct platform data sheets, the instance pages of AWS, Azure, Google Cloud and Oracle.
 """
 
 import re
@@ -22,10 +23,15 @@ _CUBE_MESH: Sequence[str] = (
     "SYS SYS NV1 SYS NV1 NV2 X NV2",
     "SYS SYS SYS NV1 NV2 NV1 NV2 X",
 )
-"""The hybrid cube mesh of eight V100 on DGX-1 and its kin; every link of the P100 machine is single."""
+"""The hybrid cube mesh of eight V100 on DGX-1 and machines like it; on the P100 machine every link is single.
+
+Source: the white paper "NVIDIA DGX-1 with Tesla V100 System Architecture".
+"""
 
 _FOUR_OF_CUBE_MESH = frozenset({"P3.8XLARGE"})
+"""Machines that are one half of the cube mesh."""
 _SWITCHED_FOURS = ("A2 HIGHGPU", "GOOGLE COMPUTE ENGINE")
+"""Machines whose four GPUs are a part of a board of eight with switches."""
 _FULL_BOARD = 8
 _HALF_BOARD = 4
 
@@ -75,8 +81,9 @@ def usual_words(product: str, count: int, machine: str = "") -> list[list[str]] 
     if known is None or count < 1:
         return None
     if known.form is not Form.MODULE:
+        # Cards may have bridges between pairs, but nothing says between which.
         return _uniform("SYS", count)
-    name = _plain(machine)
+    name = _plain_name(machine)
     if known.name in ("V100", "P100") and (count == _FULL_BOARD or name in _FOUR_OF_CUBE_MESH):
         single = known.name == "P100"
         return [
@@ -88,34 +95,35 @@ def usual_words(product: str, count: int, machine: str = "") -> list[list[str]] 
 
 
 def _module_word(product: Product, count: int, machine: str) -> str:
-    """Return the one word between all GPUs of a board, or an empty text where boards differ."""
-    if product.name in ("GB200", "GB300"):
+    """Return the one word between all GPUs of a board, or an empty string where boards differ."""
+    if product.name in ("GB200", "GB300"):  # the switches are in the rack, whatever a tray holds
         return f"NV{product.switch_links}"
     if product.switch_links:
         switched = count >= _FULL_BOARD or machine.startswith(_SWITCHED_FOURS)
+        # HGX boards of four GPUs have no switches: a third of the links leads to each of the three others.
         if not switched and count == _HALF_BOARD and product.switch_links == product.generation.max_links:
             return f"NV{product.generation.max_links // 3}"
         return f"NV{product.switch_links}" if switched else ""
     return "XGMI" if product.name.startswith("MI3") and count == _FULL_BOARD else ""
 
 
-def fill_direct(words: list[list[str]], usual: Sequence[Sequence[str]] | None) -> bool:
-    """Write the GPU links of a product's usual wiring into *words*, a matrix that tells PCIe only.
+def fill_gpu_links(words: list[list[str]], product: str) -> tuple[str, ...]:
+    """Write the usual GPU links of *product* into *words*, a matrix that has PCIe only.
 
-    Returns whether there were any.
+    Returns what was assumed by that: nothing where the product has no such links.
     """
     filled = False
-    for a, row in enumerate(usual or ()):
+    for a, row in enumerate(usual_words(product, len(words)) or ()):
         for b, word in enumerate(row):
             if word.startswith("NV") or word == "XGMI":
                 words[a][b] = word
                 filled = True
-    return filled
+    return ("NVLinks as usual for the product",) if filled else ()
 
 
 def usual_nics(machine: str) -> tuple[Nic, ...]:
     """Return the RDMA NICs of a machine by its name; none where the name is not known."""
-    name = _plain(machine)
+    name = _plain_name(machine)
     for pattern, count, rate in _NICS:
         if re.search(pattern, name):
             return tuple(Nic(f"nic{index}", None, rate) for index in range(count))
@@ -126,5 +134,5 @@ def _uniform(word: str, count: int) -> list[list[str]]:
     return [["X" if a == b else word for b in range(count)] for a in range(count)]
 
 
-def _plain(machine: str) -> str:
+def _plain_name(machine: str) -> str:
     return re.sub(r"[\s_-]+", " ", machine).strip().upper()

@@ -1,8 +1,14 @@
-"""Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and pod annotations of GPUs in use.
+"""Alibaba Cloud's ACK: a ConfigMap for each node in topology mode, and annotations of the pods that hold GPUs.
 
-The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename`` and the
-keys ``devices``, ``linkType`` and ``bandwidth`` (spelt ``bandwith`` too). Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go,
-pkg/apis/types/const.go); the newer annotation is of ACK's scheduler plugin.
+The ConfigMap lies in ``kube-system``, has the labels ``ack.node.gpu.schedule=topology`` and ``nodename``, and holds
+JSON under three keys::
+
+    devices:   {"0": "Healthy", "1": "Healthy"}
+    linkType:  [["N-A", "NV2"], ["NV2", "N-A"]]
+    bandwidth: [[750.5, 96.4], [96.4, 751.0]]     (GB/s, both directions; spelt bandwith too)
+
+Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go, pkg/apis/types/const.go); the newer annotation is that of
+ACK's scheduler plugin.
 """
 
 import json
@@ -12,17 +18,17 @@ from functools import lru_cache
 from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph
-from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, is_link_word, machine_type
-from arena_topo.topology.hardware.products import find_product, memory_of
+from arena_topo.topology.hardware.link_graph import graph_and_type, is_link_word
+from arena_topo.topology.hardware.products import memory_of
 from arena_topo.topology.raw_objects import (
     Malformed,
     RawObject,
     age,
-    document,
     identity,
+    json_document,
     labels,
     mapping,
-    text,
+    string,
 )
 from arena_topo.topology.reading import Reading, Trust
 
@@ -34,17 +40,17 @@ _NONE = ("N-A", "N/A")
 
 
 def read_config_map(raw: RawObject, now: datetime | None = None, product: str = "") -> Iterator[Reading]:
-    """Yield the reading of a topology ConfigMap; *product* is the node's GPU where its labels name it.
+    """Yield the reading of a topology ConfigMap; *product* is the node's GPU product where its labels name it.
 
     Raises ``Malformed`` or ``DocumentError`` naming the key.
     """
-    node = text(labels(raw), "nodename")
+    node = string(labels(raw), "nodename")
     data = mapping(raw, "data")
-    health = _health(document(data, "devices"))
+    health = _health(json_document(data, "devices"))
     size = len(health)
-    nominal, machine = _graph(text(data, "linkType"), size, product)
+    nominal, machine = _graph(string(data, "linkType"), size, product)
     key = next((key for key in _RATES if key in data), "")
-    measured = _figures(document(data, key), size) if key else ()
+    measured = _figures(json_document(data, key), size) if key else ()
     yield Reading(
         node=node,
         source=f"{identity(raw, 'ConfigMap')} data.linkType",
@@ -52,8 +58,8 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
         age=age(raw, now),
         machine=machine,
         gpus=tuple(
-            Gpu(index=index, product=product, memory=memory_of(product) if product else 0, healthy=good)
-            for index, good in enumerate(health)
+            Gpu(index=index, product=product, memory=memory_of(product), healthy=healthy)
+            for index, healthy in enumerate(health)
         ),
         links=_with_rates(nominal, measured) if measured else nominal,
         measured=measured,
@@ -61,33 +67,31 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
-    """Return the GPUs that a pod's annotations of either generation give it, or None; raises ``Malformed``."""
+    """Return the GPUs that a pod holds by either of the annotations, or None without one; raises ``Malformed``."""
     for key in ALLOCATIONS:
         if key in annotations:
             return _allocated(annotations, key)
-    written = annotations.get(GROUP)
-    if not written:
+    group = annotations.get(GROUP)
+    if not group:
         return None
-    parts = written.split(",")
+    parts = group.split(",")
     if not all(part.strip().isdecimal() for part in parts):
-        raise Malformed(f"{GROUP} is {written!r}, expected GPU numbers such as 0,3")
+        raise Malformed(f"{GROUP} is {group!r}, expected GPU numbers such as 0,3")
     return tuple(int(part) for part in parts)
 
 
 def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
     """Return the GPUs of all containers of ``{"allocatedGPUs": {"0": ["4", "5"]}}``."""
-    value = document(annotations, key)
+    value = json_document(annotations, key)
     groups = value.get("allocatedGPUs") if isinstance(value, dict) else None
     if not isinstance(groups, dict):
         raise Malformed(f"{key} has no allocatedGPUs")
-    found: list[int] = []
+    gpus: list[int] = []
     for group in groups.values():
-        if not isinstance(group, list) or not all(
-            isinstance(each, str) and each.isdecimal() for each in group
-        ):
-            raise Malformed(f"{key} has {group!r} in allocatedGPUs, expected texts of GPU numbers")
-        found += [int(each) for each in group]
-    return tuple(sorted(found))
+        if not isinstance(group, list) or not all(isinstance(gpu, str) and gpu.isdecimal() for gpu in group):
+            raise Malformed(f"{key} has {group!r} in allocatedGPUs, expected strings of GPU numbers")
+        gpus += [int(gpu) for gpu in group]
+    return tuple(sorted(gpus))
 
 
 def _health(value: object) -> list[bool]:
@@ -97,12 +101,10 @@ def _health(value: object) -> list[bool]:
 
 
 @lru_cache(maxsize=256)
-def _graph(written: str, size: int, product: str) -> tuple[LinkGraph, str]:
+def _graph(text: str, size: int, product: str) -> tuple[LinkGraph, str]:
     """Return the graph of a link matrix and the machine type; nodes of one type publish the same text."""
-    words = _words(document({"linkType": written}, "linkType"), size)
-    known = find_product(product) if product else None
-    graph = build_graph(words, known.generation if known else guess_generation(words), known, "data.linkType")
-    return graph, machine_type(graph, known.name if known else "")
+    words = _words(json_document({"linkType": text}, "linkType"), size)
+    return graph_and_type(words, product, "data.linkType")
 
 
 def _words(value: object, size: int) -> list[list[str]]:
@@ -117,7 +119,7 @@ def _word(word: object) -> str:
     if word in _NONE:
         return "?"
     if not isinstance(word, str) or not is_link_word(word):
-        raise Malformed(f"data.linkType has {word!r}, which is no link class")
+        raise Malformed(f"data.linkType has {word!r}, which is not a link class")
     return word
 
 
@@ -132,14 +134,16 @@ def _figure(value: object) -> float:
 
 
 def _square(value: object, size: int, key: str) -> Sequence[Sequence[object]]:
-    whole = isinstance(value, list) and len(value) == size
-    if not whole or not all(isinstance(row, list) and len(row) == size for row in value):  # type: ignore[attr-defined]
-        raise Malformed(f"{key} is no {size} by {size} matrix, though data.devices names {size} GPUs")
+    has_rows = isinstance(value, list) and len(value) == size
+    if not has_rows or not all(isinstance(row, list) and len(row) == size for row in value):  # type: ignore[attr-defined]
+        raise Malformed(
+            f"{key} must be a matrix of {size} by {size} cells, as data.devices names {size} GPUs"
+        )
     return value  # type: ignore[return-value]
 
 
 def _with_rates(graph: LinkGraph, measured: Sequence[Sequence[float]]) -> LinkGraph:
-    """Return *graph* with measured rates: half of both directions, and the slower of a pair's two figures."""
+    """Return *graph* with measured rates: half of the slower of a pair's two figures, which count both directions."""
     rows = [list(row) for row in graph.links]
     for a, b in combinations(range(graph.size), 2):
         link = rows[a][b]

@@ -1,7 +1,7 @@
-"""Labels of GPU feature discovery and its kin, with the usual wiring of the product they name.
+"""Labels of GPU feature discovery and of labellers like it, with the usual wiring of the product that they name.
 
-Everything about links rests on the product table and is marked as assumed.
-Sources: k8s-device-plugin, docs/gpu-feature-discovery; AMD's node labeller; ACK's and GKE's node labels.
+Everything about links rests on the product table and is marked as assumed. Sources: NVIDIA/k8s-device-plugin,
+docs/gpu-feature-discovery; ROCm/k8s-device-plugin, node labeller; the node labels that ACK's and GKE's guides list.
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,7 +18,6 @@ COUNT = "nvidia.com/gpu.count"
 MEMORY = "nvidia.com/gpu.memory"
 MACHINE = "nvidia.com/gpu.machine"
 REPLICAS = "nvidia.com/gpu.replicas"
-CLIQUE = "nvidia.com/gpu.clique"
 _PRODUCTS = (PRODUCT, "amd.com/gpu.product-name", "aliyun.accelerator/nvidia_name")
 _GKE = "cloud.google.com/gke-accelerator"
 _GKE_PRODUCTS = {
@@ -38,7 +37,7 @@ _INSTANCE_TYPE = "node.kubernetes.io/instance-type"
 
 
 def product_of(labels: Mapping[str, str]) -> str:
-    """Return the GPU product that a node's labels name, or an empty text."""
+    """Return the GPU product that a node's labels name, or an empty string."""
     for key in _PRODUCTS:
         if labels.get(key):
             return labels[key]
@@ -46,12 +45,13 @@ def product_of(labels: Mapping[str, str]) -> str:
 
 
 def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
-    """Yield what a node's labels tell of its GPUs; *capacity* counts them where no label does.
+    """Yield what a node's labels say of its GPUs; *capacity* counts them where no label does.
 
     Raises ``Malformed`` naming the label.
     """
     product = product_of(node.labels)
     replicas = _number(node.labels, (REPLICAS,), 1)
+    # Time-slicing offers each GPU several times, so capacity counts replicas.
     count = _number(node.labels, _COUNTS, capacity // max(replicas, 1))
     if not product or count < 1:
         return
@@ -59,7 +59,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
         raise Malformed(f"labels and capacity count {count} GPUs")
     key = next((key for key in _PRODUCTS if key in node.labels), _GKE)
     source = f"Node {node.name} label {key}"
-    if "-MIG-" in product:
+    if "-MIG-" in product:  # parts of GPUs, between which there are no links
         gpus = tuple(Gpu(index=index, product=product, mode=ShareMode.MIG) for index in range(count))
         yield Reading(node=node.name, source=source, trust=Trust.PRODUCT_TABLE, machine="", gpus=gpus)
         return

@@ -1,18 +1,27 @@
-"""HAMi: node annotations with the GPUs and the scores of their links, pod annotations of GPUs in use.
+"""HAMi: node annotations with the GPUs and the scores of their links, pod annotations of the GPUs that pods hold.
 
-A score adds up the links of a pair: 10 across sockets, 20 in one NUMA node, 30 over the host bridge, 40 over
-several switches, 50 over one, 60 on one board, and 100 for each NVLink. 0 means: not known.
-Sources: HAMi 2.10, pkg/device/nvidia; docs of the protocol. Zero values of the JSON form are left out there.
+A score adds up how two GPUs reach each other: 10 across sockets, 20 in one NUMA node, 30 over the host bridge, 40 over
+several PCIe switches, 50 over one, 60 on one board, and 100 for each NVLink. So 210 is two NVLinks beside a path
+across sockets, NV2; 0 says that nothing is known. Source: Project-HAMi/HAMi 2.10, pkg/device/nvidia and
+docs/develop/protocol.md. Its JSON leaves out zeros.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
-from arena_topo.topology.hardware.link_graph import MOST_LINKS, build_graph, guess_generation, machine_type
+from arena_topo.topology.hardware.link_graph import MOST_LINKS, graph_and_type
 from arena_topo.topology.hardware.products import find_product
-from arena_topo.topology.hardware.usual_wiring import fill_direct, usual_words
+from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import Malformed, document, items, mapping, optional, text, whole
+from arena_topo.topology.raw_objects import (
+    Malformed,
+    items,
+    json_document,
+    mapping,
+    optional_string,
+    string,
+    whole_number,
+)
 from arena_topo.topology.reading import Reading, Trust
 
 REGISTER = "hami.io/node-nvidia-register"
@@ -25,11 +34,11 @@ _TEXT_FIELDS = 7
 
 
 def read_node(node: NodeFacts) -> Iterator[Reading]:
-    """Yield what HAMi's annotations tell of a node; raises ``Malformed`` naming the key."""
-    written = node.annotations.get(REGISTER)
-    if not written:
+    """Yield what HAMi's annotations say of a node; raises ``Malformed`` naming the key."""
+    register = node.annotations.get(REGISTER)
+    if not register:
         return
-    gpus = _register(node.annotations) if written.lstrip().startswith("[") else _register_text(written)
+    gpus = _json_register(node.annotations) if register.lstrip().startswith("[") else _text_register(register)
     if SCORE not in node.annotations:
         yield Reading(node=node.name, source=_source(node, REGISTER), trust=Trust.HAMI, gpus=gpus)
         return
@@ -39,15 +48,13 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
     assumptions: tuple[str, ...] = ()
     if known and known.switch_links and not any(word.startswith("NV") for row in words for word in row):
         # HAMi before 2.10 does not see the links into NVSwitches.
-        filled = fill_direct(words, usual_words(product, len(gpus)))
-        assumptions = ("NVLinks as usual for the product",) if filled else ()
-    generation = known.generation if known else guess_generation(words)
-    graph = build_graph(words, generation, known, SCORE)
+        assumptions = fill_gpu_links(words, product)
+    graph, machine = graph_and_type(words, product, SCORE)
     yield Reading(
         node=node.name,
         source=_source(node, SCORE),
         trust=Trust.HAMI,
-        machine=machine_type(graph, known.name if known else ""),
+        machine=machine,
         gpus=gpus,
         links=graph,
         assumptions=assumptions,
@@ -59,47 +66,47 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
 
     The form is ``UUID,type,MiB,cores:`` for each GPU and ``;`` behind each container.
     """
-    written = annotations.get(ALLOCATED)
-    if not written:
+    allocated = annotations.get(ALLOCATED)
+    if not allocated:
         return None
-    found = []
-    for device in filter(None, written.replace(";", ":").split(":")):
+    uuids = []
+    for device in filter(None, allocated.replace(";", ":").split(":")):
         uuid, comma, _ = device.partition(",")
         if not comma or not uuid:
             raise Malformed(f"{ALLOCATED} has {device!r}, expected UUID,type,memory,cores")
-        found.append(uuid)
-    return tuple(dict.fromkeys(found))
+        uuids.append(uuid)
+    return tuple(dict.fromkeys(uuids))
 
 
 def _source(node: NodeFacts, key: str) -> str:
     return f"Node {node.name} annotation {key}"
 
 
-def _register(annotations: Mapping[str, str]) -> tuple[Gpu, ...]:
-    entries = items({REGISTER: document(annotations, REGISTER)}, REGISTER)
+def _json_register(annotations: Mapping[str, str]) -> tuple[Gpu, ...]:
+    entries = items({REGISTER: json_document(annotations, REGISTER)}, REGISTER)
     if not entries:
         raise Malformed(f"{REGISTER} names no GPU")
     gpus = [
         _gpu(
-            index=whole(each, "index", 0),
-            uuid=text(each, "id"),
-            memory=whole(each, "devmem", 0),
-            product=optional(each, "type"),
-            numa=whole(each, "numa", 0),
-            healthy=each.get("health") is True,
-            mode="mig" if each.get("mode") == "mig" else whole(each, "count", 0),
+            index=whole_number(entry, "index", 0),
+            uuid=string(entry, "id"),
+            memory=whole_number(entry, "devmem", 0),
+            product=optional_string(entry, "type"),
+            numa=whole_number(entry, "numa", 0),
+            healthy=entry.get("health") is True,
+            mode="mig" if entry.get("mode") == "mig" else whole_number(entry, "count", 0),
         )
-        for each in entries
+        for entry in entries
     ]
     return _in_order(gpus)
 
 
-def _register_text(written: str) -> tuple[Gpu, ...]:
+def _text_register(text: str) -> tuple[Gpu, ...]:
     """Return the GPUs of the form up to 2.7, ``UUID,count,MiB,cores,type,numa,healthy:``, in its order."""
     gpus: list[Gpu] = []
-    for entry in filter(None, written.split(":")):
+    for entry in filter(None, text.split(":")):
         fields = entry.split(",")
-        numbers = [fields[place] for place in (1, 2, 5)] if len(fields) >= _TEXT_FIELDS else []
+        numbers = [fields[index] for index in (1, 2, 5)] if len(fields) >= _TEXT_FIELDS else []
         if not numbers or not all(number.lstrip("-").isdecimal() for number in numbers):
             raise Malformed(f"{REGISTER} has {entry!r}, expected UUID,count,memory,cores,type,numa,healthy")
         gpus.append(
@@ -121,6 +128,7 @@ def _register_text(written: str) -> tuple[Gpu, ...]:
 def _gpu(
     *, index: int, uuid: str, memory: int, product: str, numa: int, healthy: bool, mode: int | str
 ) -> Gpu:
+    # *mode* is "mig", or into how many shares the GPU is divided.
     share = ShareMode.MIG if mode == "mig" else ShareMode.SHARED if int(mode) > 1 else ShareMode.WHOLE
     name = product.removeprefix("NVIDIA-")
     return Gpu(index, uuid, name, memory, numa if numa >= 0 else None, healthy=healthy, mode=share)
@@ -134,16 +142,16 @@ def _in_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
 
 
 def _words(annotations: Mapping[str, str], uuids: Sequence[str]) -> list[list[str]]:
-    entries = items({SCORE: document(annotations, SCORE)}, SCORE)
-    scores = {text(each, "uuid"): mapping(each, "score") for each in entries}
+    entries = items({SCORE: json_document(annotations, SCORE)}, SCORE)
+    scores = {string(entry, "uuid"): mapping(entry, "score") for entry in entries}
     missing = [uuid for uuid in uuids if uuid not in scores]
     if missing:
         raise Malformed(f"{SCORE} lacks {missing[0]}, which {REGISTER} names")
-    return [["X" if a == b else _word(whole(scores[a], b, 0)) for b in uuids] for a in uuids]
+    return [["X" if a == b else _word(whole_number(scores[a], b, 0)) for b in uuids] for a in uuids]
 
 
 def _word(score: int) -> str:
     links, rest = divmod(score, _NVLINK_SCORE)
     if rest not in _PCIE_SCORES or not 0 <= links <= MOST_LINKS:
-        raise Malformed(f"{SCORE} has the score {score}, which no link adds up to")
+        raise Malformed(f"{SCORE} has the score {score}, which is not the sum of any links")
     return f"NV{links}" if links else _PCIE_SCORES[rest]

@@ -1,7 +1,8 @@
 """NodeResourceTopology objects: how many GPUs each NUMA node of a node has.
 
-They count and do not name GPUs, so with several zones the numbering is assumed to follow the zones' order.
-Source: topology.node.k8s.io/v1alpha2.
+They count GPUs and do not name them, so with several zones GPUs are assumed to be numbered in the order of the zones:
+two zones of two GPUs each are GPU0 and GPU1 on NUMA node 0, GPU2 and GPU3 on NUMA node 1. Source:
+k8stopologyawareschedwg/noderesourcetopology-api, topology.node.k8s.io/v1alpha2.
 """
 
 import re
@@ -9,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from arena_topo.model.cluster.hardware import Gpu
-from arena_topo.topology.raw_objects import Malformed, RawObject, age, identity, items, name, quantity, text
+from arena_topo.topology.raw_objects import Malformed, RawObject, age, identity, items, name, quantity, string
 from arena_topo.topology.reading import MOST_GPUS, Reading, Trust
 
 _ZONE = re.compile(r"node-(\d+)")
@@ -23,25 +24,25 @@ def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> It
     numa = [zone for zone, count in counts for _ in range(count)]
     if not numa:
         return
-    many = len({zone for zone, count in counts if count}) > 1
+    several = len({zone for zone, count in counts if count}) > 1
     yield Reading(
         node=name(raw),
         source=f"{identity(raw)} zones",
         trust=Trust.NUMA_ZONES,
         age=age(raw, now),
         gpus=tuple(Gpu(index=index, numa=zone) for index, zone in enumerate(numa)),
-        assumptions=("GPUs are numbered in the order of the NUMA nodes",) if many else (),
+        assumptions=("GPUs are numbered in the order of the NUMA nodes",) if several else (),
     )
 
 
 def _counts(raw: RawObject, resource: str) -> Iterator[tuple[int, int]]:
     for zone in items(raw, "zones"):
-        numbered = _ZONE.fullmatch(text(zone, "name"))
+        numbered = _ZONE.fullmatch(string(zone, "name"))
         if zone.get("type") != "Node" or numbered is None:
             continue
-        for each in items(zone, "resources"):
-            if each.get("name") == resource:
+        for entry in items(zone, "resources"):
+            if entry.get("name") == resource:
                 try:
-                    yield int(numbered.group(1)), quantity(each, "capacity", resource) or 0
+                    yield int(numbered.group(1)), quantity(entry, "capacity", resource) or 0
                 except Malformed as error:
                     raise Malformed(f"zones {zone['name']} {resource}: {error}") from error

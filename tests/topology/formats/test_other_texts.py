@@ -82,7 +82,7 @@ def test_measured_bandwidths_of_an_unknown_product_have_no_class() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("gpu_0 1.0 2.0\ngpu_2 2.0 1.0", "line 2 is of GPU 2, expected GPU 1"),
+        ("gpu_0 1.0 2.0\ngpu_2 2.0 1.0", "line 2 is about GPU 2, expected GPU 1"),
         ("gpu_0 1.0 2.0\ngpu_1 2.0", "GPU 1 has 1 figures, expected 2"),
         ("Bandwidth Matrix:", "no row of bandwidths"),
     ],
@@ -146,11 +146,11 @@ def test_a_dump_tells_nvlinks_into_the_switch_and_device_numbers() -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("<!DOCTYPE a [<!ENTITY b 'c'>]><system/>", "has no document type"),
+        ("<!DOCTYPE a [<!ENTITY b 'c'>]><system/>", "must not have a document type"),
         ("<system><cpu numaid='0'>", "not an XML document"),
         ("<graphs/>", "its root is <graphs>"),
         ("<system><cpu numaid='x'/></system>", "<cpu> has numaid='x'"),
-        ("<system><cpu numaid='0'><pci busid='1'/></cpu></system>", "says that it is a GPU"),
+        ("<system><cpu numaid='0'><pci busid='1'/></cpu></system>", "is marked as a GPU"),
         (DUMP.replace('dev="1"', 'dev="7"'), r"device numbers of its GPUs are \[0, 7\]"),
         (DUMP.replace('count="18"', 'count="x"'), "<nvlink> has count='x'"),
     ],

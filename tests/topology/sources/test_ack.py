@@ -54,12 +54,15 @@ def test_the_spelling_that_arena_reads_is_read_too() -> None:
 
 
 BROKEN = {
-    "no devices": ({"devices": ""}, "devices is missing or no text"),
+    "no devices": ({"devices": ""}, "devices is missing or not a string"),
     "devices no JSON": ({"devices": "{"}, "devices is not JSON"),
     "devices with a hole": ({"devices": '{"0":"Healthy","2":"Healthy"}'}, "expected the health of GPUs 0, 1"),
-    "links of another size": ({"linkType": '[["N-A"]]'}, "data.linkType is no 8 by 8 matrix"),
-    "links ragged": ({"linkType": "[[],[],[],[],[],[],[],[]]"}, "data.linkType is no 8 by 8 matrix"),
-    "link unknown": ({"linkType": json.dumps([["WAT"] * 8] * 8)}, "'WAT', which is no link class"),
+    "links of another size": ({"linkType": '[["N-A"]]'}, "data.linkType must be a matrix of 8 by 8 cells"),
+    "links ragged": (
+        {"linkType": "[[],[],[],[],[],[],[],[]]"},
+        "data.linkType must be a matrix of 8 by 8 cells",
+    ),
+    "link unknown": ({"linkType": json.dumps([["WAT"] * 8] * 8)}, "'WAT', which is not a link class"),
     "links not symmetric": (
         {
             "linkType": json.dumps(

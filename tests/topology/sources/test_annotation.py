@@ -69,16 +69,16 @@ def test_a_value_too_large_for_an_annotation_is_refused() -> None:
 GOOD = {"v": 1, "at": WRITTEN, "gpus": [{"u": "GPU-a"}, {"u": "GPU-b"}], "links": ["NV2"]}
 BROKEN = {
     "no JSON": ("{", "is not JSON"),
-    "no object": ("[]", "is no object"),
+    "no object": ("[]", "must be an object"),
     "a later version": (json.dumps({**GOOD, "v": 2}), "has version 2, this release reads version 1"),
-    "links too short": (json.dumps({**GOOD, "links": []}), "is no triangle over 2 GPUs"),
-    "links no texts": (json.dumps({**GOOD, "links": [2]}), "is no list of texts"),
+    "links too short": (json.dumps({**GOOD, "links": []}), "must be a triangle over 2 GPUs"),
+    "links no texts": (json.dumps({**GOOD, "links": [2]}), "must be a list of strings"),
     "link unknown": (json.dumps({**GOOD, "links": ["WAT"]}), "'WAT' between GPU0 and GPU1"),
     "GPU in use unknown": (json.dumps({**GOOD, "users": {"a/b": [2]}}), r"'a/b': \[2\]"),
     "user without namespace": (json.dumps({**GOOD, "users": {"b": [1]}}), "expected namespace/pod"),
     "mode unknown": (
         json.dumps({**GOOD, "gpus": [{"mode": "rented"}, {}]}),
-        "'rented' is not a valid ShareMode",
+        r"gpus\[0\].mode is 'rented', expected whole, mig or shared",
     ),
     "memory no number": (json.dumps({**GOOD, "gpus": [{"m": "16G"}, {}]}), "m is '16G'"),
 }

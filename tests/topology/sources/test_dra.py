@@ -77,7 +77,7 @@ def claim(name: str, devices: list[str], pod: str = "", **result: Any) -> dict[s
 def read(slices: list[dict[str, Any]], claims: list[dict[str, Any]] | None = None) -> Reading:
     """Return the one reading of *slices*, which must leave no warning."""
     warnings: list[str] = []
-    (reading,) = read_dra(slices, claims or [], warnings, parse_instant(NOW)).readings
+    (reading,) = read_dra(slices, claims or [], warnings, parse_instant(NOW))
     assert warnings == []
     return reading
 
@@ -173,6 +173,6 @@ def test_a_broken_slice_becomes_a_warning(change: dict[str, Any], reason: str) -
     broken["spec"]["devices"][0] |= change
     warnings: list[str] = []
 
-    assert read_dra([broken], [], warnings).readings == ()
+    assert [] == list(read_dra([broken], [], warnings))
     assert warnings[0].startswith("ResourceSlice gpu-1-gpu.nvidia.com-1: ")
     assert reason in warnings[0]

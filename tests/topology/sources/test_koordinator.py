@@ -81,7 +81,7 @@ def test_allocations_of_the_status_name_the_pods() -> None:
         ({"minor": 9}, r"numbers its GPUs \[1, 2, 3, 4, 5, 6, 7, 9\]"),
         ({"minor": "0"}, "minor is '0', expected a whole number"),
         ({"id": ""}, "id is missing"),
-        ({"topology": "far"}, "topology is no object"),
+        ({"topology": "far"}, "topology must be an object"),
         ({"resources": {"koordinator.sh/gpu-memory": "much"}}, "'much' is not a quantity"),
     ],
 )
