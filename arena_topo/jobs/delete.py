@@ -1,4 +1,4 @@
-"""Deleting jobs, with everything that was made for them."""
+"""Deleting jobs, with everything that was created for them."""
 
 import time
 from collections.abc import Callable
@@ -14,29 +14,30 @@ _PERIOD = 0.2
 def delete(session: Session, name: str) -> Callable[[], bool]:
     """Delete job *name*, and return a function that asks whether it is gone.
 
-    The server deletes the pods and all that belongs to the job before the job itself (foreground deletion), so
-    that once it is gone its name is free for good. Raises ``NotFound``.
+    The server deletes the pods and all else that belongs to the job before the job itself (foreground deletion), so
+    that the name is free for good once the job is gone. Raises ``NotFound``.
     """
-    found = find_job(session, name)
-    path = mpijobs(found.version).path(session.namespace, name)
-    uid = found.job["metadata"]["uid"]
+    served = find_job(session, name)
+    path = mpijobs(served.version).path(session.namespace, name)
+    uid = served.job["metadata"]["uid"]
     session.delete(path, propagation="Foreground", uid=uid)
 
-    def gone() -> bool:
+    def is_gone() -> bool:
+        # A new job may have the name already.
         try:
             return bool(session.get(path)["metadata"]["uid"] != uid)
         except NotFound:
             return True
 
-    return gone
+    return is_gone
 
 
 def wait_until(
-    gone: Callable[[], bool], name: str, *, timeout: float, sleep: Callable[[float], None] = time.sleep
+    is_gone: Callable[[], bool], name: str, *, timeout: float, sleep: Callable[[float], None] = time.sleep
 ) -> None:
-    """Return once *gone*; *timeout* in seconds, 0 for no limit. Raises ``WaitTimeout``."""
+    """Return once *is_gone* says so, asking every 0.2 s; *timeout* in seconds, 0 for no limit. Raises ``WaitTimeout``."""
     deadline = time.monotonic() + timeout
-    while not gone():
+    while not is_gone():
         if timeout and time.monotonic() >= deadline:
             raise WaitTimeout(
                 f"job {name} is still being deleted after {timeout:g} seconds",

@@ -1,4 +1,4 @@
-"""Finding a job, in whatever version of the API the cluster serves."""
+"""Finding a job and its pods, in whatever version of MPIJob the cluster serves."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,10 +16,15 @@ from arena_topo.model.objects import Object
 
 @dataclass(frozen=True, slots=True)
 class ServedJob:
-    """A job as the server has it, in the version it is served in."""
+    """A job as the server has it, in the version that it is served in."""
 
     version: ApiVersion
     job: Object
+
+    @property
+    def name(self) -> str:
+        """The job's name."""
+        return str(self.job["metadata"]["name"])
 
 
 def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
@@ -33,6 +38,7 @@ def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
         try:
             job = session.get(mpijobs(version).path(session.namespace, name))
         except NotFound as error:
+            # Both are 404: this version is not served, or it is served and has no such job.
             if is_unserved(error):
                 continue
             job = None
@@ -58,23 +64,25 @@ def find_job(session: Session, name: str) -> ServedJob:
     return ServedJob(version, job)
 
 
-def pods_of(session: Session, found: ServedJob) -> list[Object]:
+def pods_of(session: Session, served: ServedJob) -> list[Object]:
     """Return the pods of a job."""
-    selector = pod_selector(found.version, found.job["metadata"]["name"])
+    selector = pod_selector(served.version, served.name)
     return session.list(PODS.path(session.namespace), labelSelector=selector)
 
 
 def view(session: Session, name: str) -> JobView:
     """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``."""
-    found = find_job(session, name)
-    has_ended = (found.job.get("status") or {}).get("launcherStatus") in ("Succeeded", "Failed")
-    launcher_job = _launcher_job(session, name) if has_ended else None
+    served = find_job(session, name)
+    # Only v1alpha1 has launcherStatus, and only the launcher's batch Job says when such a job ended.
+    ended_by_launcher = (served.job.get("status") or {}).get("launcherStatus") in ("Succeeded", "Failed")
+    launcher_job = _launcher_job(session, name) if ended_by_launcher else None
     return job_view(
-        found.version, found.job, pods_of(session, found), now=datetime.now(UTC), launcher_job=launcher_job
+        served.version, served.job, pods_of(session, served), now=datetime.now(UTC), launcher_job=launcher_job
     )
 
 
 def _launcher_job(session: Session, name: str) -> Object | None:
+    """Return the batch Job of the launcher, None once it has been cleaned up."""
     try:
         return session.get(JOBS.path(session.namespace, launcher_name(name)))
     except NotFound:

@@ -1,10 +1,13 @@
-"""Where a log was left: which lines of a stream that was opened again are new.
+"""Where a log was left: which lines of a resumed stream are new.
 
-The API server resumes at whole seconds, so lines come twice; the stamp that the kubelet writes before every line,
-and how many lines bore the last one, tell old from new. Stamps are RFC 3339 with up to nine fractional digits.
+The API server resumes at whole seconds, so some lines come twice. The time stamp that the kubelet writes before every
+line, and the number of lines that had the last stamp, tell old lines from new ones. For example, after ``01.5 a`` and
+``01.5 b`` the stream is resumed from second 1 and brings ``01.2 z``, ``01.5 a``, ``01.5 b``, ``01.5 c``: the first is
+older than the last stamp, the next two are skipped as the two that had it, and ``c`` is new. Stamps are RFC 3339 with up
+to nine fractional digits.
 
 A line that the container wrote in pieces has a time for each piece, and the kubelet resumes in the middle of it: such
-a rest has no stamp, and comes before any line that has.
+a rest has no stamp, and comes before any line that has one.
 """
 
 import re
@@ -18,13 +21,13 @@ Moment = tuple[int, int]
 
 
 class LogCursor:
-    """The last moment seen in a log, and how many lines bore it."""
+    """The last stamp seen in a log, and how many lines had it."""
 
     def __init__(self) -> None:
         self._last: Moment | None = None
         self._count = 0
         self._skip = 0
-        self._begun = True
+        self._is_begun = True
 
     @property
     def since(self) -> str:
@@ -34,9 +37,9 @@ class LogCursor:
         return datetime.fromtimestamp(self._last[0], tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def resume(self) -> None:
-        """Expect the lines of the last moment once more."""
+        """Expect the lines with the last stamp once more."""
         self._skip = self._count
-        self._begun = self._last is None
+        self._is_begun = self._last is None
 
     def admit(self, line: bytes) -> tuple[bytes, bytes] | None:
         """Return the stamp and the text of *line* if it is new, else None.
@@ -45,8 +48,8 @@ class LogCursor:
         """
         match = _STAMP.match(line)
         if match is None:
-            return (b"", line) if self._begun else None
-        self._begun = True
+            return (b"", line) if self._is_begun else None
+        self._is_begun = True
         moment = _moment(match)
         if self._last is not None and moment < self._last:
             return None

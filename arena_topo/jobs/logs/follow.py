@@ -1,7 +1,8 @@
 """The log of a container, once or as it grows: no line lost, no line twice, whatever happens to the connection.
 
-A stream that ends says nothing about the container: load balancers and kubelets close streams too. So after every
-end the container is looked at: ended, the rest is drained and that is all; running, the stream is resumed.
+A stream that ends says nothing about the container: load balancers and kubelets close streams too. So the follower
+looks at the container after every stream. If the container has ended, the rest of its log is drained, and that is all;
+if it runs, the stream is resumed where it stopped (``cursor``).
 """
 
 from collections.abc import Iterator
@@ -18,12 +19,18 @@ from arena_topo.kube.transport import Response
 from arena_topo.model.objects import Object
 
 _SILENCE = 600.0
+"""Seconds without a line after which a stream is taken for dead, and opened again."""
+
 _LONGEST_PAUSE = 20.0
+"""Seconds; pauses between two attempts double up to this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOptions:
-    """Which part of a log, and how; ``tail`` None for all, ``since`` in seconds, ``since_time`` as RFC 3339."""
+    """Which part of a log to print, and how.
+
+    ``tail`` is a number of lines, None for all; ``since`` is in seconds; ``since_time`` is an RFC 3339 text.
+    """
 
     tail: int | None = None
     since: int | None = None
@@ -41,19 +48,18 @@ class LogOptions:
         }
 
 
-def read(session: Session, name: str, wanted: LogTarget, options: LogOptions) -> Iterator[bytes]:
+def read(session: Session, name: str, target: LogTarget, options: LogOptions) -> Iterator[bytes]:
     """Yield the log's lines as they are now.
 
     Raises ``NotFound`` without such a job or instance, ``ArenaTopoError`` when the container has not started.
     """
-    found = find_job(session, name)
-    pod = wanted.pick(pods_of(session, found))
+    pod = target.pod_among(pods_of(session, find_job(session, name)))
     if pod is None:
         raise NotFound(
-            f"{wanted.instance or 'the launcher'} of job {name} does not exist yet, or any more",
+            f"{target.instance or 'the launcher'} of job {name} does not exist yet, or any more",
             hint=f"see arena-topo get {name}; arena-topo logs -f waits for it",
         )
-    container = wanted.container_of(pod)
+    container = target.container_in(pod)
     if not has_started(pod, container):
         raise ArenaTopoError(
             f"instance {pod['metadata']['name']} is not running: {why_waiting(pod)}",
@@ -68,11 +74,14 @@ def read(session: Session, name: str, wanted: LogTarget, options: LogOptions) ->
 
 
 def follow(
-    session: Session, name: str, wanted: LogTarget, options: LogOptions, waiter: Waiter
+    session: Session, name: str, target: LogTarget, options: LogOptions, waiter: Waiter
 ) -> Iterator[bytes]:
-    """Yield the log's lines as they come, until the container has ended; waits for it to start first."""
-    pod = wait_for_start(session, name, wanted, waiter)
-    follower = _Follower(session, pod, wanted.container_of(pod), options, waiter)
+    """Wait for the container to start, and yield its log's lines as they come until it has ended.
+
+    Raises what ``wait_for_start`` raises, and ``ApiError`` for a refusal that no waiting will heal.
+    """
+    pod = wait_for_start(session, name, target, waiter)
+    follower = _Follower(session, pod, target.container_in(pod), options, waiter)
     yield from follower.lines()
 
 
@@ -91,15 +100,16 @@ class _Follower:
         restarts = self._status(self.pod).get("restartCount") or 0
         while True:
             yield from self._stream(follow=True)
-            now = self._look()
-            if now is None:
+            pod = self._current_pod()
+            if pod is None:
                 self.waiter.notify(f"{self._name} is gone: its log ends here")
                 return
-            status = self._status(now)
+            status = self._status(pod)
             restarted = (status.get("restartCount") or 0) > restarts
+            # The stream was of the run that has ended: a restarted container has a new log.
             if restarted or "terminated" in (status.get("state") or {}):
                 yield from self._stream(follow=False, previous=restarted)
-                self._tell_end(status, "lastState" if restarted else "state")
+                self._report_exit(status, "lastState" if restarted else "state")
                 return
             self.waiter.notify(f"{self._name}: the log's stream ended and the container runs; resuming")
             self._pause()
@@ -112,10 +122,11 @@ class _Follower:
         except ConnectionFailed:
             return
         except ApiError as error:
-            self._give_time(error)
+            self._tolerate(error)
             return
         try:
             while line := stream.readline():
+                # Half a line comes whole with the next stream; the last stream's is all that there is.
                 if not line.endswith(b"\n") and follow:
                     return
                 if new := self.cursor.admit(line):
@@ -129,14 +140,15 @@ class _Follower:
         finally:
             stream.close()
 
-    def _give_time(self, error: ApiError) -> None:
-        """Let a refusal pass that a container or a node in transition brings; raise any other."""
+    def _tolerate(self, error: ApiError) -> None:
+        """Report a refusal that passes once a container or a node has changed its state; raise any other."""
         if error.status not in (400, 404) and error.status < 500:
             raise error
         self.waiter.notify(f"{self._name}: {error.message}")
 
     def _open(self, *, follow: bool, previous: bool) -> Response:
         query = self.options.query()
+        # The user's tail and since choose where the log begins; a resumed stream begins where the last one stopped.
         if since := self.cursor.since:
             query = {"sinceTime": since}
         query["previous"] = previous or self.options.previous
@@ -149,8 +161,8 @@ class _Follower:
             **query,
         )
 
-    def _look(self) -> Object | None:
-        """Return the pod as it is now, None once it is gone; as long as nobody answers, ask again."""
+    def _current_pod(self) -> Object | None:
+        """Return the pod as it is now, None once it is gone; while no server answers, try again."""
         while True:
             try:
                 pod = self.session.get(PODS.path(self.session.namespace, self._name))
@@ -160,19 +172,21 @@ class _Follower:
                 self.waiter.notify(f"{self._name}: {error.message}; trying again")
                 self._pause()
                 continue
+            # Another pod of this name has another log.
             return pod if pod["metadata"]["uid"] == self.pod["metadata"]["uid"] else None
 
     def _pause(self) -> None:
-        """Resume at once the first time, then after 1, 2, 4 ... seconds, until a line comes."""
+        """Return at once the first time, then after 1, 2, 4 ... seconds; a new line starts this anew."""
         if self.failures:
             self.waiter.sleep(min(2.0 ** (self.failures - 1), _LONGEST_PAUSE))
         self.failures += 1
 
-    def _tell_end(self, status: Object, where: str) -> None:
-        ended = (status.get(where) or {}).get("terminated") or {}
-        if ended.get("exitCode"):
-            reason = f" ({ended['reason']})" if ended.get("reason") else ""
-            self.waiter.notify(f"{self._name} exited with code {ended['exitCode']}{reason}")
+    def _report_exit(self, status: Object, state: str) -> None:
+        """Report the exit code that *state* (``state`` or ``lastState``) of a container *status* has, unless it is 0."""
+        terminated = (status.get(state) or {}).get("terminated") or {}
+        if terminated.get("exitCode"):
+            reason = f" ({terminated['reason']})" if terminated.get("reason") else ""
+            self.waiter.notify(f"{self._name} exited with code {terminated['exitCode']}{reason}")
 
     def _status(self, pod: Object) -> Object:
         return container_status(pod, self.container)

@@ -1,4 +1,4 @@
-"""Waiting for a container to start, and saying what it waits for."""
+"""Waiting for a container to start, and saying what the user waits for."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from arena_topo.errors import ArenaTopoError, NotFound
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
+from arena_topo.jobs.status.conditions import final_condition
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.jobs.status.view import chief_pod
 from arena_topo.kube.session import Session
@@ -18,21 +19,23 @@ _PERIOD = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LogTarget:
-    """Whose log is wanted: a container of an instance; empty means the launcher, and its first container."""
+    """The container whose log is printed; empty fields stand for the launcher and its default container."""
 
     instance: str = ""
     container: str = ""
 
-    def pick(self, pods: Sequence[Object]) -> Object | None:
-        """Return the pod among *pods*, or None while it does not exist."""
+    def pod_among(self, pods: Sequence[Object]) -> Object | None:
+        """Return the target's pod, None while it is not among *pods*."""
         if not self.instance:
             return chief_pod(pods)
         return next((pod for pod in pods if pod["metadata"]["name"] == self.instance), None)
 
-    def container_of(self, pod: Object) -> str:
-        """Return the container's name in *pod*. Raises ``NotFound``."""
+    def container_in(self, pod: Object) -> str:
+        """Return the name of the target's container in *pod*. Raises ``NotFound`` where there is no such container."""
         spec = pod["spec"]
-        names = [each["name"] for key in ("containers", "initContainers") for each in spec.get(key) or []]
+        names = [
+            container["name"] for key in ("containers", "initContainers") for container in spec.get(key) or []
+        ]
         if not self.container:
             annotations = pod["metadata"].get("annotations") or {}
             return str(annotations.get("kubectl.kubernetes.io/default-container") or names[0])
@@ -46,74 +49,73 @@ class LogTarget:
 
 @dataclass(slots=True)
 class Waiter:
-    """How waiting is done: ``notify`` hears each new reason once, ``sleep`` passes the time between two looks."""
+    """Passes the time between two looks at the cluster with ``sleep``, and reports new reasons to ``notify``."""
 
     notify: Notify
     sleep: Callable[[float], None] = time.sleep
-    _told: str = field(default="", init=False)
+    _last_reason: str = field(default="", init=False)
 
     def pause(self, reason: str, seconds: float = _PERIOD) -> None:
-        """Say *reason* if it is new, and wait a moment."""
-        if reason != self._told:
+        """Report *reason* unless it was the last one reported, and sleep for some *seconds*."""
+        if reason != self._last_reason:
             self.notify(reason)
-            self._told = reason
+            self._last_reason = reason
         self.sleep(seconds)
 
 
-def wait_for_start(session: Session, name: str, wanted: LogTarget, waiter: Waiter) -> Object:
-    """Return the wanted pod of job *name* once its container runs or has run.
+def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waiter) -> Object:
+    """Return the pod of *target* in job *name* once its container runs or has run.
 
     Raises ``NotFound`` when the job vanishes or cannot have such an instance, ``ArenaTopoError`` when it ended
     without ever starting one.
     """
     while True:
-        found = find_job(session, name)
-        pods = pods_of(session, found)
-        pod = wanted.pick(pods)
-        if pod is not None and has_started(pod, wanted.container_of(pod)):
+        served = find_job(session, name)
+        pods = pods_of(session, served)
+        pod = target.pod_among(pods)
+        if pod is not None and has_started(pod, target.container_in(pod)):
             return pod
-        _check_possible(found, pods, wanted)
+        _check_possible(served, pods, target)
         waiter.pause(_reason(pod, pods))
 
 
 def has_started(pod: Object, container: str) -> bool:
     """Whether *container* runs, or ran before."""
-    state = container_status(pod, container)
-    now = state.get("state") or {}
-    return bool(now.get("running") or now.get("terminated") or state.get("restartCount"))
+    status = container_status(pod, container)
+    state = status.get("state") or {}
+    # A container that waits to be restarted has a log too.
+    return bool(state.get("running") or state.get("terminated") or status.get("restartCount"))
 
 
 def container_status(pod: Object, container: str) -> Object:
     """Return the status of *container*, empty before the kubelet reported one."""
     status = pod.get("status") or {}
-    every = [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]
-    return next((each for each in every if each["name"] == container), {})
+    statuses = [*(status.get("containerStatuses") or []), *(status.get("initContainerStatuses") or [])]
+    return next((status for status in statuses if status["name"] == container), {})
 
 
-def _check_possible(found: ServedJob, pods: Sequence[Object], wanted: LogTarget) -> None:
-    name = found.job["metadata"]["name"]
+def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget) -> None:
+    """Raise where waiting is in vain: the job cannot have such an instance, or has ended without it."""
+    name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)
-    if wanted.instance and not wanted.instance.startswith((f"{name}-worker-", f"{name}-launcher")):
+    if target.instance and not target.instance.startswith((f"{name}-worker-", f"{name}-launcher")):
         raise NotFound(
-            f"invalid instance name {wanted.instance} in job {name}",
-            hint=f"its instances are {', '.join(instances) or 'not made yet'}; see arena-topo get {name}",
+            f"invalid instance name {target.instance} in job {name}",
+            hint=f"its instances are {', '.join(instances) or 'not created yet'}; see arena-topo get {name}",
         )
-    conditions = (found.job.get("status") or {}).get("conditions") or []
-    ended = [
-        each for each in conditions if each["type"] in ("Failed", "Succeeded") and each["status"] == "True"
-    ]
-    if ended:
+    if ended := final_condition(served.job):
         raise ArenaTopoError(
-            f"job {name} has ended ({ended[0]['type']}: {ended[0].get('message') or 'no reason given'}) "
-            f"and {wanted.instance or 'its launcher'} has no log any more",
+            f"job {name} has ended ({ended['type']}: {ended.get('message') or 'no reason given'}) "
+            f"and {target.instance or 'its launcher'} has no log any more",
             hint=f"arena-topo get {name} shows what is left of it",
         )
 
 
 def _reason(pod: Object | None, pods: Sequence[Object]) -> str:
-    """Return what is waited for: the pod's own reason, else that of the first pod that holds it up."""
+    """Return why *pod* has not started; while it does not exist, why the first of the other *pods* has not."""
     if pod is not None:
         return f"waiting for {pod['metadata']['name']}: {why_waiting(pod) or 'its container starts'}"
-    held = ((each["metadata"]["name"], why_waiting(each)) for each in pods)
-    reason = next((f"{name}: {why}" for name, why in held if why), "")
-    return f"waiting for the launcher: {reason or 'the operator has not made it yet'}"
+    # The operator creates a v2beta1 launcher once all workers are ready, so a pending worker holds it up.
+    reasons = ((pod["metadata"]["name"], why_waiting(pod)) for pod in pods)
+    reason = next((f"{name}: {why}" for name, why in reasons if why), "")
+    return f"waiting for the launcher: {reason or 'the operator has not created it yet'}"

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Forbidden
-from arena_topo.jobs.status.conditions import ended
+from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kube.resources import PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
@@ -38,7 +38,7 @@ def promises(session: Session, version: ApiVersion, bound: Bound, *, but: str = 
     resource = mpijobs(version)
     jobs = _listed(session, resource.path(), resource.path(session.namespace))
     now = datetime.now(UTC)
-    read = (_promise(job, bound, now) for job in jobs if job["metadata"]["uid"] != but and not ended(job))
+    read = (_promise(job, bound, now) for job in jobs if job["metadata"]["uid"] != but and not has_ended(job))
     return [each for each in read if each is not None]
 
 

@@ -19,7 +19,7 @@ from arena_topo.jobs.placement.plan import (
 from arena_topo.jobs.placement.reservation import Desk
 from arena_topo.jobs.placement.resume import with_places
 from arena_topo.jobs.placement.ungate import gated_workers, release_as_they_come
-from arena_topo.jobs.status.conditions import ended
+from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.keys import PLAN
@@ -163,7 +163,7 @@ def resume_job(session: Session, name: str, waiting: Waiting) -> Settled:
             f"the job {name} has no plan, so there is nothing to resume",
             hint="jobs get one with --gputopology, or with --gang on a stock scheduler",
         )
-    if ended(found.job):
+    if has_ended(found.job):
         raise UsageError(f"the job {name} has ended, so there is nothing to resume")
     _check_complete(session, name, record)
     options = options_from_annotation(record.requested_options)

@@ -1,14 +1,32 @@
-"""What the status of an MPIJob tells, in every version."""
+"""How a job ended, by the status of an MPIJob of any version."""
 
 from arena_topo.model.objects import Object
 
+_FINAL = ("Succeeded", "Failed")
 
-def ended(job: Object) -> bool:
-    """Whether *job* has ended, or is being deleted: its pods hold what they hold, and nothing more is promised."""
-    status = job.get("status") or {}
-    conditions = {each["type"] for each in status.get("conditions") or () if each.get("status") == "True"}
+
+def true_condition(job: Object, *kinds: str) -> Object | None:
+    """Return the first condition of *job* that is true and one of *kinds*, None where there is none."""
+    conditions = (job.get("status") or {}).get("conditions") or ()
+    return next(
+        (
+            condition
+            for condition in conditions
+            if condition["type"] in kinds and condition.get("status") == "True"
+        ),
+        None,
+    )
+
+
+def final_condition(job: Object) -> Object | None:
+    """Return the condition that says how *job* ended, None while it has not; v1alpha1 writes none."""
+    return true_condition(job, *_FINAL)
+
+
+def has_ended(job: Object) -> bool:
+    """Whether *job* has ended or is being deleted: it keeps what its pods hold, and reserves nothing more."""
     return bool(
         job["metadata"].get("deletionTimestamp")
-        or conditions & {"Succeeded", "Failed"}
-        or status.get("launcherStatus") in ("Succeeded", "Failed")
+        or final_condition(job)
+        or (job.get("status") or {}).get("launcherStatus") in _FINAL
     )

@@ -1,8 +1,8 @@
-"""Planned against actual: where a job's workers are, and where they were to be."""
+"""Planned against actual: where a job's workers run, and where they were planned."""
 
 from collections.abc import Iterator, Sequence
 
-from arena_topo.jobs.status.conditions import ended
+from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.model.job.job_view import PlanView
 from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.keys import PLAN
@@ -10,9 +10,11 @@ from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode
 
+_MOST_NAMES = 5
+
 
 def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
-    """Return the plan of *job* against its *pods*, None for a job without one."""
+    """Return the plan of *job* compared with its *pods*, None for a job without one."""
     text = (job["metadata"].get("annotations") or {}).get(PLAN)
     if text is None:
         return None
@@ -41,20 +43,22 @@ def _moved(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
 def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Sequence[str]) -> str:
     name = job["metadata"]["name"]
     if record.stage is not Stage.CONFIRMED:
-        return "the job ended without a place" if ended(job) else _unfinished(name, record)
-    placed = {each["metadata"]["name"] for each in pods if (each.get("spec") or {}).get("nodeName")}
-    found = sum(worker_name(name, slot.worker) in placed for slot in record.slots)
+        return "the job ended without a place" if has_ended(job) else _unfinished(name, record)
+    placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
+    running = sum(worker_name(name, slot.worker) in placed for slot in record.slots)
     workers = plural(len(record.slots), "worker")
-    if ended(job) and found < len(record.slots):
+    # The operator deletes the workers of a job that has ended: where they ran is the plan's word alone.
+    if has_ended(job) and running < len(record.slots):
         nodes = plural(len({slot.node for slot in record.slots}), "node")
         return f"{workers} on {nodes} ({record.enforcement.value}); the job has ended"
-    told = f"{found - len(moved)} of {workers} where planned ({record.enforcement.value})"
-    return told + (
-        f"; elsewhere: {', '.join(moved[:5])}" + (" ..." if len(moved) > 5 else "") if moved else ""
-    )
+    where = f"{running - len(moved)} of {workers} where planned ({record.enforcement.value})"
+    if not moved:
+        return where
+    more = " ..." if len(moved) > _MOST_NAMES else ""
+    return f"{where}; elsewhere: {', '.join(moved[:_MOST_NAMES])}{more}"
 
 
 def _unfinished(name: str, record: PlanRecord) -> str:
     if record.stage is Stage.WAITING:
-        return f"waits for a place: {record.waiting_reason}; arena-topo resume {name} tries again"
-    return f"its submitter did not finish: arena-topo resume {name} goes on"
+        return f"waits for a place: {record.waiting_reason}; retry with: arena-topo resume {name}"
+    return f"submission was interrupted; continue with: arena-topo resume {name}"

@@ -13,6 +13,7 @@ def pod_word(pod: Object) -> str:
     if _gated(status):
         word = "SchedulingGated"
     word = _init_word(pod, status) or _container_word(status) or word
+    # The node controller marks pods of a node that does not report any more, whose end nobody will see.
     if pod["metadata"].get("deletionTimestamp"):
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return word
@@ -20,27 +21,28 @@ def pod_word(pod: Object) -> str:
 
 def _gated(status: Object) -> bool:
     return any(
-        each.get("type") == "PodScheduled" and each.get("reason") == "SchedulingGated"
-        for each in status.get("conditions") or []
+        condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated"
+        for condition in status.get("conditions") or []
     )
 
 
 def _init_word(pod: Object, status: Object) -> str:
     """Return the word of the first init container that holds the pod up, empty if none does."""
     init = (pod.get("spec") or {}).get("initContainers") or []
-    sidecars = {each["name"] for each in init if each.get("restartPolicy") == "Always"}
-    for at, container in enumerate(status.get("initContainerStatuses") or []):
+    sidecars = {container["name"] for container in init if container.get("restartPolicy") == "Always"}
+    for index, container in enumerate(status.get("initContainerStatuses") or []):
         state = container.get("state") or {}
-        done, waiting = state.get("terminated"), state.get("waiting") or {}
-        if done and done.get("exitCode") == 0:
+        terminated, waiting = state.get("terminated"), state.get("waiting") or {}
+        if terminated and terminated.get("exitCode") == 0:
             continue
+        # A sidecar never ends; once it has started, the next init container runs beside it.
         if container.get("name") in sidecars and container.get("started"):
             continue
-        if done:
-            return "Init:" + _ended_word(done)
+        if terminated:
+            return "Init:" + _ended_word(terminated)
         if waiting.get("reason") not in (None, "", "PodInitializing"):
             return f"Init:{waiting['reason']}"
-        return f"Init:{at}/{len(init)}"
+        return f"Init:{index}/{len(init)}"
     return ""
 
 
@@ -49,22 +51,27 @@ def _container_word(status: Object) -> str:
     word, running = "", False
     for container in reversed(status.get("containerStatuses") or []):
         state = container.get("state") or {}
-        waiting, done = state.get("waiting") or {}, state.get("terminated")
+        waiting, terminated = state.get("waiting") or {}, state.get("terminated")
         if waiting.get("reason"):
             word = str(waiting["reason"])
-        elif done:
-            word = _ended_word(done)
+        elif terminated:
+            word = _ended_word(terminated)
         elif container.get("ready") and state.get("running") is not None:
             running = True
+    # One container is through while another still runs.
     if word == "Completed" and running:
         return "Running"
     return word
 
 
-def _ended_word(done: Object) -> str:
-    if done.get("reason"):
-        return str(done["reason"])
-    return f"Signal:{done['signal']}" if done.get("signal") else f"ExitCode:{done.get('exitCode')}"
+def _ended_word(terminated: Object) -> str:
+    if terminated.get("reason"):
+        return str(terminated["reason"])
+    return (
+        f"Signal:{terminated['signal']}"
+        if terminated.get("signal")
+        else f"ExitCode:{terminated.get('exitCode')}"
+    )
 
 
 def why_waiting(pod: Object) -> str:
@@ -72,6 +79,7 @@ def why_waiting(pod: Object) -> str:
     status = pod.get("status") or {}
     if status.get("phase") not in (None, "Pending"):
         return ""
+    # A pod without a node has no container statuses: the scheduler's reason comes first.
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             text = str(condition.get("message") or condition.get("reason") or "not scheduled yet")

@@ -1,11 +1,12 @@
-"""API objects to the view of a job, by Arena's rules (trainer_mpi.go, get_advanced.go) without its slips.
+"""The view of a job from its API objects, by Arena's rules (trainer_mpi.go, get_advanced.go) without its slips.
 
-The three versions of MPIJob tell the same things in different places; the differences live here and nowhere else.
+The three versions of MPIJob write the same facts of a job's status in different places; this module finds them all.
 """
 
 from collections.abc import Sequence
 from datetime import datetime
 
+from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.plan_drift import plan_view
 from arena_topo.jobs.status.pod_status import pod_word, why_waiting
 from arena_topo.model import keys
@@ -17,7 +18,10 @@ from arena_topo.model.objects import Object
 
 
 def chief_pod(pods: Sequence[Object]) -> Object | None:
-    """Return the launcher that counts: the newest that got beyond Pending, else the newest."""
+    """Return the launcher that counts, of those that a batch Job created one after the other.
+
+    It is the newest that got beyond Pending, else the newest.
+    """
     launchers = sorted(filter(is_launcher, pods), key=lambda pod: (_started(pod), _created(pod)))
     return launchers[-1] if launchers else None
 
@@ -33,7 +37,7 @@ def job_view(
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
     chief = chief_pod(pods)
     status = _status(job, pods, chief)
-    created = _instant(job["metadata"]["creationTimestamp"])
+    created = parse_instant(job["metadata"]["creationTimestamp"])
     ended = _ended(job, chief, launcher_job) if status.is_final else None
     instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_order))
     active = status in (JobStatus.PENDING, JobStatus.RUNNING)
@@ -49,19 +53,21 @@ def job_view(
         ended=ended,
         instances=instances,
         requested_gpus=_requested(job),
-        allocated_gpus=sum(_gpus(pod) for pod in pods if _holds(pod)) if active else 0,
+        allocated_gpus=sum(_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
         message=_message(job, pods, status),
         plan=plan_view(job, pods),
     )
 
 
 def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobStatus:
-    told = (job.get("status") or {}).get("launcherStatus")
-    if told == "Succeeded" or _condition(job, "Succeeded"):
+    # v1alpha1 has launcherStatus, the others have conditions.
+    launcher_status = (job.get("status") or {}).get("launcherStatus")
+    if launcher_status == "Succeeded" or true_condition(job, "Succeeded"):
         return JobStatus.SUCCEEDED
-    if told == "Failed" or _condition(job, "Failed"):
+    if launcher_status == "Failed" or true_condition(job, "Failed"):
         return JobStatus.FAILED
     if (job["spec"].get("runPolicy") or {}).get("suspend"):
+        # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending.
         if keys.PLANNED in (job["metadata"].get("labels") or {}):
             return JobStatus.PENDING
         queued = keys.KUEUE_QUEUE in (job["metadata"].get("labels") or {})
@@ -71,29 +77,24 @@ def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobSta
     return JobStatus.RUNNING
 
 
-def _condition(job: Object, kind: str) -> Object | None:
-    """Return the condition *kind* if it is true."""
-    conditions = (job.get("status") or {}).get("conditions") or []
-    return next((each for each in conditions if each["type"] == kind and each["status"] == "True"), None)
-
-
 def _ended(job: Object, chief: Object | None, launcher_job: Object | None) -> datetime | None:
-    """Return when a final job ended, by the best witness there is."""
-    condition = _condition(job, "Succeeded") or _condition(job, "Failed") or {}
+    """Return when a final job ended, by the best source there is, None where no source says."""
+    condition = true_condition(job, "Succeeded") or true_condition(job, "Failed") or {}
     pod_conditions = ((chief or {}).get("status") or {}).get("conditions") or []
-    witnesses = [
+    # The operator's own word, then the batch Job's (v1alpha1), then the last change that anybody noted.
+    times = [
         (job.get("status") or {}).get("completionTime"),
         ((launcher_job or {}).get("status") or {}).get("completionTime"),
         condition.get("lastTransitionTime"),
         max((each.get("lastTransitionTime") or "" for each in pod_conditions), default=""),
     ]
-    return next((_instant(witness) for witness in witnesses if witness), None)
+    return next((parse_instant(time) for time in times if time), None)
 
 
 def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
     status = pod.get("status") or {}
     pending = status.get("phase", "Pending") == "Pending"
-    created = _instant(pod["metadata"]["creationTimestamp"])
+    created = parse_instant(pod["metadata"]["creationTimestamp"])
     return Instance(
         name=pod["metadata"]["name"],
         status=pod_word(pod),
@@ -125,8 +126,8 @@ def _gpu_limits(container: Object) -> int:
     return sum(amount(name, quantity) for name, quantity in limits.items() if name.endswith("/gpu"))
 
 
-def _holds(pod: Object) -> bool:
-    """Whether *pod* has its GPUs now: it has a node, and has not ended."""
+def _holds_gpus(pod: Object) -> bool:
+    """Whether *pod* has its GPUs allocated now: it has a node, and has not ended."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not ended and bool((pod.get("spec") or {}).get("nodeName"))
 
@@ -146,25 +147,22 @@ def _priority(job: Object) -> str:
 
 def _requested(job: Object) -> int:
     """Return the GPUs that the job asks for in all."""
-    told = (job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS, "")
-    if told.isdecimal():
-        return int(told)
+    # As in Arena, the number that the submitter wrote comes before what the templates add up to.
+    annotated = (job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS, "")
+    if annotated.isdecimal():
+        return int(annotated)
     return sum(pods.count * _gpus(pods.template) for pods in replicas(job))
 
 
 def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:
     if status is JobStatus.FAILED:
-        return str((_condition(job, "Failed") or {}).get("message") or "")
+        return str((true_condition(job, "Failed") or {}).get("message") or "")
     if status is not JobStatus.PENDING:
         return ""
     waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_order)]
-    return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _unmade(job))
+    return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _no_pods(job))
 
 
-def _unmade(job: Object) -> str:
+def _no_pods(job: Object) -> str:
     conditions = (job.get("status") or {}).get("conditions") or []
-    return "" if conditions else "no pods yet: the MPI operator has not taken up the job"
-
-
-def _instant(text: str) -> datetime:
-    return parse_instant(text)
+    return "" if conditions else "no pods yet: the MPI operator has not started on the job"

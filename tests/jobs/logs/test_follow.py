@@ -57,14 +57,14 @@ class Cluster:
 
 
 def followed(
-    cluster: Callable[[Call], Answer], options: LogOptions | None = None, wanted: LogTarget | None = None
+    cluster: Callable[[Call], Answer], options: LogOptions | None = None, target: LogTarget | None = None
 ) -> tuple[bytes, list[str], list[float], FakeTransport]:
     """Return what following prints, says and waits."""
     said: list[str] = []
     slept: list[float] = []
     opened, transport = session(cluster)
     lines = follow(
-        opened, "job", wanted or LogTarget(), options or LogOptions(), Waiter(said.append, slept.append)
+        opened, "job", target or LogTarget(), options or LogOptions(), Waiter(said.append, slept.append)
     )
     return b"".join(lines), said, slept, transport
 
@@ -193,7 +193,7 @@ def test_following_waits_and_says_what_for() -> None:
 
     assert b"a\n" == printed
     assert [
-        "waiting for the launcher: the operator has not made it yet",
+        "waiting for the launcher: the operator has not created it yet",
         f"waiting for the launcher: job-worker-0: Unschedulable: {text}",
         f"waiting for {LAUNCHER}: ContainerCreating",
     ] == said
@@ -216,13 +216,13 @@ def test_waiting_ends_when_the_job_is_deleted() -> None:
 def test_an_instance_that_cannot_be_is_an_error() -> None:
     """And one that is not there yet is waited for."""
     with pytest.raises(NotFound, match="invalid instance name other-worker-0 in job job"):
-        followed(Cluster([], []), wanted=LogTarget("other-worker-0"))
+        followed(Cluster([], []), target=LogTarget("other-worker-0"))
 
 
 def test_a_container_that_does_not_exist_is_an_error() -> None:
     """With the names that do."""
     with pytest.raises(NotFound, match="container nope is not valid") as caught:
-        followed(Cluster([], []), wanted=LogTarget(container="nope"))
+        followed(Cluster([], []), target=LogTarget(container="nope"))
     assert "its containers are mpi" == caught.value.hint
 
 

@@ -113,13 +113,13 @@ def job(record: PlanRecord | str) -> Object:
         (
             PlanRecord(stage=Stage.WAITING, waiting_reason="full"),
             (),
-            "waits for a place: full; arena-topo resume job tries again",
+            "waits for a place: full; retry with: arena-topo resume job",
             (),
         ),
         (
             PlanRecord(stage=Stage.PROPOSED),
             (),
-            "its submitter did not finish: arena-topo resume job goes on",
+            "submission was interrupted; continue with: arena-topo resume job",
             (),
         ),
         (

@@ -151,7 +151,7 @@ def test_a_pending_job_says_what_it_waits_for() -> None:
     held = pod("job-worker-0", phase="Pending", node="", conditions=[scheduled])
 
     assert f"job-worker-0: Unschedulable: {text}" == seen(mpijob("job"), [held]).message
-    assert "the MPI operator has not taken up the job" in seen(mpijob("job"), []).message
+    assert "the MPI operator has not started on the job" in seen(mpijob("job"), []).message
 
 
 def test_a_failed_job_says_why() -> None:
