@@ -1,4 +1,4 @@
-"""The cluster as a tree of fabric domains with their GPUs counted, for every view that shows it."""
+"""The cluster as a tree of fabric domains with their GPUs counted, as every view shows it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -8,13 +8,14 @@ from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
 from arena_topo.model.notation.words import natural_sort_key
 
 _MOST_MARKS = 64
+"""More marks than any node has GPUs: a count beyond it is garbled, and would flood the view."""
 
 
 @dataclass(frozen=True, slots=True)
 class Domain:
     """A domain of a tier with the domains below it, or at the finest tier the nodes in it.
 
-    ``tier`` is the tier's name, empty for the cluster itself; ``name`` is empty for nodes that no domain has.
+    ``tier`` is the tier's name, empty for the cluster itself; ``name`` is empty for nodes outside of every domain.
     """
 
     tier: str
@@ -31,18 +32,23 @@ class Domain:
 
     @property
     def total(self) -> int:
-        """GPUs that the nodes can give when empty."""
+        """The number of GPUs that the nodes can give when empty."""
         return sum(node.gpu_total for node in self.all_nodes)
 
     @property
     def free(self) -> int:
-        """GPUs that no pod has asked for yet on nodes that take pods."""
+        """The number of GPUs that no pod has requested yet, on nodes that take pods."""
         return sum(available(node) for node in self.all_nodes)
 
 
 def available(node: GpuNode) -> int:
-    """Return the free GPUs of *node*; none where it takes no pods now."""
+    """Return the number of free GPUs of *node*; none where it takes no pods now."""
     return node.gpu_free if node.ready and not node.unschedulable else 0
+
+
+def gpu_count(node: GpuNode) -> int:
+    """Return how many GPUs of *node* a view draws: those of its links, else those listed, else those counted."""
+    return node.links.size if node.links is not None else len(node.gpus) or node.gpu_total
 
 
 def cluster_domains(snapshot: Snapshot) -> Domain:
@@ -56,11 +62,13 @@ def choose(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
 
     Raises ``UsageError`` for a name that no node has.
     """
-    known = {node.name: node for node in snapshot.nodes}
+    by_name = {node.name: node for node in snapshot.nodes}
     for name in names:
-        if name not in known:
+        if name not in by_name:
             raise UsageError(f"there is no node {name}", hint="`arena-topo topology` lists the nodes")
-    return replace(snapshot, nodes=tuple(known[name] for name in dict.fromkeys(names))) if names else snapshot
+    return (
+        replace(snapshot, nodes=tuple(by_name[name] for name in dict.fromkeys(names))) if names else snapshot
+    )
 
 
 def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, level: int) -> Domain:
@@ -78,7 +86,7 @@ def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, leve
 
 
 def state_marks(node: GpuNode) -> list[str]:
-    """Return a word for each GPU of *node*: ``used``, ``free`` or ``bad``; what is used first where no index is known."""
+    """Return a word for each GPU of *node*: ``used``, ``free`` or ``bad``; without known indices the used ones first."""
     if node.gpus and node.used is not None:
         return [
             "bad" if not gpu.healthy else "used" if gpu.index in node.used else "free" for gpu in node.gpus
@@ -89,7 +97,7 @@ def state_marks(node: GpuNode) -> list[str]:
 
 
 def remarks(node: GpuNode) -> list[str]:
-    """Return what keeps pods off *node*, and what of it is not known for sure, in a few words each."""
+    """Return short remarks on what keeps pods off *node*, and on what of it is assumed or not known."""
     words = []
     if not node.ready:
         words.append("not ready")

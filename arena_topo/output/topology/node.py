@@ -1,4 +1,4 @@
-"""One node in detail: its link matrix coloured by class, its GPUs with their users, its NICs, and who says so."""
+"""One node in detail: its link matrix coloured by class, its GPUs with their users, its NICs, and the sources."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ _STYLES = {
     LinkClass.SYS: "red",
     LinkClass.UNKNOWN: "dim",
 }
-_NAMES = {
+_DESCRIPTIONS = {
     LinkClass.NVLINK: "NVLinks between the two GPUs",
     LinkClass.NVSWITCH: "NVLinks of each GPU into the NVSwitches",
     LinkClass.BRIDGE: "NVLink bridge between two cards",
@@ -38,13 +38,10 @@ _NAMES = {
 
 def node_view(node: GpuNode, *, colour: bool = False) -> str:
     """Return all that is known of the hardware of *node*."""
-    head = f"{node.machine or 'no GPUs known'}, {node.gpu_free} of {node.gpu_total} GPUs free"
+    summary = f"{node.machine or 'no GPUs known'}, {node.gpu_free} of {node.gpu_total} GPUs free"
     words = remarks(node)
-    lines: list[Line] = [
-        [Span(node.name, "bold"), Span(f"  {head}", ""), Span(f"  ({', '.join(words)})", "dim")]
-    ]
-    if not words:
-        lines = [lines[0][:2]]
+    heading = [Span(node.name, "bold"), Span(f"  {summary}", "")]
+    lines: list[Line] = [[*heading, Span(f"  ({', '.join(words)})", "dim")] if words else heading]
     for section in (_links(node), _gpus(node), _nics(node), _sources(node.facts)):
         if section:
             lines += [[], *section]
@@ -72,13 +69,13 @@ def _legend(links: set[Link]) -> list[Line]:
         rates.setdefault((link.kind, link.label), []).append(link.bandwidth)
     ordered = sorted(rates.items(), key=lambda entry: (-max(entry[1]), entry[0][1]))
     return [
-        [Span(label, _STYLES[kind]), Span(_NAMES[kind], ""), Span(_range(figures), "")]
-        for (kind, label), figures in ordered
+        [Span(label, _STYLES[kind]), Span(_DESCRIPTIONS[kind], ""), Span(_range(bandwidths), "")]
+        for (kind, label), bandwidths in ordered
     ]
 
 
-def _range(figures: Sequence[float]) -> str:
-    low, high = min(figures), max(figures)
+def _range(bandwidths: Sequence[float]) -> str:
+    low, high = min(bandwidths), max(bandwidths)
     if not high:
         return ""
     return f"{high:g} GB/s" if low == high else f"{low:g} to {high:g} GB/s"
@@ -94,8 +91,10 @@ def _gpus(node: GpuNode) -> list[Line]:
     }
     header = ("GPU", "STATE", "USER", "NUMA", "PCIE", "NICS", "MEMORY", "PRODUCT", "UUID")
     cells = [_gpu_cells(gpu, node, users.get(gpu.index, "")) for gpu in node.gpus]
-    kept = [at for at in range(len(header)) if any(row[at].text for row in cells)]
-    rows = [[Span(header[at], "bold") for at in kept], *([row[at] for at in kept] for row in cells)]
+    # Columns in which no source has anything would only push the others apart.
+    filled = [column for column in range(len(header)) if any(row[column].text for row in cells)]
+    rows = [[Span(header[column], "bold") for column in filled]]
+    rows += [[row[column] for column in filled] for row in cells]
     unplaced = [holder for holder in node.holders if holder.indices is None]
     notes: list[Line] = [
         [Span(f"{holder.namespace}/{holder.pod} holds {holder.gpus}, which ones is not known", "dim")]
@@ -159,12 +158,12 @@ def _sources(facts: Sequence[Fact]) -> list[Line]:
 def _columns(rows: Sequence[Line]) -> list[Line]:
     """Return *rows* with their spans padded to columns."""
     width = max((len(row) for row in rows), default=0)
-    widths = [max((len(row[at].text) for row in rows if at < len(row)), default=0) for at in range(width)]
+    widths = [max(len(row[index].text) for row in rows if index < len(row)) for index in range(width)]
     return [
         [
             part
-            for at, span in enumerate(row)
-            for part in (span, Span(" " * (widths[at] - len(span.text) + 2), ""))
+            for index, span in enumerate(row)
+            for part in (span, Span(" " * (widths[index] - len(span.text) + 2), ""))
         ]
         for row in rows
     ]

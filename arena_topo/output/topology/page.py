@@ -1,4 +1,4 @@
-"""A page that shows a cluster offline: the overview, and every node behind its tile. No scripts, nothing loaded."""
+"""A page that shows a cluster: the overview, and every node behind its tile. It loads nothing and runs no scripts."""
 
 from html import escape
 
@@ -6,10 +6,11 @@ from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.output.topology.domains import cluster_domains
 from arena_topo.output.topology.svg.cluster import cluster_picture
 from arena_topo.output.topology.svg.elements import STYLE
-from arena_topo.output.topology.svg.node import node_picture, user_colours
+from arena_topo.output.topology.svg.node import node_picture
+from arena_topo.output.topology.svg.users import user_colours
 
 MOST_DRAWN = 64
-"""Of larger clusters one node of each machine type is drawn."""
+"""In larger clusters only one node of each machine type is drawn."""
 
 _PAGE_STYLE = """
 :root { color-scheme: light dark; }
@@ -48,16 +49,18 @@ def topology_page(snapshot: Snapshot) -> str:
 
 
 def _one_of_each(nodes: list[GpuNode]) -> list[GpuNode]:
-    found: dict[str, GpuNode] = {}
+    examples: dict[str, GpuNode] = {}
     for node in sorted(nodes, key=lambda node: node.name):
-        found.setdefault(node.machine, node)
-    return list(found.values())
+        examples.setdefault(node.machine, node)
+    return list(examples.values())
 
 
 def _warnings(snapshot: Snapshot) -> str:
     if not snapshot.warnings:
         return ""
-    return f"<h2>Warnings</h2><ul>{''.join(f'<li>{escape(each)}</li>' for each in snapshot.warnings)}</ul>"
+    return (
+        f"<h2>Warnings</h2><ul>{''.join(f'<li>{escape(warning)}</li>' for warning in snapshot.warnings)}</ul>"
+    )
 
 
 def _footer(snapshot: Snapshot) -> str:

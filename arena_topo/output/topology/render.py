@@ -1,4 +1,7 @@
-"""Every form in which a topology can be printed, behind one call."""
+"""A topology in any of its forms.
+
+Each form is imported only when it is asked for: networkx alone takes longer to import than the others to print.
+"""
 
 from collections.abc import Sequence
 
@@ -12,10 +15,10 @@ FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 def render_topology(
     snapshot: Snapshot, names: Sequence[str] = (), form: str = "text", *, colour: bool = False
 ) -> str:
-    """Return *snapshot*, or of it only the nodes *names*, in one of ``FORMS``.
+    """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
 
     Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named.
-    Raises ``UsageError`` for a node that is not there.
+    Raises ``UsageError`` for a node that does not exist.
     """
     chosen = choose(snapshot, names)
     match form:
@@ -26,10 +29,14 @@ def render_topology(
             from arena_topo.topology.snapshot_file import snapshot_document
 
             return document(snapshot_document(chosen), form)
-        case "dot" | "graphml":
-            from arena_topo.output.topology import graphs
+        case "dot":
+            from arena_topo.output.topology.dot import dot
 
-            return graphs.dot(chosen) if form == "dot" else graphs.graphml(chosen)
+            return dot(chosen)
+        case "graphml":
+            from arena_topo.output.topology.graphml import graphml
+
+            return graphml(chosen)
         case "svg":
             return _svg(chosen, named=bool(names))
         case "html":
@@ -37,7 +44,7 @@ def render_topology(
 
             return topology_page(chosen)
         case _:
-            raise UsageError(f"{form!r} is no form of a topology", hint=f"one of {', '.join(FORMS)}")
+            raise UsageError(f"{form!r} is not a form of a topology", hint=f"one of {', '.join(FORMS)}")
 
 
 def _text(snapshot: Snapshot, *, named: bool, colour: bool) -> str:

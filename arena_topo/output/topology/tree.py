@@ -8,7 +8,7 @@ from arena_topo.output.text.spans import Line, Span, rendered
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
 
 MOST_NODES = 200
-"""Trees of more nodes are shown down to the domains only."""
+"""Trees of more nodes end at the domains."""
 
 _MARKS = {"used": "■", "free": "□", "bad": "!"}
 _STYLES = {"used": "blue", "free": "green", "bad": "red"}

@@ -7,16 +7,18 @@ from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.words import last_part
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
 from arena_topo.output.topology.svg.elements import element, label, picture, titled
-from arena_topo.output.topology.svg.node import user_colours, users_of
+from arena_topo.output.topology.svg.users import user_colours, users_of
 
 _TILE = (156.0, 58.0)
 _SMALL_TILE = (24.0, 16.0)
 _SMALL_FROM = 300
+"""From so many nodes on each is a bar; tiles with a square for each GPU would make a picture of metres."""
 _GAP = 10.0
 _PAD = 14.0
 _HEAD = 26.0
 _WIDEST = 1180.0
 _PER_ROW = 8
+_STATE_STYLES = {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}
 _TITLE_LETTER = 13.0  # the width of a letter of the title, on the safe side
 
 
@@ -70,8 +72,8 @@ def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float) -> _Box:
 
 
 def _inside(domain: Domain, tiles: Mapping[str, _Box], widest: float) -> _Box:
-    below = [_domain(each, tiles, widest) for each in domain.domains]
-    return _flow([*below, *(tiles[node.name] for node in domain.nodes)], widest)
+    boxes = [_domain(below, tiles, widest) for below in domain.domains]
+    return _flow([*boxes, *(tiles[node.name] for node in domain.nodes)], widest)
 
 
 def _flow(boxes: Sequence[_Box], widest: float) -> _Box:
@@ -108,17 +110,14 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
         element("rect", width=width, height=height + _extra(node), rx=8, class_="card"),
         label(_short(node.name, 19), 9, 17, "small strong"),
     ]
-    held = users_of(node)
-    for at, state in enumerate(state_marks(node)):
-        x, y = 9 + 17.4 * (at % _PER_ROW), 24 + 17.0 * (at // _PER_ROW)
-        known = node.used is not None and at in held
-        style = (
-            f"u{colours.get(held[at].key, 0)}"
-            if known
-            else {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}[state]
-        )
+    # Marks stand for GPUs in order only where their indices are known.
+    users = users_of(node) if node.used is not None else {}
+    for index, state in enumerate(state_marks(node)):
+        x, y = 9 + 17.4 * (index % _PER_ROW), 24 + 17.0 * (index // _PER_ROW)
+        user = users.get(index)
+        style = f"u{colours.get(user.key, 0)}" if user else _STATE_STYLES[state]
         mark = element("rect", x=x, y=y, width=13, height=13, rx=3, class_=style)
-        parts.append(titled(f"GPU{at}: {held[at].words}", mark) if known else mark)
+        parts.append(titled(f"GPU{index}: {user.words}", mark) if user else mark)
     closed = not node.ready or node.unschedulable
     words = ", ".join(remarks(node)) if closed else node.machine
     parts.append(
@@ -139,5 +138,5 @@ def _small_tile(node: GpuNode) -> list[str]:
     return parts
 
 
-def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

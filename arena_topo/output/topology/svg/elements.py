@@ -1,10 +1,10 @@
-"""The pieces that the drawings are made of: elements as text, the colours of light and dark."""
+"""What the drawings are made of: SVG elements as strings, and their colours on light and dark pages."""
 
 from collections.abc import Iterable
 from html import escape
 
 USERS = 8
-"""How many colours there are for the holders of GPUs; further ones begin again."""
+"""How many colours there are for the users of GPUs; further users begin again with the first."""
 
 STYLE = """
 svg { --page: #f5f7fa; --card: #ffffff; --ink: #1d2733; --soft: #667385; --edge: #d3dae3; --free: #ffffff;
@@ -46,21 +46,23 @@ svg .far { stroke: var(--far); stroke-dasharray: 2 5; }
 svg .hub { fill: var(--card); stroke: var(--switch); stroke-width: 3; }
 svg .nic { fill: var(--card); stroke: var(--pcie); stroke-width: 1.2; }
 svg a:hover .card { stroke: var(--u0); stroke-width: 2; }
-""" + "".join(f"svg .u{at} {{ fill: var(--u{at}); stroke: var(--u{at}); }}\n" for at in range(USERS))
+""" + "".join(
+    f"svg .u{number} {{ fill: var(--u{number}); stroke: var(--u{number}); }}\n" for number in range(USERS)
+)
 
 
 def element(tag: str, *children: str, **attributes: str | float) -> str:
-    """Return an SVG element; ``_`` in the names of attributes stands for ``-``, a trailing one is left out."""
-    written = "".join(
+    """Return an SVG element; ``_`` in the names of attributes stands for ``-``, and a trailing one is left out."""
+    names_and_values = "".join(
         f' {name.rstrip("_").replace("_", "-")}="{escape(_number(value), quote=True)}"'
         for name, value in attributes.items()
     )
     inner = "".join(children)
-    return f"<{tag}{written}>{inner}</{tag}>" if inner else f"<{tag}{written}/>"
+    return f"<{tag}{names_and_values}>{inner}</{tag}>" if inner else f"<{tag}{names_and_values}/>"
 
 
 def label(text: str, x: float, y: float, style: str = "") -> str:
-    """Return *text* at a place."""
+    """Return *text* with its baseline at a point."""
     return element("text", escape(text, quote=False), x=x, y=y, class_=style)
 
 
@@ -70,7 +72,7 @@ def titled(tip: str, *children: str) -> str:
 
 
 def picture(width: float, height: float, children: Iterable[str], *, name: str, styled: bool = True) -> str:
-    """Return a whole SVG document; without its style where a page has it already."""
+    """Return a whole SVG document; one within a page is not *styled* again."""
     style = element("style", STYLE) if styled else ""
     page = element("rect", width=width, height=height, rx=14, class_="page")
     return element(

@@ -1,15 +1,15 @@
 """A node as a picture: GPUs on a ring, links as chords, NVSwitches as a hub, sockets and PCIe switches as arcs."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
-from typing import NamedTuple, TypeVar
+from itertools import combinations, groupby
+from typing import TypeVar
 
 from arena_topo.model.cluster.hardware import Link, LinkClass
-from arena_topo.model.cluster.snapshot import GpuNode, Holder
-from arena_topo.model.job.mpijob import parse_worker_name
-from arena_topo.output.topology.domains import remarks
-from arena_topo.output.topology.svg.elements import USERS, element, label, picture, titled
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.output.topology.domains import gpu_count, remarks
+from arena_topo.output.topology.svg.elements import element, label, picture, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
+from arena_topo.output.topology.svg.users import User, user_colours, users_of
 
 Value = TypeVar("Value")
 
@@ -23,16 +23,17 @@ _HUB = 46.0
 _TOP = 556.0
 _LINE = 21.0
 _MOST_NAMES = 3
+_PULL = 0.22
+"""How far the middle of a chord is pulled towards the centre."""
 
 
 def node_picture(node: GpuNode, users: Mapping[str, int] | None = None, *, styled: bool = True) -> str:
     """Return the drawing of *node* as an SVG document.
 
-    *users* gives the holders (``holder_key``) their colours, so that a job has one colour on a whole page.
+    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page.
     """
     colours = users if users is not None else user_colours([node])
-    size = node.links.size if node.links is not None else len(node.gpus) or node.gpu_total
-    ring = ring_of(node, size)
+    ring = ring_of(node, gpu_count(node))
     children = [
         *_heading(node),
         *_arcs(node, ring),
@@ -42,44 +43,6 @@ def node_picture(node: GpuNode, users: Mapping[str, int] | None = None, *, style
     ]
     legend, height = _legend(node, colours)
     return picture(WIDTH, height, [*children, *legend], name=f"{node.name} {node.machine}", styled=styled)
-
-
-def user_colours(nodes: Sequence[GpuNode]) -> dict[str, int]:
-    """Return a colour for each holder of GPUs, pods of one job alike."""
-    keys = sorted(
-        {holder_key(holder.namespace, holder.job or holder.pod) for node in nodes for holder in node.holders}
-    )
-    return {key: at % USERS for at, key in enumerate(keys)}
-
-
-def holder_key(namespace: str, name: str) -> str:
-    """Return the name under which a holder is coloured and listed."""
-    return f"{namespace}/{name}" if namespace else name
-
-
-class User(NamedTuple):
-    """Who holds a GPU: the holder (``holder_key``), and the number of the MPIJob's worker where it is one."""
-
-    key: str
-    worker: int | None
-
-    @property
-    def words(self) -> str:
-        """The user as people say it."""
-        return self.key if self.worker is None else f"{self.key}, worker {self.worker}"
-
-
-def users_of(node: GpuNode) -> dict[int, User]:
-    """Return the user of each GPU whose user is known."""
-    return {index: _user(holder) for holder in node.holders for index in holder.indices or ()}
-
-
-def _user(holder: Holder) -> User:
-    worker = parse_worker_name(holder.pod)
-    return User(
-        holder_key(holder.namespace, holder.job or holder.pod),
-        worker.index if worker and worker.job == holder.job else None,
-    )
 
 
 def _heading(node: GpuNode) -> Iterator[str]:
@@ -93,31 +56,29 @@ def _heading(node: GpuNode) -> Iterator[str]:
 
 
 def _arcs(node: GpuNode, ring: Ring) -> Iterator[str]:
-    """Yield the sockets, and within them the PCIe roots that join GPUs."""
+    """Yield the arcs of the NUMA nodes, and within them those of the PCIe roots that several GPUs share."""
     for numa, members in ring.groups:
         if numa is not None:
             yield _arc(ring, members, _GROUP_RADIUS, "group", f"arc-{node.name}-{numa}")
             yield _along(f"arc-{node.name}-{numa}", f"NUMA {numa}")
-    for root, members in _neighbours(ring, {at: gpu.pcie_root for at, gpu in enumerate(node.gpus)}):
+    for root, members in _runs(ring, [gpu.pcie_root for gpu in node.gpus]):
         yield titled(f"PCIe root {root}", _arc(ring, members, _ROOT_RADIUS, "root"))
 
 
-def _neighbours(ring: Ring, values: Mapping[int, Value]) -> Iterator[tuple[Value, tuple[int, ...]]]:
-    """Yield each value with the GPUs of a group that have it and stand side by side."""
+def _runs(ring: Ring, values: Sequence[Value]) -> Iterator[tuple[Value, tuple[int, ...]]]:
+    """Yield each value that is not empty with the GPUs that have it and stand side by side in a group.
+
+    For example, GPUs 0, 3, 2, 1 of a group with the values a, a, b, a yield (a, 0 3), (b, 2) and (a, 1).
+    """
     for _, members in ring.groups:
-        run: list[int] = []
-        for index in members:
-            if run and values.get(index) != values.get(run[-1]):
-                yield values[run[0]], tuple(run)
-                run = []
-            if values.get(index):
-                run.append(index)
-        if run:
-            yield values[run[0]], tuple(run)
+        listed = (index for index in members if index < len(values))
+        for value, run in groupby(listed, key=values.__getitem__):
+            if value:
+                yield value, tuple(run)
 
 
 def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity: str = "") -> str:
-    """Return the arc outside *members*; one in the lower half runs from right to left, so that text on it stands."""
+    """Return the arc outside *members*; one in the lower half runs from right to left, so that text on it stands upright."""
     angles = [ring.angles[index] for index in members]
     margin = ring.span * (0.36 if identity else 0.2)
     start, end = min(angles) - margin, max(angles) + margin
@@ -140,7 +101,7 @@ def _along(path: str, text: str) -> str:
 
 def _nics(node: GpuNode, ring: Ring) -> Iterator[str]:
     """Yield the nearest NICs outside the GPUs that share them."""
-    for nics, members in _neighbours(ring, {at: gpu.nics for at, gpu in enumerate(node.gpus)}):
+    for nics, members in _runs(ring, [gpu.nics for gpu in node.gpus]):
         angle = sum(ring.angles[index] for index in members) / len(members)
         x, y = polar(angle, _NIC_RADIUS, _CENTRE)
         names = nics[0] if len(nics) == 1 else f"{nics[0]} +{len(nics) - 1}"
@@ -154,15 +115,16 @@ def _nics(node: GpuNode, ring: Ring) -> Iterator[str]:
 
 def _links(node: GpuNode, ring: Ring) -> Iterator[str]:
     graph = node.links
-    if graph is None or graph.size < 2:  # a pair
+    if graph is None or graph.size < 2:
         return
     pairs = [(a, b, graph.between(a, b)) for a, b in combinations(range(graph.size), 2)]
     direct = [(a, b, link) for a, b, link in pairs if link.kind.is_direct]
+    # PCIe paths would hide the GPU links, so they are drawn only where there are no others; wide chords come last.
     shown = sorted(direct or pairs, key=lambda pair: pair[2].count)
     for a, b, link in shown:
         if link.kind is not LinkClass.NVSWITCH and (direct or link.kind is not LinkClass.SYS):
             yield _chord(a, b, link, ring)
-    switched = {place: link for a, b, link in direct if link.kind is LinkClass.NVSWITCH for place in (a, b)}
+    switched = {index: link for a, b, link in direct if link.kind is LinkClass.NVSWITCH for index in (a, b)}
     if switched:
         yield from _hub(switched, ring)
     elif not direct:
@@ -175,18 +137,18 @@ def _links(node: GpuNode, ring: Ring) -> Iterator[str]:
 
 
 def _chord(a: int, b: int, link: Link, ring: Ring) -> str:
+    """Return a link as a curve that bends towards the middle of the ring, so that parallel ones part."""
     start, end = ring.point(a, _RADIUS, _CENTRE), ring.point(b, _RADIUS, _CENTRE)
     middle = ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2)
-    pull = 0.22
-    bend = (middle[0] + (_CENTRE[0] - middle[0]) * pull, middle[1] + (_CENTRE[1] - middle[1]) * pull)
+    bend = (middle[0] + (_CENTRE[0] - middle[0]) * _PULL, middle[1] + (_CENTRE[1] - middle[1]) * _PULL)
     path = f"M{start[0]:.1f} {start[1]:.1f} Q{bend[0]:.1f} {bend[1]:.1f} {end[0]:.1f} {end[1]:.1f}"
     line = element("path", d=path, class_=f"link {_style(link)}", stroke_width=_width(link))
     return titled(f"GPU{a} to GPU{b}: {_words(link)}", line)
 
 
 def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
-    for place, link in sorted(switched.items()):
-        start = ring.point(place, _RADIUS, _CENTRE)
+    for index, link in sorted(switched.items()):
+        start = ring.point(index, _RADIUS, _CENTRE)
         line = element(
             "line",
             x1=start[0],
@@ -196,7 +158,7 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
             class_="link switch",
             stroke_width=6,
         )
-        yield titled(f"GPU{place}: {link.count} NVLinks into the switches, {link.bandwidth:g} GB/s", line)
+        yield titled(f"GPU{index}: {link.count} NVLinks into the switches, {link.bandwidth:g} GB/s", line)
     link = next(iter(switched.values()))
     yield element("circle", cx=_CENTRE[0], cy=_CENTRE[1], r=_HUB, class_="hub")
     yield label("NVSwitch", _CENTRE[0], _CENTRE[1] - 2, "middle strong")
@@ -205,38 +167,40 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
     radius = min(26.0, _RADIUS * 0.0174 * ring.span * 0.4)
-    held = users_of(node)
-    for place in ring.angles:
-        gpu = node.gpus[place] if place < len(node.gpus) else None
-        index = gpu.index if gpu else place
-        x, y = ring.point(place, _RADIUS, _CENTRE)
-        style, words = _state(node, place, held, colours)
+    users = users_of(node)
+    for position in ring.angles:
+        gpu = node.gpus[position] if position < len(node.gpus) else None
+        index = gpu.index if gpu else position
+        x, y = ring.point(position, _RADIUS, _CENTRE)
+        style, words = _state(node, position, users, colours)
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = f"GPU{index}: {words}" + (f"\n{gpu.uuid}" if gpu and gpu.uuid else "")
         circle = element("circle", cx=x, cy=y, r=radius, class_=style)
-        badge = _badge(held.get(index), ring.point(place, _RADIUS - radius - 2, _CENTRE))
+        badge = _badge(users.get(index), ring.point(position, _RADIUS - radius - 2, _CENTRE))
         yield titled(tip, circle, label(str(index), x, y + 5, text), *badge)
 
 
-def _badge(user: User | None, at: tuple[float, float]) -> Iterator[str]:
+def _badge(user: User | None, centre: tuple[float, float]) -> Iterator[str]:
     """Yield the number of a worker as a tag on its GPU, towards the middle of the ring."""
     if user is None or user.worker is None:
         return
     text = f"w{user.worker}"
     width = 9 + 6 * len(text)
-    yield element("rect", x=at[0] - width / 2, y=at[1] - 8, width=width, height=16, rx=8, class_="card")
-    yield label(text, at[0], at[1] + 3.5, "tiny middle")
+    yield element(
+        "rect", x=centre[0] - width / 2, y=centre[1] - 8, width=width, height=16, rx=8, class_="card"
+    )
+    yield label(text, centre[0], centre[1] + 3.5, "tiny middle")
 
 
 def _state(
-    node: GpuNode, place: int, held: Mapping[int, User], colours: Mapping[str, int]
+    node: GpuNode, position: int, users: Mapping[int, User], colours: Mapping[str, int]
 ) -> tuple[str, str]:
-    gpu = node.gpus[place] if place < len(node.gpus) else None
-    index = gpu.index if gpu else place
+    gpu = node.gpus[position] if position < len(node.gpus) else None
+    index = gpu.index if gpu else position
     if gpu and not gpu.healthy:
         return "gpu-bad", "unhealthy"
-    if index in held:
-        return f"u{colours.get(held[index].key, 0)}", f"used by {held[index].words}"
+    if index in users:
+        return f"u{colours.get(users[index].key, 0)}", f"used by {users[index].words}"
     if node.used is None:
         return "gpu-unknown", "whether it is used is not known"
     return ("u6", "used") if index in node.used else ("gpu-free", "free")
@@ -252,8 +216,8 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
             kinds[link.label] = link if best is None or link.bandwidth > best.bandwidth else best
     links = sorted(kinds.values(), key=lambda link: -link.bandwidth)
     parts: list[str] = []
-    for at, link in enumerate(links):
-        y = _TOP + _LINE * at
+    for row, link in enumerate(links):
+        y = _TOP + _LINE * row
         parts.append(
             element(
                 "line", x1=24, y1=y, x2=58, y2=y, class_=f"link {_style(link)}", stroke_width=_width(link)
@@ -261,8 +225,8 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
         )
         parts.append(label(_words(link), 68, y + 4.5, "small"))
     names = sorted({user.key for user in users_of(node).values()})
-    for at, name in enumerate(names[:_MOST_NAMES]):
-        parts += _swatch(f"u{colours.get(name, 0)}", name, at)
+    for row, name in enumerate(names[:_MOST_NAMES]):
+        parts += _swatch(f"u{colours.get(name, 0)}", name, row)
     rest = len(names) - _MOST_NAMES
     if rest > 0:
         parts.append(label(f"and {rest} more", 354, _TOP + _LINE * _MOST_NAMES + 4.5, "small soft"))
@@ -275,11 +239,10 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
     bottom = _TOP + _LINE * max(len(links), rows + 1)
     source = next((fact for fact in node.facts if fact.subject == "links"), None)
     if source:
-        aged = "" if source.age is None else f", {source.age:.0f} s old"
-        words = f"links {'assumed' if source.assumed else 'as published'}: {source.source}{aged}"
-        parts.append(
-            label(words if len(words) < 100 else f"{words[:97]}...", 24, bottom + 8, "small soft")
-        )  # fits
+        age = "" if source.age is None else f", {source.age:.0f} s old"
+        words = f"links {'assumed' if source.assumed else 'as published'}: {source.source}{age}"
+        words = words if len(words) < 100 else f"{words[:97]}..."  # what the width of the picture takes
+        parts.append(label(words, 24, bottom + 8, "small soft"))
         bottom += _LINE
     return parts, bottom + 6
 

@@ -1,4 +1,8 @@
-"""Where the GPUs of a node stand in its drawing: on a ring, grouped by NUMA node, so that links are chords."""
+"""Where the GPUs of a node stand in its drawing: on a ring, grouped by NUMA node, so that links are chords.
+
+For example, the cube mesh of DGX-1 has two groups of four. They face each other, and within them GPUs are exchanged
+until the links between the groups, which are double between 0 and 4, 1 and 5, and so on, run straight across.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +13,7 @@ from arena_topo.model.cluster.snapshot import GpuNode
 
 _GAP = 26.0
 _TOP = -90.0
-_LARGEST_SORTED = 16
+_LARGEST_UNTANGLED = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +25,7 @@ class Ring:
     span: float
 
     def point(self, index: int, radius: float, centre: tuple[float, float]) -> tuple[float, float]:
-        """Return the place of a GPU at *radius*."""
+        """Return the point of a GPU at *radius*."""
         return polar(self.angles[index], radius, centre)
 
 
@@ -31,7 +35,7 @@ def polar(angle: float, radius: float, centre: tuple[float, float]) -> tuple[flo
 
 
 def ring_of(node: GpuNode, size: int) -> Ring:
-    """Return the places of *size* GPUs of *node*; linked ones of different groups stand near each other."""
+    """Return the ring of *size* GPUs of *node*; linked ones of different groups stand near each other."""
     numa = [node.gpus[index].numa if index < len(node.gpus) else None for index in range(size)]
     keys = sorted(set(numa), key=lambda key: -1 if key is None else key)
     groups = [[index for index in range(size) if numa[index] == key] for key in keys]
@@ -45,8 +49,8 @@ def _angles(groups: Sequence[Sequence[int]], span: float) -> dict[int, float]:
     if len(groups) == 2:  # left and right
         left, right = groups
         return {
-            **{index: 180.0 + span * ((len(left) - 1) / 2 - at) for at, index in enumerate(left)},
-            **{index: span * (at - (len(right) - 1) / 2) for at, index in enumerate(right)},
+            **{index: 180.0 + span * ((len(left) - 1) / 2 - rank) for rank, index in enumerate(left)},
+            **{index: span * (rank - (len(right) - 1) / 2) for rank, index in enumerate(right)},
         }
     gap = _GAP if len(groups) > 1 else 0.0
     angles: dict[int, float] = {}
@@ -63,7 +67,8 @@ def _untangled(node: GpuNode, groups: list[list[int]]) -> list[list[int]]:
     """Return the groups with GPUs exchanged within them while that makes the point-to-point links shorter."""
     size = sum(map(len, groups))
     weights = _weights(node, size)
-    if not weights or size > _LARGEST_SORTED:
+    # Each round tries every pair of a group: quick for the machines that have such links, which are small.
+    if not weights or size > _LARGEST_UNTANGLED:
         return groups
     best = _length(groups, weights)
     improved = True
@@ -93,7 +98,7 @@ def _weights(node: GpuNode, size: int) -> list[tuple[int, int, int]]:
 def _length(groups: Sequence[Sequence[int]], weights: Sequence[tuple[int, int, int]]) -> float:
     size = sum(map(len, groups))
     span = (360.0 - _GAP * (len(groups) if len(groups) > 1 else 0)) / size
-    places = {index: polar(angle, 1.0, (0.0, 0.0)) for index, angle in _angles(groups, span).items()}
+    points = {index: polar(angle, 1.0, (0.0, 0.0)) for index, angle in _angles(groups, span).items()}
     return sum(
-        count * hypot(places[a][0] - places[b][0], places[a][1] - places[b][1]) for a, b, count in weights
+        count * hypot(points[a][0] - points[b][0], points[a][1] - points[b][1]) for a, b, count in weights
     )

@@ -15,8 +15,9 @@ import pytest
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.output.topology.page import MOST_DRAWN, topology_page
 from arena_topo.output.topology.svg.cluster import cluster_picture
-from arena_topo.output.topology.svg.node import node_picture, user_colours
+from arena_topo.output.topology.svg.node import node_picture
 from arena_topo.output.topology.svg.ring_layout import ring_of
+from arena_topo.output.topology.svg.users import user_colours
 from tests.output.clusters import TEXTS, machine, small_cluster
 
 SVG = "{http://www.w3.org/2000/svg}"

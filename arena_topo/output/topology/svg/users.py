@@ -1,0 +1,41 @@
+"""Who uses the GPUs of a node, and in which colour every drawing of a page shows them."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from arena_topo.model.cluster.snapshot import GpuNode, Holder
+from arena_topo.model.job.mpijob import parse_worker_name
+from arena_topo.output.topology.svg.elements import USERS
+
+
+class User(NamedTuple):
+    """Who uses a GPU: a job or pod as ``namespace/name``, and the number of the MPIJob's worker where it is one."""
+
+    key: str
+    worker: int | None
+
+    @property
+    def words(self) -> str:
+        """The user as people say it."""
+        return self.key if self.worker is None else f"{self.key}, worker {self.worker}"
+
+
+def user_colours(nodes: Sequence[GpuNode]) -> dict[str, int]:
+    """Return the number of a colour for each user of GPUs, so that the pods of one job look alike on all *nodes*."""
+    keys = sorted({_key(holder) for node in nodes for holder in node.holders})
+    return {key: index % USERS for index, key in enumerate(keys)}
+
+
+def users_of(node: GpuNode) -> dict[int, User]:
+    """Return the user of each GPU of *node* whose user is known."""
+    return {index: _user(holder) for holder in node.holders for index in holder.indices or ()}
+
+
+def _key(holder: Holder) -> str:
+    name = holder.job or holder.pod
+    return f"{holder.namespace}/{name}" if holder.namespace else name
+
+
+def _user(holder: Holder) -> User:
+    worker = parse_worker_name(holder.pod)
+    return User(_key(holder), worker.index if worker and worker.job == holder.job else None)
