@@ -6,6 +6,7 @@ touched. It costs about 0.2 s to import, so it is imported when one of these is 
 
 import logging
 import os
+import ssl
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -13,7 +14,7 @@ from typing import Any, Self
 from arena_topo.errors import DocumentError, Unauthorized
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.proxies import proxy_of
-from arena_topo.kube.static_client import credentials
+from arena_topo.kube.static_client import credentials, without_strict_checks
 from arena_topo.kube.transport import AnswerLost, Request, Response, failure, send_by_rule
 
 
@@ -173,12 +174,27 @@ def _client(configuration: Any) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", urllib3.exceptions.DependencyWarning)
-            return client.ApiClient(configuration)
+            api = client.ApiClient(configuration)
     except (urllib3.exceptions.URLSchemeUnknown, ImportError) as error:
         raise DocumentError(
             f"the proxy {configuration.proxy} cannot be used: {error}",
             hint="http:// and https:// proxies are spoken; socks5:// ones with pip install PySocks",
         ) from error
+    api.rest_client.pool_manager.connection_pool_kw["ssl_context"] = _tls_context(configuration)
+    return api
+
+
+def _tls_context(configuration: Any) -> ssl.SSLContext:
+    """Return the context in place of urllib3's own, which has the strict checks of Python 3.13."""
+    from urllib3.util import create_urllib3_context
+
+    context = create_urllib3_context(
+        cert_reqs=ssl.CERT_REQUIRED if configuration.verify_ssl else ssl.CERT_NONE
+    )
+    without_strict_checks(context)
+    if not configuration.ssl_ca_cert:
+        context.load_default_certs()  # urllib3 does so for its own contexts only
+    return context
 
 
 def in_cluster() -> OfficialTransport:
@@ -192,7 +208,7 @@ def in_cluster() -> OfficialTransport:
             config.load_incluster_config(configuration)
         except config.ConfigException as error:
             raise DocumentError(f"the pod's service account cannot be used: {error}") from error
-        return client.ApiClient(configuration)
+        return _client(configuration)
 
     return OfficialTransport(load)
 

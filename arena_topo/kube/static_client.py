@@ -193,6 +193,7 @@ def _tls_context(target: Target) -> ssl.SSLContext:
             context = ssl.create_default_context(cadata=_pem(data))
         else:
             context = ssl.create_default_context(cafile=cluster.get("certificate-authority") or None)
+        without_strict_checks(context)
         if cluster.get("insecure-skip-tls-verify"):
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
@@ -205,6 +206,15 @@ def _tls_context(target: Target) -> ssl.SSLContext:
             hint="kubectl config view --minify shows the entry",
         ) from error
     return context
+
+
+def without_strict_checks(context: ssl.SSLContext) -> None:
+    """Verify certificates as kubectl does.
+
+    Python 3.13 switches OpenSSL's strict checks on, which refuse authorities without a key identifier; Go has no such
+    checks, and clusters have such authorities.
+    """
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
 
 
 def _no_password() -> str:

@@ -2,11 +2,15 @@
 
 import base64
 import socket
+import ssl
+from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+import urllib3.util
 from cryptography.hazmat.primitives import serialization
 
 from arena_topo.errors import (
@@ -73,6 +77,23 @@ def test_a_token_file_may_rotate(static: Make, server: Server, tmp_path: Path) -
     file.unlink()
     with pytest.raises(DocumentError, match=r"the token file .* cannot be read"):
         get(transport)
+
+
+def test_an_authority_needs_no_key_identifier(
+    make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The defaults of Python 3.13 ask for one, and kubectl does not; the authority of this server has none."""
+
+    def strict(create: Callable[..., ssl.SSLContext], *args: Any, **kwargs: Any) -> ssl.SSLContext:
+        context = create(*args, **kwargs)
+        context.verify_flags |= ssl.VERIFY_X509_STRICT
+        return context
+
+    for module, name in ((ssl, "create_default_context"), (urllib3.util, "create_urllib3_context")):
+        monkeypatch.setattr(module, name, partial(strict, getattr(module, name)))
+    get(make(target(server)))
+
+    assert 1 == len(server.seen)
 
 
 def test_the_authority_may_be_embedded(make: Make, server: Server) -> None:
