@@ -2,7 +2,7 @@
 
 import click
 
-from arena_topo.cli.lazy import Entry, LazyGroup
+from arena_topo.cli.groups import Entry, LazyGroup
 
 _JOBS = "Job commands"
 _CLUSTER = "Cluster commands"

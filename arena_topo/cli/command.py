@@ -1,14 +1,33 @@
-"""Commands of one frozen value of flags (see ``arena_topo.cli.flags``), and groups of commands."""
+"""How a command is made: its flags are the fields of one frozen value, which its function receives.
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+::
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class GetFlags:
+        name: str = argument(metavar="JOB")
+        output: str | None = option("-o", "--output", type=click.Choice(["wide", "json"]), help="Output format.")
+        kube: KubeFlags
+
+    @command("get", GetFlags)
+    def get(flags: GetFlags) -> None: ...
+
+A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class. A field without
+a declaration is a value that the command's own click class left in the context's ``params``. The functions below
+return fields; their annotations say what click will put there, so that mypy compares it with the field's type.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field, fields, is_dataclass
+from typing import Any, TypeGuard, TypeVar, cast, overload
 
 import click
 
-from arena_topo.cli.flags import parameters, value_of
-
+Value = TypeVar("Value")
 Flags = TypeVar("Flags")
+
 Run = Callable[[Flags], int | None]
+
+_PARAMETER = "click parameter"
 
 
 def command(
@@ -21,61 +40,78 @@ def command(
 
     def declared(run: Run[Flags]) -> click.Command:
         def callback(**values: Any) -> int | None:
-            return run(value_of(flags, values))
+            return run(_value(flags, values))
 
         return cls(name, callback=callback, params=list(parameters(flags)), help=run.__doc__, **attributes)
 
     return declared
 
 
-class Group(click.Group):
-    """A group of commands in the order in which they were added, some of which have aliases.
+def declared(parameter: Callable[[str], click.Parameter]) -> Any:
+    """Return a field of flags; *parameter* makes its click parameter of the field's name."""
+    return field(metadata={_PARAMETER: parameter})
 
-    kubectl's flags may stand before the command, as Arena's may: they are passed on to it.
-    """
 
-    def __init__(self, *, aliases: Mapping[str, Sequence[str]] | None = None, **attributes: Any) -> None:
-        super().__init__(**attributes)
-        self._aliases = aliases or {}
-        self._by_alias = {alias: name for name, others in self._aliases.items() for alias in others}
+def argument(**attributes: Any) -> Any:
+    """Return a positional argument."""
+    return declared(lambda name: click.Argument([name], **attributes))
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
-        """Return the names of the commands, in order and without aliases."""
-        return list(self.commands)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command of a name or an alias."""
-        return super().get_command(ctx, self.canonical(cmd_name))
+@overload
+def option(
+    *names: str, type: click.ParamType[Value], help: str, default: Value, **attributes: Any
+) -> Value: ...
+@overload
+def option(*names: str, type: click.ParamType[Value], help: str, **attributes: Any) -> Value | None: ...
+def option(*names: str, **attributes: Any) -> Any:
+    """Return an option of any type; None where it is not given and has no default."""
+    return declared(lambda name: click.Option([*names, name], **attributes))
 
-    def canonical(self, name: str) -> str:
-        """Return the command's own name for one of its aliases."""
-        return self._by_alias.get(name, name)
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Move kubectl's flags behind the command before the rest is parsed."""
-        # A lone flag is --help or --version, which start faster without kubectl's flags.
-        if len(args) > 1 and args[0].startswith("-"):
-            from arena_topo.cli.options.kube import hoist
+def text(
+    *names: str,
+    help: str,
+    metavar: str = "TEXT",
+    default: str = "",
+    required: bool = False,
+    type: click.ParamType[str] = click.STRING,
+) -> str:
+    """Return an option that takes a text, empty by default."""
+    rest: dict[str, Any] = (
+        {"required": True} if required else {"default": default, "show_default": bool(default)}
+    )
+    return cast("str", option(*names, type=type, help=help, metavar=metavar, **rest))
 
-            args = hoist(args)
-        return super().parse_args(ctx, args)
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the command by its own name, also where an alias was typed."""
-        _, command, rest = super().resolve_command(ctx, args)
-        return (command.name if command else None), command, rest
+def switch(*names: str, help: str) -> bool:
+    """Return an option that is on where it is given."""
+    return option(*names, type=click.BOOL, help=help, default=False, is_flag=True)
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands with their aliases, under their headings."""
-        for section, rows in self.sections(ctx).items():
-            with formatter.section(section):
-                formatter.write_dl(
-                    [(", ".join((name, *self._aliases.get(name, ()))), text) for name, text in rows]
-                )
 
-    def sections(self, ctx: click.Context) -> Mapping[str, Sequence[tuple[str, str]]]:
-        """Return for each heading the names of its commands and what help says of them."""
-        commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
-        return {"Commands": [(name, each.get_short_help_str(limit=200)) for name, each in commands if each]}
+def many(*names: str, type: click.ParamType[Value], help: str, metavar: str) -> tuple[Value, ...]:
+    """Return an option that may be repeated."""
+    values: Any = option(*names, type=type, multiple=True, metavar=metavar, help=f"{help} May be repeated.")
+    return values  # type: ignore[no-any-return]  # what click makes of a repeated option
+
+
+def parameters(flags: type) -> Iterator[click.Parameter]:
+    """Yield the click parameters that the fields of *flags* declare, in their order."""
+    for flag in fields(flags):
+        if _is_flags(flag.type):
+            yield from parameters(flag.type)
+        elif parameter := flag.metadata.get(_PARAMETER):
+            yield parameter(flag.name)
+
+
+def _value(flags: type[Flags], values: Mapping[str, Any]) -> Flags:
+    """Return the *flags* whose fields have the *values* that click read, by name."""
+    return flags(
+        **{
+            flag.name: _value(flag.type, values) if _is_flags(flag.type) else values[flag.name]
+            for flag in fields(flags)  # type: ignore[arg-type]  # every class of flags is a dataclass
+        }
+    )
+
+
+def _is_flags(annotation: Any) -> TypeGuard[type]:
+    return isinstance(annotation, type) and is_dataclass(annotation)

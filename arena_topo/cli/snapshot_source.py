@@ -2,12 +2,15 @@
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from arena_topo.cli.flags import text
+from arena_topo.cli.command import text
 from arena_topo.cli.terminal import warn
 from arena_topo.errors import UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.cluster.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from arena_topo.model.cluster.snapshot import Snapshot
 
 _MOST_WARNINGS = 5
 
@@ -29,7 +32,7 @@ def product() -> str:
 
 def load_snapshot(
     connection: ConnectionFlags, *, file: str = "", product: str = "", levels: tuple[str, ...] = ()
-) -> Snapshot:
+) -> "Snapshot":
     """Return the snapshot in *file* (``-`` is stdin), or that of the cluster; its warnings go to stderr.
 
     *product* names the GPUs of a matrix that does not; *levels* are label keys, coarse to fine.
@@ -72,7 +75,7 @@ def write_text(path: Path, text: str) -> None:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def print_warnings(snapshot: Snapshot) -> None:
+def print_warnings(snapshot: "Snapshot") -> None:
     """Print on stderr what is doubtful in *snapshot*; a large cluster can have a warning per node."""
     for warning in snapshot.warnings[:_MOST_WARNINGS]:
         warn(warning)

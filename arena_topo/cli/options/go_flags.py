@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from arena_topo.cli.flags import option
+from arena_topo.cli.command import option
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}

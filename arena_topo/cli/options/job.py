@@ -1,153 +1,44 @@
 """The flags that describe a job, Arena's and those that its users miss, and the job that they describe."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.flags import many, option, text
+from arena_topo.cli.command import many, option, text
 from arena_topo.cli.options.go_flags import GoFlags, go_flag
-from arena_topo.cli.options.notations import Duration, Notation, OneOf, Pair, Quantity, Text, checked_text
-from arena_topo.errors import UsageError
-from arena_topo.model.cluster.scheduling import Toleration
-from arena_topo.model.job import validation
-from arena_topo.model.job.job_spec import (
-    Claim,
-    Compute,
-    ConfigFile,
-    EnvSource,
-    HostDirectory,
-    JobSpec,
-    LauncherOptions,
-    PodOptions,
-    RunOptions,
+from arena_topo.cli.options.job_notations import (
+    ANNOTATION,
+    CLEAN_POLICY,
+    DEVICE,
+    ENV,
+    LABEL,
+    PULL_POLICY,
+    QUANTITY,
+    SECONDS,
+    TEXT,
+    ArenaToleration,
+    ClaimMount,
+    DirectoryMount,
+    EnvSourceName,
+    LocalFile,
 )
-from arena_topo.model.keys import NVIDIA_GPU
-from arena_topo.model.notation.quantity import checked_quantity
+from arena_topo.cli.options.notations import Notation, checked_text
+from arena_topo.errors import UsageError
+from arena_topo.model.job import validation
 
-_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-_ENV_KINDS = {
-    "secret": "secret",
-    "secrets": "secret",
-    "configmap": "configmap",
-    "configmaps": "configmap",
-    "cm": "configmap",
-}
+if TYPE_CHECKING:
+    from arena_topo.model.cluster.scheduling import Toleration
+    from arena_topo.model.job.job_spec import (
+        Claim,
+        ConfigFile,
+        EnvSource,
+        HostDirectory,
+        JobSpec,
+        PodOptions,
+    )
 
-
-class ArenaToleration(Notation[Toleration]):
-    """Arena's ``key=value:effect,operator``, its parts, or ``all``.
-
-    Without a value the operator is ``Exists``, without an effect every effect is tolerated.
-    """
-
-    name = "toleration"
-
-    def read(self, text: str, flag: str) -> Toleration:
-        """Return the toleration: ``gpu=a100:NoSchedule,Equal`` or ``gpu`` (whatever its value and effect)."""
-        if text == "all":
-            return Toleration(operator="Exists")
-        rest, _, operator = text.partition(",")
-        pair, _, effect = rest.partition(":")
-        key, equals, value = pair.partition("=")
-        operator = operator or ("Equal" if equals else "Exists")
-        wrong = (
-            not key
-            or operator not in ("Equal", "Exists")
-            or (effect and effect not in _EFFECTS)
-            or (operator == "Exists" and value)
-        )
-        if wrong:
-            raise UsageError(
-                f"{flag}: {text!r} is not KEY[=VALUE][:EFFECT][,OPERATOR]",
-                hint=f"effects are {', '.join(_EFFECTS)}; operators are Equal and Exists, the latter without a value",
-            )
-        return Toleration(key=key, operator=operator, value=value, effect=effect)
-
-
-class EnvSourceName(Notation[EnvSource]):
-    """``secret/NAME`` or ``configmap/NAME``."""
-
-    name = "kind/name"
-
-    def read(self, text: str, flag: str) -> EnvSource:
-        """Return the source."""
-        kind, slash, name = text.partition("/")
-        if not slash or kind.lower() not in _ENV_KINDS:
-            raise UsageError(f"{flag}: {text!r} is not KIND/NAME", hint="use secret/NAME or configmap/NAME")
-        validation.check_object_name(flag, name)
-        return EnvSource(_ENV_KINDS[kind.lower()], name)
-
-
-class ClaimMount(Notation[Claim]):
-    """``PVC:PATH``, with Arena's words for what is wrong."""
-
-    name = "pvc:path"
-
-    def read(self, text: str, flag: str) -> Claim:
-        """Return the claim."""
-        name, colon, path = text.partition(":")
-        if not colon or not path.startswith("/"):
-            raise UsageError(f"dataset {text} has incorrect format, should like data_name:/data0")
-        validation.check_object_name(flag, name)
-        return Claim(name, path)
-
-
-class DirectoryMount(Notation[HostDirectory]):
-    """``DIR`` or ``DIR:PATH``, with Arena's words for what is wrong."""
-
-    name = "dir[:path]"
-
-    def read(self, text: str, flag: str) -> HostDirectory:
-        """Return the directory; it is mounted at the same path unless told otherwise."""
-        del flag
-        source, colon, path = text.partition(":")
-        target = path if colon else source
-        if not (source.startswith("/") and target.startswith("/")):
-            raise UsageError(f"invalid dataDir: '{text}' must be absolute", hint="write DIR or DIR:PATH")
-        if os.path.normpath(target) == "/":
-            raise UsageError("invalid specification: dataDir can't be '/'")
-        return HostDirectory(source, target)
-
-
-class LocalFile(Notation[ConfigFile]):
-    """``FILE`` or ``FILE:PATH``; the file is read at once."""
-
-    name = "file[:path]"
-
-    def read(self, text: str, flag: str) -> ConfigFile:
-        """Return the file with its content."""
-        source, colon, path = text.partition(":")
-        target = path if colon else str(Path(source).absolute())
-        if not source or not target.startswith("/"):
-            raise UsageError(
-                f"{flag}: {text!r} is not FILE or FILE:PATH with an absolute PATH in the container",
-                hint=f"for example {flag}=./train.yaml:/etc/train/train.yaml",
-            )
-        try:
-            return ConfigFile(target, Path(source).read_bytes())
-        except OSError as error:
-            raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
-
-
-def _check_device(flag: str, name: str, count: str) -> None:
-    validation.check_key(flag, name)
-    if name == NVIDIA_GPU:
-        raise UsageError(f"please use '--gpus {count}' instead of '{flag} {name}={count}'")
-    checked_quantity(f"{flag} {name}", count)
-
-
-LABEL = Pair(lambda flag, name, value: validation.check_labels(flag, {name: value}))
-ANNOTATION = Pair(lambda flag, name, _: validation.check_key(flag, name))
-ENV = Pair(lambda _flag, name, _value: validation.check_env_name(name))
-DEVICE = Pair(_check_device)
-TEXT = Text()
-QUANTITY = Quantity()
-PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
-CLEAN_POLICY = OneOf("All", "Running", "None")
-SECONDS = Duration(bare_seconds=True)
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -185,23 +76,23 @@ class JobFlags:
         "--rdma", help="Give each worker an RDMA device (rdma/hca) and the right to pin memory."
     )
     env: Pairs = many("-e", "--env", type=ENV, metavar="NAME=VALUE", help="Environment variable.")
-    env_from: tuple[EnvSource, ...] = many(
+    env_from: "tuple[EnvSource, ...]" = many(
         "--env-from",
         type=EnvSourceName(),
         metavar="KIND/NAME",
         help="Environment from secret/NAME or configmap/NAME.",
     )
-    data: tuple[Claim, ...] = many(
+    data: "tuple[Claim, ...]" = many(
         "-d", "--data", type=ClaimMount(), metavar="PVC:PATH", help="PersistentVolumeClaim to mount."
     )
-    data_dir: tuple[HostDirectory, ...] = many(
+    data_dir: "tuple[HostDirectory, ...]" = many(
         "--data-dir",
         "--dataDir",
         type=DirectoryMount(),
         metavar="DIR[:PATH]",
         help="Directory of the node to mount.",
     )
-    config_file: tuple[ConfigFile, ...] = many(
+    config_file: "tuple[ConfigFile, ...]" = many(
         "--config-file", type=LocalFile(), metavar="FILE[:PATH]", help="Local file to place in the pods."
     )
     working_dir: str = _text(
@@ -221,7 +112,7 @@ class JobFlags:
     selector: Pairs = many(
         "--selector", type=LABEL, metavar="LABEL=VALUE", help="Node label that the pods need."
     )
-    toleration: tuple[Toleration, ...] = many(
+    toleration: "tuple[Toleration, ...]" = many(
         "--toleration",
         type=ArenaToleration(),
         metavar="KEY[=VALUE][:EFFECT][,OPERATOR]",
@@ -289,12 +180,14 @@ class JobCommand(GoFlags):
 
 def job_spec(
     flags: JobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
-) -> JobSpec:
+) -> "JobSpec":
     """Return the job that *flags* describe.
 
     *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
     followed ``--``, run as it is. Raises ``UsageError``.
     """
+    from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, RunOptions
+
     validation.check_job_name(flags.name)
     if not flags.image:
         raise UsageError("--image must be set", hint="for example --image=registry.example.com/train:1.0")
@@ -326,7 +219,9 @@ def job_spec(
     )
 
 
-def _pod(flags: JobFlags) -> PodOptions:
+def _pod(flags: JobFlags) -> "PodOptions":
+    from arena_topo.model.job.job_spec import PodOptions
+
     return PodOptions(
         env=dict(flags.env),
         env_from=flags.env_from,
@@ -377,7 +272,7 @@ def _whole(seconds: float | None) -> int | None:
     return None if seconds is None else int(seconds)
 
 
-def _distinct(claims: tuple[Claim, ...]) -> tuple[Claim, ...]:
+def _distinct(claims: "tuple[Claim, ...]") -> "tuple[Claim, ...]":
     names = [claim.name for claim in claims]
     for index, name in enumerate(names):
         # A claim is a volume of the pod, and the names of volumes are unique.

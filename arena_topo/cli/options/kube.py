@@ -4,10 +4,9 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.flags import many, option, parameters, switch, text
+from arena_topo.cli.command import many, option, parameters, switch, text
 from arena_topo.cli.options.notations import Duration, Notation
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.job.validation import check_namespace
 
 
 class Namespace(Notation[str]):
@@ -19,11 +18,14 @@ class Namespace(Notation[str]):
         """Return *text*."""
         del flag
         if text:
+            from arena_topo.model.job.validation import check_namespace
+
             check_namespace(text)
         return text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# The base's repr hides the token.
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class KubeFlags(ConnectionFlags):
     """What the user chose with kubectl's flags; a ``ConnectionFlags`` whose fields declare the flags."""
 
@@ -54,19 +56,17 @@ class KubeFlags(ConnectionFlags):
     insecure: bool = switch("--insecure-skip-tls-verify", help="Do not check the server's certificate.")
 
 
-_OPTIONS = [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
-_SWITCHES = {name for option in _OPTIONS if option.is_flag for name in option.opts}
-_WITH_VALUE = {name for option in _OPTIONS if not option.is_flag for name in option.opts}
-
-
 def hoist(args: list[str]) -> list[str]:
     """Return *args* with the kubectl flags that stand before the command moved behind it.
 
     ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``.
     """
+    options = [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
+    switches = {name for option in options if option.is_flag for name in option.opts}
+    with_value = {name for option in options for name in option.opts} - switches
     flags, rest = [], list(args)
-    while rest and _is_kubectls(rest[0]):
-        takes_next = rest[0] in _WITH_VALUE and len(rest) > 1
+    while rest and (rest[0] in switches or rest[0].partition("=")[0] in with_value):
+        takes_next = rest[0] in with_value and len(rest) > 1
         count = 2 if takes_next else 1
         flags += rest[:count]
         rest = rest[count:]
@@ -74,7 +74,3 @@ def hoist(args: list[str]) -> list[str]:
     if not rest or rest[0].startswith("-"):
         return list(args)
     return [rest[0], *flags, *rest[1:]]
-
-
-def _is_kubectls(argument: str) -> bool:
-    return argument.partition("=")[0] in _WITH_VALUE or argument in _SWITCHES

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.flags import option, text
+from arena_topo.cli.command import option, text
 from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.notations import LabelKeys, NcclVersion, WaitLimit
+from arena_topo.cli.options.notations import Duration, Notation
 from arena_topo.cli.snapshot_source import read_text
+from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.plan import PlanOptions
@@ -16,6 +17,46 @@ if TYPE_CHECKING:
 
 POLICIES = ("best-effort", "restricted", "none")
 PINS = ("auto", "none", "nodes", "workers", "gpus")
+
+
+class WaitLimit(Notation[float | None]):
+    """How long to wait: None for not at all, 0 for as long as it takes, else seconds."""
+
+    name = "timeout"
+    bare = "true"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> float | None:
+        """Return the seconds."""
+        if text in ("true", "false"):
+            return 0.0 if text == "true" else None
+        return Duration().read(text, flag)
+
+
+class NcclVersion(Notation[tuple[int, int]]):
+    """A version of NCCL, of which the first two numbers count."""
+
+    name = "x.y"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> tuple[int, int]:
+        """Return the first two numbers."""
+        major, _, rest = text.removeprefix("v").partition(".")
+        minor = rest.partition(".")[0]
+        if not (major.isdecimal() and minor.isdecimal()):
+            raise UsageError(f"{flag}: {text!r} is not a version", hint="write for example 2.7 or 2.28.3")
+        return int(major), int(minor)
+
+
+class LabelKeys(Notation[tuple[str, ...]]):
+    """Label keys, separated by commas."""
+
+    name = "keys"
+
+    def read(self, text: str, flag: str) -> tuple[str, ...]:
+        """Return the keys."""
+        del flag
+        return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
 def topology_levels() -> tuple[str, ...]:

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import Group, command
-from arena_topo.cli.flags import many, option, switch, text
+from arena_topo.cli.command import command, many, option, switch, text
+from arena_topo.cli.groups import Group
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import option, switch, text
+from arena_topo.cli.command import command, option, switch, text
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.errors import ExitCode
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import Group, command
-from arena_topo.cli.flags import argument, option, switch, text
+from arena_topo.cli.command import argument, command, option, switch, text
+from arena_topo.cli.groups import Group
+from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import DryRun, DryRunMode
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode, UsageError
 from arena_topo.model.keys import ACK_SCHEDULE

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import Group, command
-from arena_topo.cli.flags import argument, option, switch, text
+from arena_topo.cli.command import argument, command, option, switch, text
+from arena_topo.cli.groups import Group
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import load_snapshot
 from arena_topo.errors import NotFound, UsageError

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import click
 
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import argument, option, switch
+from arena_topo.cli.command import argument, command, option, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import topology_levels
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, write_text

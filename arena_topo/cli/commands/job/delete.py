@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import argument, option
+from arena_topo.cli.command import argument, command, option
 from arena_topo.cli.options.go_flags import GoFlags, go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration, job_type

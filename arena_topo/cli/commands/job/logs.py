@@ -5,12 +5,25 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import argument, option, switch, text
+from arena_topo.cli.command import argument, command, option, switch, text
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import Duration, Instant, job_type
+from arena_topo.cli.options.notations import Duration, Notation, job_type
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
+from arena_topo.model.notation.durations import parse_instant
+
+
+class Instant(Notation[str]):
+    """A time in RFC 3339, in UTC and whole seconds, as the API server takes it."""
+
+    name = "time"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return the time."""
+        try:
+            return parse_instant(text).strftime("%Y-%m-%dT%H:%M:%SZ") if text else ""
+        except ValueError as error:
+            raise UsageError(f"{flag}: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

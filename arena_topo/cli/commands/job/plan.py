@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import Group, command
-from arena_topo.cli.flags import argument, option, switch
+from arena_topo.cli.command import argument, command, option, switch
+from arena_topo.cli.groups import Group
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
+from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, print_warnings, product
 from arena_topo.cli.terminal import wants_colour
 from arena_topo.errors import ExitCode, NotFound, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.job_spec import JobSpec
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.plan import PlanOptions
+    from arena_topo.model.cluster.snapshot import Snapshot
+    from arena_topo.model.job.job_spec import JobSpec
 
 _PICTURES = ("svg", "html")
 FORMS = ("text", "json", "yaml", *_PICTURES)
@@ -35,7 +36,7 @@ plan = Group(
 class PlanMpiFlags:
     """What ``plan mpi`` takes."""
 
-    words: tuple[str, ...] = argument(nargs=-1, metavar="[COMMAND | -- COMMAND ARGS...]")
+    words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="[COMMAND | -- COMMAND ARGS...]")
     argv: tuple[str, ...] | None
     job: JobFlags
     plan: PlanFlags
@@ -89,14 +90,14 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
 plan.add_command(mpi)
 
 
-def _job(flags: PlanMpiFlags) -> JobSpec:
+def _job(flags: PlanMpiFlags) -> "JobSpec":
     """Return the job; what a plan does not depend on may be left out, and gets any valid value."""
     job = replace(flags.job, name=flags.job.name or "job", image=flags.job.image or "none")
     argv = ("true",) if flags.argv is None and not flags.words else flags.argv
     return job_spec(job, words=flags.words, argv=argv, namespace=flags.kube.namespace or "default")
 
 
-def _cluster(connection: ConnectionFlags, job: JobSpec, levels: tuple[str, ...]) -> Snapshot:
+def _cluster(connection: ConnectionFlags, job: "JobSpec", levels: tuple[str, ...]) -> "Snapshot":
     """Return the cluster less what is reserved for other jobs."""
     from arena_topo.cluster.snapshot import take_snapshot
     from arena_topo.jobs.lookup import look_up
@@ -115,7 +116,7 @@ def _cluster(connection: ConnectionFlags, job: JobSpec, levels: tuple[str, ...])
     return snapshot
 
 
-def _compare(job: JobSpec, snapshot: Snapshot, options: "PlanOptions", output: str) -> ExitCode:
+def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", output: str) -> ExitCode:
     from arena_topo.jobs.placement.plan import compare_spec
     from arena_topo.output.plan.comparison import render_comparison
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import option, text
+from arena_topo.cli.command import command, option, text
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 

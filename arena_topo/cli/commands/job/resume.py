@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command
+from arena_topo.cli.command import argument, command
 from arena_topo.cli.commands.job.submit import print_placement
-from arena_topo.cli.flags import argument
 from arena_topo.cli.options.go_flags import GoFlags
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import wait_limit

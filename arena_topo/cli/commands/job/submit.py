@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import Group, command
-from arena_topo.cli.flags import argument, option, text
+from arena_topo.cli.command import argument, command, option, text
+from arena_topo.cli.groups import Group
+from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
+from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import DryRun, DryRunMode, MPIJobVersion
+from arena_topo.cli.options.notations import Notation
 from arena_topo.cli.options.placement import EnforcementFlags, PlanFlags, place_options
 from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ConnectionFailed, DocumentError
+from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import resolve
-from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
@@ -25,15 +25,32 @@ if TYPE_CHECKING:
     from arena_topo.jobs.placement.place import Settled
     from arena_topo.jobs.submit.create import SubmitOptions
     from arena_topo.jobs.submit.prepare import PlaceOptions
+    from arena_topo.model.job.job_spec import JobSpec
 
 submit = Group(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
+
+
+class MPIJobVersion(Notation[ApiVersion]):
+    """A version of MPIJob, with or without its group."""
+
+    name = "text"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> ApiVersion:
+        """Return the version."""
+        short = text.removeprefix("kubeflow.org/")
+        if short not in {version.value for version in ApiVersion}:
+            raise UsageError(
+                f"{flag}: {text!r} is not a version of MPIJob", hint="use v2beta1, v1 or v1alpha1"
+            )
+        return ApiVersion(short)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitFlags:
     """What ``submit mpi`` takes."""
 
-    words: tuple[str, ...] = argument(nargs=-1, metavar="COMMAND | -- COMMAND ARGS...")
+    words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="COMMAND | -- COMMAND ARGS...")
     argv: tuple[str, ...] | None
     job: JobFlags
     plan: PlanFlags
@@ -89,7 +106,7 @@ def mpi(flags: SubmitFlags) -> None:
 submit.add_command(mpi)
 
 
-def _submit(job: JobSpec, options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
+def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.submit.prepare import prepare_placed, submit_placed
     from arena_topo.kube.session import connect
@@ -118,7 +135,7 @@ def print_placement(name: str, settled: "Settled") -> None:
         say(line)
 
 
-def _dry_run(job: JobSpec, options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
+def _dry_run(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
     """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
     from arena_topo.jobs.submit.create import offline
     from arena_topo.jobs.submit.prepare import prepare_placed
@@ -161,6 +178,8 @@ def _print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
 
 
 def _namespace(flags: SubmitFlags) -> str:
+    from arena_topo.kube.kubeconfig import resolve
+
     try:
         target = resolve(flags.kube)
     except DocumentError:

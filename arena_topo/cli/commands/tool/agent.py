@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import Group, command
-from arena_topo.cli.flags import option, switch, text
+from arena_topo.cli.command import command, option, switch, text
+from arena_topo.cli.groups import Group
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration
 from arena_topo.cli.terminal import say

@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import argument
+from arena_topo.cli.command import argument, command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo import __version__
-from arena_topo.cli.command import command
-from arena_topo.cli.flags import switch
+from arena_topo.cli.command import command, switch
 from arena_topo.cli.options.kube import KubeFlags
 
 

@@ -206,6 +206,8 @@ def test_a_toleration_is_arenas_or_a_part_of_it(invoke: Invoke, text: str, expec
         (["--template=/nowhere", "c"], 2, "template /nowhere cannot be read"),
         (["--no-such-flag", "c"], 2, "No such option"),
         (["--env", "X=\udcff", "c"], 2, "--env has bytes that are not UTF-8 text"),
+        (["\udcff"], 2, "the command has bytes that are not UTF-8 text"),
+        (["--", "\udcff"], 2, "the command has bytes that are not UTF-8 text"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_clear_error(invoke: Invoke, args: list[str], code: int, message: str) -> None:

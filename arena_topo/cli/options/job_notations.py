@@ -1,0 +1,201 @@
+"""The notations of the flags that describe a job, as click types."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arena_topo.cli.options.notations import Duration, Notation
+from arena_topo.errors import UsageError
+from arena_topo.model.job import validation
+from arena_topo.model.keys import NVIDIA_GPU
+from arena_topo.model.notation.quantity import checked_quantity
+
+if TYPE_CHECKING:
+    from arena_topo.model.cluster.scheduling import Toleration
+    from arena_topo.model.job.job_spec import Claim, ConfigFile, EnvSource, HostDirectory
+
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_ENV_KINDS = {
+    "secret": "secret",
+    "secrets": "secret",
+    "configmap": "configmap",
+    "configmaps": "configmap",
+    "cm": "configmap",
+}
+
+
+class Text(Notation[str]):
+    """A text that is sent as it is."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        del flag
+        return text
+
+
+class OneOf(Notation[str]):
+    """One of a few words."""
+
+    name = "text"
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = allowed
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        if text not in self._allowed:
+            raise UsageError(f"unsupported {flag} {text!r}", hint=f"use one of {', '.join(self._allowed)}")
+        return text
+
+
+class Quantity(Notation[str]):
+    """A Kubernetes quantity such as ``500m`` or ``64Gi``, or nothing."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*, which is a quantity."""
+        return checked_quantity(flag, text) if text else ""
+
+
+class Pair(Notation[tuple[str, str]]):
+    """``NAME=VALUE``; *check* takes the flag, the name and the value."""
+
+    name = "name=value"
+
+    def __init__(self, check: Callable[[str, str, str], None]) -> None:
+        self._check = check
+
+    def read(self, text: str, flag: str) -> tuple[str, str]:
+        """Return the name and the value."""
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{flag}: {text!r} is not NAME=VALUE", hint=f"for example {flag}=name=value")
+        self._check(flag, name, value)
+        return name, value
+
+
+class ArenaToleration(Notation["Toleration"]):
+    """Arena's ``key=value:effect,operator``, its parts, or ``all``.
+
+    Without a value the operator is ``Exists``, without an effect every effect is tolerated.
+    """
+
+    name = "toleration"
+
+    def read(self, text: str, flag: str) -> "Toleration":
+        """Return the toleration: ``gpu=a100:NoSchedule,Equal`` or ``gpu`` (whatever its value and effect)."""
+        from arena_topo.model.cluster.scheduling import Toleration
+
+        if text == "all":
+            return Toleration(operator="Exists")
+        rest, _, operator = text.partition(",")
+        pair, _, effect = rest.partition(":")
+        key, equals, value = pair.partition("=")
+        operator = operator or ("Equal" if equals else "Exists")
+        wrong = (
+            not key
+            or operator not in ("Equal", "Exists")
+            or (effect and effect not in _EFFECTS)
+            or (operator == "Exists" and value)
+        )
+        if wrong:
+            raise UsageError(
+                f"{flag}: {text!r} is not KEY[=VALUE][:EFFECT][,OPERATOR]",
+                hint=f"effects are {', '.join(_EFFECTS)}; operators are Equal and Exists, the latter without a value",
+            )
+        return Toleration(key=key, operator=operator, value=value, effect=effect)
+
+
+class EnvSourceName(Notation["EnvSource"]):
+    """``secret/NAME`` or ``configmap/NAME``."""
+
+    name = "kind/name"
+
+    def read(self, text: str, flag: str) -> "EnvSource":
+        """Return the source."""
+        from arena_topo.model.job.job_spec import EnvSource
+
+        kind, slash, name = text.partition("/")
+        if not slash or kind.lower() not in _ENV_KINDS:
+            raise UsageError(f"{flag}: {text!r} is not KIND/NAME", hint="use secret/NAME or configmap/NAME")
+        validation.check_object_name(flag, name)
+        return EnvSource(_ENV_KINDS[kind.lower()], name)
+
+
+class ClaimMount(Notation["Claim"]):
+    """``PVC:PATH``, with Arena's words for what is wrong."""
+
+    name = "pvc:path"
+
+    def read(self, text: str, flag: str) -> "Claim":
+        """Return the claim."""
+        from arena_topo.model.job.job_spec import Claim
+
+        name, colon, path = text.partition(":")
+        if not colon or not path.startswith("/"):
+            raise UsageError(f"dataset {text} has incorrect format, should like data_name:/data0")
+        validation.check_object_name(flag, name)
+        return Claim(name, path)
+
+
+class DirectoryMount(Notation["HostDirectory"]):
+    """``DIR`` or ``DIR:PATH``, with Arena's words for what is wrong."""
+
+    name = "dir[:path]"
+
+    def read(self, text: str, flag: str) -> "HostDirectory":
+        """Return the directory; it is mounted at the same path unless told otherwise."""
+        from arena_topo.model.job.job_spec import HostDirectory
+
+        del flag
+        source, colon, path = text.partition(":")
+        target = path if colon else source
+        if not (source.startswith("/") and target.startswith("/")):
+            raise UsageError(f"invalid dataDir: '{text}' must be absolute", hint="write DIR or DIR:PATH")
+        if os.path.normpath(target) == "/":
+            raise UsageError("invalid specification: dataDir can't be '/'")
+        return HostDirectory(source, target)
+
+
+class LocalFile(Notation["ConfigFile"]):
+    """``FILE`` or ``FILE:PATH``; the file is read at once."""
+
+    name = "file[:path]"
+
+    def read(self, text: str, flag: str) -> "ConfigFile":
+        """Return the file with its content."""
+        from arena_topo.model.job.job_spec import ConfigFile
+
+        source, colon, path = text.partition(":")
+        target = path if colon else str(Path(source).absolute())
+        if not source or not target.startswith("/"):
+            raise UsageError(
+                f"{flag}: {text!r} is not FILE or FILE:PATH with an absolute PATH in the container",
+                hint=f"for example {flag}=./train.yaml:/etc/train/train.yaml",
+            )
+        try:
+            return ConfigFile(target, Path(source).read_bytes())
+        except OSError as error:
+            raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
+
+
+def _check_device(flag: str, name: str, count: str) -> None:
+    validation.check_key(flag, name)
+    if name == NVIDIA_GPU:
+        raise UsageError(f"please use '--gpus {count}' instead of '{flag} {name}={count}'")
+    checked_quantity(f"{flag} {name}", count)
+
+
+LABEL = Pair(lambda flag, name, value: validation.check_labels(flag, {name: value}))
+ANNOTATION = Pair(lambda flag, name, _: validation.check_key(flag, name))
+ENV = Pair(lambda _flag, name, _value: validation.check_env_name(name))
+DEVICE = Pair(_check_device)
+TEXT = Text()
+QUANTITY = Quantity()
+PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
+CLEAN_POLICY = OneOf("All", "Running", "None")
+SECONDS = Duration(bare_seconds=True)
