@@ -1,10 +1,10 @@
-"""The agent's loop: look, compare, publish on change, and go on through failures."""
+"""The agent's loop: read the node, publish what has changed, and go on through failures."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from arena_topo.errors import ArenaTopoError, DocumentError
+from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources.annotation import encode
@@ -14,10 +14,11 @@ Users = Mapping[PodKey, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What the agent is made of; everything that touches the world is handed in.
+    """The agent of one node; everything that does I/O is passed in.
 
-    ``publish`` writes the annotation's value to the node; ``now`` is an RFC 3339 text of this moment; ``report``
-    tells the log. ``users`` may be None where the kubelet is not asked.
+    ``hardware`` reads the GPUs and their links, ``users`` which pods hold them, None where the kubelet is not asked.
+    ``publish`` writes the annotation's value to the node; ``now`` returns the time as RFC 3339; ``report`` writes a line
+    to the log.
     """
 
     hardware: Callable[[], Hardware]
@@ -27,13 +28,13 @@ class Agent:
     report: Callable[[str], None]
 
     def value(self) -> str:
-        """Return the annotation's value for this moment; raises ``ArenaTopoError``."""
+        """Return the annotation's value at this moment. Raises ``ArenaTopoError``."""
         hardware = self.hardware()
         users = self.users(hardware) if self.users else {}
         return encode(hardware, users, self.now())
 
-    def once(self, published: str = "") -> str:
-        """Publish unless *published* says the same already; return what stands published then."""
+    def publish_if_changed(self, published: str = "") -> str:
+        """Publish unless *published* says the same already; return the value that is published afterwards."""
         value = self.value()
         if published and _content(value) == _content(published):
             return published
@@ -42,11 +43,11 @@ class Agent:
         return value
 
     def run(self, published: str, wait: Callable[[], bool]) -> None:
-        """Look again and again while *wait* says so; a failure is reported once, and the next look tries anew."""
+        """Publish changes to *published* while *wait* returns True; a failure is reported once, then tried again."""
         failure = ""
         while True:
             try:
-                published = self.once(published)
+                published = self.publish_if_changed(published)
                 failure = ""
             except ArenaTopoError as error:
                 if error.message != failure:
@@ -57,19 +58,11 @@ class Agent:
 
 
 def _content(value: str) -> object:
-    """Return a value without its time; values that cannot be read are like no other."""
+    """Return a value without its time, None where it cannot be read."""
     try:
-        read = json.loads(value)
+        document = json.loads(value)
     except ValueError:
         return None
-    return {key: each for key, each in read.items() if key != "at"} if isinstance(read, dict) else None
-
-
-def require(package: str, extra: str) -> None:
-    """Raise ``DocumentError`` with the way to install *package* of the optional *extra* when it is missing."""
-    from importlib.util import find_spec  # only the agent asks for it
-
-    if find_spec(package) is None:
-        raise DocumentError(
-            f"the Python package {package} is not installed", hint=f"pip install 'arena-topo[{extra}]'"
-        )
+    if not isinstance(document, dict):
+        return None
+    return {key: part for key, part in document.items() if key != "at"}

@@ -1,18 +1,16 @@
-"""The objects that run the agent on every node with GPUs, with the least rights that it needs."""
+"""The objects that run the agent on every node with GPUs, with the fewest permissions that it needs."""
 
-from typing import Any
+from arena_topo.model.objects import Object
 
 NAME = "arena-topo-agent"
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": "arena-topo"}
 
 
-def agent_objects(
-    image: str, namespace: str, *, interval: int = 30, runtime_class: str = ""
-) -> list[dict[str, Any]]:
-    """Return ServiceAccount, ClusterRole, ClusterRoleBinding and DaemonSet of the agent.
+def agent_objects(image: str, namespace: str, *, interval: int = 30, runtime_class: str = "") -> list[Object]:
+    """Return the agent's ServiceAccount, ClusterRole, ClusterRoleBinding and DaemonSet.
 
-    The agent may read and patch nodes, which is all that RBAC can narrow an annotation's writer to; it looks
-    every *interval* seconds.
+    It may get and patch nodes: RBAC cannot be narrowed to one annotation. It reads the node every *interval* seconds;
+    *runtime_class* is the RuntimeClass that makes the GPUs visible, where the default one does not.
     """
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
@@ -44,11 +42,11 @@ def agent_objects(
     ]
 
 
-def _meta(namespace: str = "") -> dict[str, Any]:
+def _meta(namespace: str = "") -> Object:
     return {"name": NAME, **({"namespace": namespace} if namespace else {}), "labels": _LABELS}
 
 
-def _pod(image: str, interval: int, runtime_class: str) -> dict[str, Any]:
+def _pod(image: str, interval: int, runtime_class: str) -> Object:
     container = {
         "name": "agent",
         "image": image,
@@ -84,7 +82,7 @@ def _pod(image: str, interval: int, runtime_class: str) -> dict[str, Any]:
     }
 
 
-def _gpu_nodes() -> dict[str, Any]:
-    """Return the node selector of nodes that some labeller knows to have NVIDIA GPUs."""
+def _gpu_nodes() -> Object:
+    """Return the selector of nodes that a label says to have NVIDIA GPUs: NVIDIA's, Alibaba Cloud's or Google's."""
     keys = ("nvidia.com/gpu.present", "aliyun.accelerator/nvidia_count", "cloud.google.com/gke-accelerator")
     return {"nodeSelectorTerms": [{"matchExpressions": [{"key": key, "operator": "Exists"}]} for key in keys]}

@@ -1,6 +1,6 @@
-"""GPUs and their links as NVML tells them, for machines where the NVIDIA driver runs.
+"""GPUs and their links as NVML reports them, on machines where the NVIDIA driver runs.
 
-The library is handed in (``nvidia-ml-py``, imported as ``pynvml``), so that nothing here needs a GPU to be tested.
+The library is passed in (``nvidia-ml-py``, imported as ``pynvml``), so that nothing here needs a GPU to be tested.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,17 @@ from arena_topo.topology.hardware.link_graph import build_graph, guess_generatio
 from arena_topo.topology.hardware.products import find_product
 
 _LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
+"""The words of ``nvidia-smi topo -m`` for NVML's levels (``nvmlGpuTopologyLevel_t``) of two GPUs' common ancestor."""
+
 _TO_GPU = 0
 _MIB = 2**20
 
 
 @dataclass(frozen=True, slots=True)
 class _Device:
-    """A GPU: its handle, its PCI bus id in lower case, and its NVLinks by the bus id that they lead to.
+    """A GPU: its handle, its PCI bus id in lower case, and the number of its NVLinks to each bus id.
 
-    Links into switches, or to where NVML does not say, lead to an empty text.
+    Links into switches, and those whose end NVML does not report, count under the empty text.
     """
 
     handle: Any
@@ -33,8 +35,8 @@ class _Device:
 def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
     """Return the hardware of this machine.
 
-    *sysfs* is where the kernel's ``/sys`` is mounted; it tells NUMA nodes, PCIe roots and NICs. Raises
-    ``ArenaTopoError`` when the driver cannot be asked.
+    *sysfs* is where the kernel's ``/sys`` is mounted; NUMA nodes, PCIe roots and NICs are read there. Raises
+    ``ArenaTopoError`` when the driver does not answer, or has no GPU.
     """
     try:
         nvml.nvmlInit()
@@ -43,23 +45,23 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         words = [[_word(nvml, a, b) for b in devices] for a in devices]
     except nvml.NVMLError as error:
         raise ArenaTopoError(
-            f"the NVIDIA driver cannot be asked: {error}",
+            f"the NVIDIA driver does not answer: {error}",
             hint="run the agent with the NVIDIA container runtime and NVIDIA_VISIBLE_DEVICES=all",
         ) from error
     if not gpus:
-        raise ArenaTopoError("this machine has no NVIDIA GPU", hint="keep the agent to nodes with GPUs")
-    places = [pci_device(sysfs, device.bus) for device in devices]
+        raise ArenaTopoError("this machine has no NVIDIA GPU", hint="run the agent on nodes with GPUs only")
+    pci_devices = [pci_device(sysfs, device.bus) for device in devices]
     cards = network_cards(sysfs)
-    product = gpus[0].product
-    known = find_product(product)
-    graph = build_graph(words, known.generation if known else guess_generation(words), known, "NVML")
+    product = find_product(gpus[0].product)
+    graph = build_graph(words, product.generation if product else guess_generation(words), product, "NVML")
     return Hardware(
         gpus=tuple(
-            _placed(gpu, place, near_nics(place, cards)) for gpu, place in zip(gpus, places, strict=True)
+            _with_location(gpu, pci, near_nics(pci, cards))
+            for gpu, pci in zip(gpus, pci_devices, strict=True)
         ),
         links=graph,
         nics=tuple(card.nic for card in cards),
-        machine=machine_type(graph, known.name if known else ""),
+        machine=machine_type(graph, product.name if product else ""),
     )
 
 
@@ -78,7 +80,7 @@ def _device(nvml: Any, index: int) -> _Device:
 
 
 def _target(nvml: Any, handle: Any, link: int) -> str:
-    """Return the bus id of the GPU that a link leads to; an empty text for switches and what is not told."""
+    """Return the bus id of the GPU that a link leads to; an empty text for switches and unknown ends."""
     try:
         if nvml.nvmlDeviceGetNvLinkRemoteDeviceType(handle, link) != _TO_GPU:
             return ""
@@ -88,8 +90,10 @@ def _target(nvml: Any, handle: Any, link: int) -> str:
 
 
 def _word(nvml: Any, a: _Device, b: _Device) -> str:
+    """Return the word of ``nvidia-smi topo -m`` for the link between two GPUs."""
     if a is b:
         return "X"
+    # Two GPUs with links into NVSwitches reach each other over as many links as the one that has fewer.
     count = a.links.get(b.bus, 0) or min(a.links.get("", 0), b.links.get("", 0))
     if count:
         return f"NV{count}"
@@ -114,8 +118,8 @@ def _mode(nvml: Any, handle: Any) -> ShareMode:
     return ShareMode.MIG if current else ShareMode.WHOLE
 
 
-def _placed(gpu: Gpu, place: PciDevice, nics: Sequence[str]) -> Gpu:
-    return replace(gpu, numa=place.numa, pcie_root=place.root, nics=tuple(nics))
+def _with_location(gpu: Gpu, pci: PciDevice, nics: Sequence[str]) -> Gpu:
+    return replace(gpu, numa=pci.numa, pcie_root=pci.root, nics=tuple(nics))
 
 
 def _text(value: str | bytes) -> str:

@@ -1,13 +1,15 @@
-"""Agents made of the real things: NVML and the kubelet, or a saved matrix."""
+"""Agents that read the real sources: NVML and the kubelet, or a saved matrix."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
+from importlib.util import find_spec
 
-from arena_topo.agent.agent import Agent, Users, require
+from arena_topo.agent.agent import Agent, Users
 from arena_topo.agent.nvml import read_hardware
 from arena_topo.agent.pod_resources import SOCKET, gpu_users, list_pod_resources
+from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import GPU_RESOURCES
 from arena_topo.topology.formats.parse import parse_topology
@@ -22,7 +24,7 @@ def node_agent(publish: Publish, report: Publish, *, socket: str = SOCKET, sysfs
     """
     require("pynvml", "agent")
     require("grpc", "agent")
-    import grpc
+    import grpc  # of the extra, and only this agent needs it
 
     nvml = import_module("pynvml")
 
@@ -36,9 +38,18 @@ def node_agent(publish: Publish, report: Publish, *, socket: str = SOCKET, sysfs
 def file_agent(text: str, source: str, product: str, publish: Publish, report: Publish) -> Agent:
     """Return an agent that publishes the topology saved in *text*, for nodes where no agent may run.
 
-    It tells no users of GPUs.
+    It says nothing about who uses the GPUs. *source* names the file in errors, *product* the GPUs where the text does
+    not.
     """
     return Agent(partial(parse_topology, text, source, product), None, publish, _now, report)
+
+
+def require(package: str, extra: str) -> None:
+    """Raise ``DocumentError`` with the way to install *package* of the optional *extra* when it is missing."""
+    if find_spec(package) is None:
+        raise DocumentError(
+            f"the Python package {package} is not installed", hint=f"pip install 'arena-topo[{extra}]'"
+        )
 
 
 def _now() -> str:

@@ -1,4 +1,4 @@
-"""The annotation by which a node tells its topology, written and read back."""
+"""The annotation in which an agent publishes a node's topology, written and read."""
 
 from collections.abc import Callable
 
@@ -7,8 +7,8 @@ from arena_topo.kube.session import Session
 from arena_topo.topology.sources.annotation import KEY
 
 
-def publish(session: Session, node: str) -> Callable[[str], None]:
-    """Return a function that writes the annotation of *node*."""
+def publisher(session: Session, node: str) -> Callable[[str], None]:
+    """Return a function that writes a value into the annotation of *node*."""
 
     def write(value: str) -> None:
         session.patch(NODES.path(name=node), {"metadata": {"annotations": {KEY: value}}})
@@ -17,6 +17,6 @@ def publish(session: Session, node: str) -> Callable[[str], None]:
 
 
 def published(session: Session, node: str) -> str:
-    """Return the annotation of *node* as it is, empty if there is none. Raises ``NotFound``."""
-    found = session.get(NODES.path(name=node))
-    return str((found["metadata"].get("annotations") or {}).get(KEY, ""))
+    """Return the value of the annotation of *node*, empty if there is none. Raises ``NotFound``."""
+    metadata = session.get(NODES.path(name=node))["metadata"]
+    return str((metadata.get("annotations") or {}).get(KEY, ""))

@@ -14,8 +14,8 @@ from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """One node's label, as it is and as it shall be; ``old`` is empty where there is none."""
+class LabelChange:
+    """The label of one node before and after; ``old`` is empty where the node has no such label."""
 
     node: str
     old: str
@@ -29,8 +29,8 @@ class Change:
 
 def changes_by_name(
     session: Session, names: Iterable[str], value: str
-) -> tuple[list[Change], list[NotFound]]:
-    """Return what setting the label to *value* changes on the nodes *names*, and what is wrong with the others."""
+) -> tuple[list[LabelChange], list[NotFound]]:
+    """Return the changes that set the label of the nodes *names* to *value*, and an error for each missing node."""
     changes, missing = [], []
     for name in dict.fromkeys(names):
         try:
@@ -42,23 +42,23 @@ def changes_by_name(
     return changes, missing
 
 
-def changes_by_selector(session: Session, selector: str, value: str) -> list[Change]:
-    """Return what setting the label to *value* changes on the nodes of *selector*; all with GPUs if it is empty."""
+def changes_by_selector(session: Session, selector: str, value: str) -> list[LabelChange]:
+    """Return the changes that set the label of the nodes of *selector* to *value*; empty selects all with GPUs."""
     nodes = session.list(NODES.path(), labelSelector=selector or None)
     return [_change(node, value) for node in nodes if selector or _has_gpus(node)]
 
 
-def apply(session: Session, changes: Sequence[Change], *, dry_run: bool = False) -> Iterable[str]:
-    """Make *changes*, and yield each node's name once it is done."""
+def apply(session: Session, changes: Sequence[LabelChange], *, dry_run: bool = False) -> Iterable[str]:
+    """Apply *changes* one by one, and yield the name of each node once it is changed."""
     for change in changes:
         body = {"metadata": {"labels": {ACK_SCHEDULE: change.new}}}
-        session.patch(NODES.path(name=change.node), body, **({"dryRun": "All"} if dry_run else {}))
+        session.patch(NODES.path(name=change.node), body, "merge", **({"dryRun": "All"} if dry_run else {}))
         yield change.node
 
 
-def _change(node: Object, value: str) -> Change:
+def _change(node: Object, value: str) -> LabelChange:
     labels = node["metadata"].get("labels") or {}
-    return Change(node["metadata"]["name"], labels.get(ACK_SCHEDULE, ""), value)
+    return LabelChange(node["metadata"]["name"], labels.get(ACK_SCHEDULE, ""), value)
 
 
 def _has_gpus(node: Object) -> bool:

@@ -164,7 +164,7 @@ def _pages(
 ) -> Iterator[_List]:
     token = ""
     while True:
-        body = session.raw(path, limit=_PAGE, **{**query, "continue": token or None})
+        body = session.get_raw(path, limit=_PAGE, **{**query, "continue": token or None})
         try:
             page = decoder.decode(body)
         except msgspec.DecodeError as error:

@@ -29,13 +29,14 @@ _TEXT_KEYS = _PATH_KEYS | {
     "as",
     "proxy-url",
 }
+_DEFAULT_PORTS = {"http": 80, "https": 443}
 _IDENTITY = ("as", "as-uid", "as-groups", "as-user-extra")
 _IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One cluster and one user, as the merged kubeconfig tells them."""
+    """One cluster and one user, by the entries of the merged kubeconfig."""
 
     context: str
     namespace: str
@@ -47,6 +48,12 @@ class Target:
         """The base URL of the API server, without a slash at its end; without a scheme it is plain HTTP."""
         server = str(self.cluster.get("server") or "").rstrip("/")
         return server if not server or "://" in server else f"http://{server}"
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and the port of the API server; a host of IPv6 has no brackets."""
+        url = urlsplit(self.server)
+        return url.hostname or "", url.port or _DEFAULT_PORTS[url.scheme]
 
 
 def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) -> Target | None:
@@ -156,14 +163,14 @@ def _entries(document: Object, plural: str, path: Path) -> list[Object]:
 
 
 def _absolute(body: Object, folder: Path) -> Object:
-    """Return *body* with paths from the root: those of files, and of a plugin that is not looked up in $PATH."""
-    placed = {
+    """Return *body* with absolute paths: those of files, and of a plugin that is not looked up in $PATH."""
+    absolute = {
         key: str(folder / value) if key in _PATH_KEYS and value else value for key, value in body.items()
     }
     plugin = body.get("exec")
     if isinstance(plugin, dict) and os.sep in str(plugin.get("command")):
-        placed["exec"] = {**plugin, "command": str((folder / plugin["command"]).absolute())}
-    return placed
+        absolute["exec"] = {**plugin, "command": str((folder / plugin["command"]).absolute())}
+    return absolute
 
 
 def _named(merged: Object, plural: str, name: str, *, explicit: bool) -> Object:
@@ -191,6 +198,7 @@ def _with_cluster_flags(cluster: Object, connection: ConnectionFlags) -> Object:
         "insecure-skip-tls-verify": connection.insecure,
     }
     chosen = {key: value for key, value in flags.items() if value}
+    # A flag replaces every key that would contradict it.
     replaced: set[str] = set()
     if connection.certificate_authority or connection.insecure:
         replaced |= {"certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"}
@@ -200,7 +208,7 @@ def _with_cluster_flags(cluster: Object, connection: ConnectionFlags) -> Object:
 
 
 def identity(user: Mapping[str, Any]) -> Object:
-    """Return what *user* says of the identity to act as: all of it that travels over plain HTTP, as with kubectl."""
+    """Return the part of *user* that says whom to act as; like kubectl, nothing else is sent over plain HTTP."""
     return {key: value for key, value in user.items() if key in _IDENTITY and value}
 
 
@@ -213,11 +221,10 @@ def with_user_flags(user: Object, connection: ConnectionFlags) -> Object:
 
 
 def _check(target: Target) -> None:
-    """Raise ``DocumentError`` for an entry of a cluster that kubectl refuses too."""
-    wrong = _fault(target)
-    if wrong:
+    """Raise ``DocumentError`` for a cluster's entry that kubectl refuses too."""
+    if fault := _fault(target):
         raise DocumentError(
-            f"the cluster of context {target.context!r} cannot be used: {wrong}",
+            f"the cluster of context {target.context!r} cannot be used: {fault}",
             hint="kubectl config view --minify shows the entry",
         )
 
@@ -242,8 +249,3 @@ def _default_namespace(env: Mapping[str, str]) -> str:
     if "KUBERNETES_SERVICE_HOST" in env and _IN_CLUSTER_NAMESPACE.is_file():
         return _IN_CLUSTER_NAMESPACE.read_text().strip() or "default"
     return "default"
-
-
-def with_namespace(target: Target, namespace: str) -> Target:
-    """Return *target* for another namespace."""
-    return replace(target, namespace=namespace)

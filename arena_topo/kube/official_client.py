@@ -1,7 +1,7 @@
 """The transport for credentials that are not static: exec plugins, auth providers, in-cluster, proxies.
 
-The ``kubernetes`` package resolves them and owns TLS and proxies; requests stay raw, its typed models are never
-touched. It costs about 0.2 s to import, so it is imported when one of these is needed.
+The ``kubernetes`` package resolves these credentials and does TLS and proxies; requests stay raw, and its typed models
+are not used. Importing it takes about 0.2 s, so it is imported where it is needed.
 """
 
 import logging
@@ -85,11 +85,11 @@ class OfficialTransport:
 
 
 class OfficialResponse:
-    """A ``urllib3`` answer with the errors of this package."""
+    """An answer of ``urllib3``, with the errors of this project."""
 
     def __init__(self, raw: Any, server: str) -> None:
         self._raw, self._server = raw, server
-        self._rest = b""
+        self._unread = b""
         self.status = int(raw.status)
 
     def header(self, name: str) -> str:
@@ -98,17 +98,17 @@ class OfficialResponse:
 
     def read(self) -> bytes:
         """Return the whole body."""
-        return self._rest + self._guard(lambda: bytes(self._raw.read()))
+        return self._unread + self._guard(lambda: bytes(self._raw.read()))
 
     def readline(self) -> bytes:
         """Return the next line."""
-        while b"\n" not in self._rest:
+        while b"\n" not in self._unread:
             chunk = self._guard(lambda: bytes(self._raw.read1(65536)))
             if not chunk:
-                line, self._rest = self._rest, b""
+                line, self._unread = self._unread, b""
                 return line
-            self._rest += chunk
-        line, _, self._rest = self._rest.partition(b"\n")
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
         return line + b"\n"
 
     def close(self) -> None:
@@ -141,11 +141,12 @@ def from_target(target: Target) -> OfficialTransport:
     def load() -> Any:
         from kubernetes import client, config
 
+        # The package reads a token file once and keeps the token; load() runs again after a 401.
         if target.user.get("tokenFile"):
             token = credentials(target.user)["Authorization"].removeprefix("Bearer ")
             document["users"][0]["user"] = {"token": token}
         configuration = client.Configuration()
-        with _Overheard() as overheard:
+        with _CapturedLog() as log:
             try:
                 config.load_kube_config_from_dict(
                     document, persist_config=False, client_configuration=configuration
@@ -155,7 +156,7 @@ def from_target(target: Target) -> OfficialTransport:
                     f"context {target.context!r} of the kubeconfig cannot be used: {error}",
                     hint="kubectl config view --minify shows the entry",
                 ) from error
-        _check_plugin(target.user, configuration, overheard.messages)
+        _check_plugin(target.user, configuration, log.messages)
         configuration.proxy, configuration.no_proxy = proxy_of(target, os.environ) or None, None
         if target.cluster.get("insecure-skip-tls-verify"):
             import urllib3
@@ -224,8 +225,8 @@ def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[st
     )
 
 
-class _Overheard(logging.Handler):
-    """What the package says through the root logger while credentials are resolved: its only error channel."""
+class _CapturedLog(logging.Handler):
+    """The errors that the package logs while it resolves credentials: it reports a plugin's failure nowhere else."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)

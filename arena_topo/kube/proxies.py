@@ -6,20 +6,17 @@ to what ``NO_PROXY`` names. Source: ``golang.org/x/net/http/httpproxy``, which k
 
 from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from arena_topo.kube.kubeconfig import Target
-
-_DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
 def proxy_of(target: Target, env: Mapping[str, str]) -> str:
     """Return the URL of the proxy between us and the server of *target*, empty if there is none."""
     if proxy := target.cluster.get("proxy-url"):
         return str(proxy)
-    url = urlsplit(target.server)
-    proxy = _either(env, f"{url.scheme}_proxy")
-    if not proxy or not _goes_through(url, _either(env, "no_proxy")):
+    proxy = _either(env, f"{urlsplit(target.server).scheme}_proxy")
+    if not proxy or not _goes_through(target, _either(env, "no_proxy")):
         return ""
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -28,26 +25,27 @@ def _either(env: Mapping[str, str], name: str) -> str:
     return env.get(name.upper()) or env.get(name) or ""
 
 
-def _goes_through(url: SplitResult, exceptions: str) -> bool:
-    host, port = (url.hostname or "").lower(), url.port or _DEFAULT_PORTS[url.scheme]
+def _goes_through(target: Target, exceptions: str) -> bool:
+    host, port = target.address
     address = _address(host)
     if host == "localhost" or (address and address.is_loopback):
         return False
     rules = (rule.strip().lower() for rule in exceptions.split(","))
-    return not any(_names(rule, host, address, port) for rule in rules if rule)
+    return not any(_matches(rule, host, address, port) for rule in rules if rule)
 
 
-def _names(rule: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
-    """Whether a rule of ``NO_PROXY`` (``*``, a network, an address or a domain, perhaps with a port) names a server."""
+def _matches(rule: str, host: str, address: IPv4Address | IPv6Address | None, port: int) -> bool:
+    """Whether a rule of ``NO_PROXY`` (``*``, a network, an address or a domain, perhaps with a port) covers a server."""
     if rule == "*":
         return True
     if "/" in rule:
         return address is not None and _in_network(address, rule)
-    name, its_port = _parts(rule)
-    if its_port not in ("", str(port)):
+    name, rule_port = _parts(rule)
+    if rule_port not in ("", str(port)):
         return False
-    if its_address := _address(name):
-        return address == its_address
+    if rule_address := _address(name):
+        return address == rule_address
+    # "example.com" covers the domain and all below it, ".example.com" and "*.example.com" only what is below.
     if name.startswith(("*.", ".")):
         return host.endswith(name.removeprefix("*"))
     return host == name or host.endswith(f".{name}")

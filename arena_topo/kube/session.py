@@ -1,24 +1,33 @@
-"""Raw objects from and to one API server, with its refusals as errors."""
+"""Raw objects from and to one API server, with its refusals as errors.
+
+Objects stay the dictionaries that the server sends: every version of every resource fits, and nothing is lost between
+reading and writing one.
+"""
 
 import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from arena_topo.errors import ArenaTopoError, DocumentError, TooManyRequests
+from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import StaticTransport
-from arena_topo.kube.status_errors import refusal
+from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import Request, Response, Transport
 from arena_topo.model.objects import Object
 
 Query = Mapping[str, str | int | bool | None]
 
-_PATIENCE = 5
+PatchKind = Literal["merge", "json"]
+
+_MOST_RETRIES = 5
+_LONGEST_WAIT = 10.0
+"""Seconds before a retry, however long the server asks for."""
+
 _STATIC_USER = frozenset(
     {
         "client-certificate",
@@ -32,6 +41,7 @@ _STATIC_USER = frozenset(
     }
 )
 _PAGE = 500
+"""Items of a list for each call, as kubectl asks for them."""
 
 
 class Session:
@@ -61,8 +71,8 @@ class Session:
         """Return the object at *path*."""
         return self._object("GET", path, query)
 
-    def raw(self, path: str, **query: str | int | bool | None) -> bytes:
-        """Return the JSON at *path* as it came, for those who decode it themselves."""
+    def get_raw(self, path: str, **query: str | int | bool | None) -> bytes:
+        """Return the JSON at *path* undecoded, for callers who read few of its fields."""
         headers = (*self._headers, ("Accept", "application/json"))
         return self._accepted(Request("GET", _with_query(path, query), None, headers, self._timeout)).read()
 
@@ -75,13 +85,15 @@ class Session:
         }
         return self._object("POST", path, query, body)
 
-    def patch(self, path: str, body: Object | list[Object], kind: str = "merge", **query: str) -> Object:
-        """Patch the object at *path*; *kind* is ``merge``, ``json`` or ``strategic-merge``."""
+    def patch(
+        self, path: str, body: Object | list[Object], kind: PatchKind = "merge", **query: str
+    ) -> Object:
+        """Patch the object at *path* with a merge patch, or with the operations of a JSON patch."""
         content = f"application/{kind}-patch+json"
         return self._object("PATCH", path, {"fieldManager": "arena-topo", **query}, body, content)
 
     def apply(self, path: str, body: Object) -> Object:
-        """Make the object at *path* have what *body* says, and take over what others set of it."""
+        """Create or change the object at *path* by server-side apply, taking over fields that others have set."""
         query: Query = {"fieldManager": "arena-topo", "fieldValidation": "Strict", "force": True}
         return self._object("PATCH", path, query, body, "application/apply-patch+yaml")
 
@@ -93,23 +105,23 @@ class Session:
         return self._object("DELETE", path, {}, options)
 
     def pages(self, path: str, **query: str | int | bool | None) -> Iterator[Object]:
-        """Yield the list at *path* in chunks, as the server hands them out."""
+        """Yield the list at *path* page by page."""
         token = ""
         while True:
-            chunk = self.get(path, limit=_PAGE, **{**query, "continue": token or None})
-            yield chunk
-            token = str((chunk.get("metadata") or {}).get("continue") or "")
+            page = self.get(path, limit=_PAGE, **{**query, "continue": token or None})
+            yield page
+            token = str((page.get("metadata") or {}).get("continue") or "")
             if not token:
                 return
 
     def list(self, path: str, **query: str | int | bool | None) -> list[Object]:
         """Return every item of the list at *path*."""
-        return [item for chunk in self.pages(path, **query) for item in chunk.get("items") or []]
+        return [item for page in self.pages(path, **query) for item in page.get("items") or []]
 
     def stream(
         self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
     ) -> Response:
-        """Open a long answer (a watch, a log); *timeout* is the longest silence in seconds."""
+        """Open an answer that is read for long, as a log is; *timeout* is the longest silence in seconds."""
         request = Request("GET", _with_query(path, query), headers=self._headers, timeout=timeout)
         return self._accepted(request, stream=True)
 
@@ -142,32 +154,33 @@ class Session:
         return document
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
-        """Send until the server takes it: once more after a 401, a few times when told to come back later."""
+        """Send until the server accepts: once more with new credentials, up to five times when it says to come back."""
         send = self._transport.stream if stream else self._transport.send
-        renewed = False
-        for attempt in range(_PATIENCE + 1):
+        retries, is_renewed = 0, False
+        while True:
             answer = send(request)
             if answer.status < 300:
                 return answer
-            error = refusal(answer.status, answer.read())
+            error = api_error(answer.status, answer.read())
             if stream:
                 answer.close()
-            if answer.status == 401 and not renewed and self._transport.renew():
-                renewed = True
+            # Tokens of exec plugins expire while a log is followed.
+            if answer.status == 401 and not is_renewed and self._transport.renew():
+                is_renewed = True
                 continue
             wait = _retry_after(answer)
-            if wait is None or attempt == _PATIENCE:
+            if wait is None or retries == _MOST_RETRIES:
                 raise error
+            retries += 1
             time.sleep(wait)
-        raise TooManyRequests("the server asked to come back later too often")
 
 
 def _retry_after(answer: Response) -> float | None:
-    """Return the seconds after which the server wants to be asked again, or None if it did not say so."""
+    """Return the seconds after which the server says to come back, None where it does not say so."""
     if answer.status != 429 and answer.status < 500:
         return None
     seconds = answer.header("Retry-After")
-    return min(float(seconds), 10.0) if seconds.isdecimal() else None
+    return min(float(seconds), _LONGEST_WAIT) if seconds.isdecimal() else None
 
 
 def _with_query(path: str, query: Query) -> str:
@@ -216,7 +229,7 @@ def connect(connection: ConnectionFlags) -> Session:
 
 
 def no_cluster() -> ArenaTopoError:
-    """Return what to tell a user who has no kubeconfig."""
+    """Return the error for a user who has no kubeconfig."""
     return DocumentError(
         "no cluster is configured: neither $KUBECONFIG nor ~/.kube/config names one",
         hint="pass --kubeconfig FILE, or set KUBECONFIG; kubectl config get-contexts shows what you have",
@@ -232,6 +245,6 @@ def _transport(target: Target) -> Transport:
 
 
 def is_static(target: Target, env: Mapping[str, str]) -> bool:
-    """Whether the standard library alone can speak for the user: static credentials, and no proxy."""
-    secret = {key for key, value in target.user.items() if value}
-    return secret <= _STATIC_USER | identity(target.user).keys() and not proxy_of(target, env)
+    """Whether the standard library is enough: the user has static credentials, and there is no proxy."""
+    keys = {key for key, value in target.user.items() if value}
+    return keys <= _STATIC_USER | identity(target.user).keys() and not proxy_of(target, env)

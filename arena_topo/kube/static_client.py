@@ -21,10 +21,9 @@ class StaticTransport:
     def __init__(self, target: Target) -> None:
         self._target = target
         url = urlsplit(target.server)
-        self._secure = url.scheme != "http"
-        self._host, self._port = url.hostname or "", url.port or (443 if self._secure else 80)
+        self._host, self._port = target.address
         self._prefix = url.path
-        self._context = _tls_context(target) if self._secure else None
+        self._context = _tls_context(target) if url.scheme == "https" else None
         self._kept: HTTPConnection | None = None
 
     def send(self, request: Request) -> Response:
@@ -103,7 +102,7 @@ class StaticTransport:
 
 
 class StaticResponse:
-    """An ``http.client`` answer with the errors of this package."""
+    """An answer of ``http.client``, with the errors of this project."""
 
     def __init__(self, raw: HTTPResponse, connection: HTTPConnection, server: str) -> None:
         self._raw, self._connection, self._server = raw, connection, server
@@ -164,7 +163,7 @@ class _NamedHTTPSConnection(HTTPSConnection):
 
 
 def credentials(user: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers of a user's static credentials; a token file is read now, as it may rotate.
+    """Return the headers of a user's static credentials; a token file is read each time, as it may rotate.
 
     Raises ``DocumentError`` when the token file cannot be read.
     """
@@ -176,7 +175,7 @@ def credentials(user: Mapping[str, object]) -> dict[str, str]:
             raise DocumentError(f"the token file {token_file} cannot be read: {error.strerror}") from error
     if not (token.isascii() and token.isprintable()):
         raise DocumentError(
-            "the token of the kubeconfig's user has characters that no token has: line ends, say"
+            "the token of the kubeconfig's user contains characters that are not allowed in a token (a line break?)"
         )
     if token:
         return {"Authorization": f"Bearer {token}"}
@@ -228,7 +227,7 @@ def _pem(data: object) -> str:
 
 @contextmanager
 def _as_file(user: Mapping[str, object], key: str) -> Iterator[str]:
-    """Yield the path of a certificate or key; embedded data lies in a private file meanwhile."""
+    """Yield the path of a certificate or key; OpenSSL reads files alone, so embedded data is in a private one meanwhile."""
     if not (data := user.get(f"{key}-data")):
         yield str(user.get(key) or "")
         return

@@ -1,4 +1,4 @@
-"""What the API server's refusals mean: Status objects to the errors that users see."""
+"""The errors that users see for the refusals of the API server, from its Status objects."""
 
 import json
 from typing import Any
@@ -30,13 +30,16 @@ _HINTS = {
     403: "ask the cluster's admin for this permission; kubectl auth can-i --list shows what you may do",
     429: "the server asks to slow down: try again in a moment",
 }
-_LONGEST = 2000
+_LONGEST_MESSAGE = 2000
 
 
-def refusal(status: int, body: bytes) -> ApiError:
-    """Return the error for an answer of *status* with *body*, a Status object or any text."""
+def api_error(status: int, body: bytes) -> ApiError:
+    """Return the error for an answer with the HTTP code *status* and *body*, a Status object or any text.
+
+    A proxy or a login page before the API server answers with HTML, of which the user sees the beginning.
+    """
     document = _status(body)
-    message = str(document.get("message") or "") or body.decode(errors="replace").strip()[:_LONGEST]
+    message = str(document.get("message") or "") or body.decode(errors="replace").strip()[:_LONGEST_MESSAGE]
     if status == 401:
         message = f"the server does not accept your credentials ({message or 'Unauthorized'})"
     kind = _CLASSES.get(status, ApiError)

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.agent.agent import Agent, require
+from arena_topo.agent.agent import Agent
 from arena_topo.agent.manifests import agent_objects
+from arena_topo.agent.start import require
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
@@ -63,10 +64,10 @@ def test_only_changes_are_published() -> None:
     """The time alone is no change; a new user is."""
     world = World()
     agent = world.agent()
-    first = agent.once()
-    same = agent.once(first)
+    first = agent.publish_if_changed()
+    same = agent.publish_if_changed(first)
     world.users = {("team-a", "worker-0"): (0,)}
-    changed = agent.once(same)
+    changed = agent.publish_if_changed(same)
 
     assert same is first
     assert [first, changed] == world.published
@@ -79,7 +80,7 @@ def test_only_changes_are_published() -> None:
 def test_whatever_else_stands_there_is_replaced(found: str) -> None:
     """After a restart the agent compares with what the node has."""
     world = World()
-    world.agent().once(found)
+    world.agent().publish_if_changed(found)
 
     assert 1 == len(world.published)
 

@@ -113,7 +113,7 @@ def test_gpus_in_mig_mode_are_marked() -> None:
 
 @pytest.mark.parametrize(
     ("nvml", "reason"),
-    [(FakeNvml([], broken=True), "cannot be asked: Driver Not Loaded"), (FakeNvml([]), "has no NVIDIA GPU")],
+    [(FakeNvml([], broken=True), "does not answer: Driver Not Loaded"), (FakeNvml([]), "has no NVIDIA GPU")],
     ids=["no driver", "no GPU"],
 )
 def test_a_machine_without_gpus_is_an_error(nvml: FakeNvml, reason: str) -> None:

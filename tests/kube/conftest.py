@@ -22,8 +22,8 @@ def stack() -> Iterator[ExitStack]:
 
 
 @pytest.fixture
-def package(stack: ExitStack) -> Make:
-    """Make transports of the package."""
+def official(stack: ExitStack) -> Make:
+    """Make transports of the official client."""
     return _closing(from_target, stack)
 
 
@@ -33,10 +33,10 @@ def static(stack: ExitStack) -> Make:
     return _closing(StaticTransport, stack)
 
 
-@pytest.fixture(params=["standard library", "package"])
-def make(request: pytest.FixtureRequest, static: Make, package: Make) -> Make:
+@pytest.fixture(params=["standard library", "official client"])
+def make(request: pytest.FixtureRequest, static: Make, official: Make) -> Make:
     """Make transports of one kind after the other."""
-    return package if request.param == "package" else static
+    return official if request.param == "official client" else static
 
 
 def _closing(kind: Make, stack: ExitStack) -> Make:

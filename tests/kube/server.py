@@ -183,6 +183,15 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
+def refusing_port() -> Iterator[int]:
+    """Yield a port of this machine that refuses connections, and that nobody else can take meanwhile."""
+    with socket.socket(socket.AF_INET) as bound:
+        # Bound, and never listening: the kernel refuses whoever connects.
+        bound.bind(("", 0))
+        yield bound.getsockname()[1]
+
+
+@contextmanager
 def proxy() -> Iterator[tuple[int, list[str]]]:
     """Run a proxy that knows CONNECT alone; yield its port and the targets it was asked for."""
     targets: list[str] = []

@@ -307,7 +307,7 @@ def test_a_proxy_stands_where_kubectl_sees_one(
 def test_a_plugin_does_not_bring_the_proxy_back(
     server: Server, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The package would use the environment's before this machine too."""
+    """The official client would use the environment's before this machine too."""
     entry = {"server": server.url, "certificate-authority": str(server.authority.certificate)}
     write(home, entry, {"exec": EXEC | {"command": "./bin/plugin"}})
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")

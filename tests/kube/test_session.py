@@ -130,10 +130,6 @@ def test_a_time_to_come_back_that_is_none_is_no_time(make: Make, server: Server,
             ("PATCH", "/x?fieldManager=arena-topo", "application/json-patch+json", [{"op": "remove"}]),
         ),
         (
-            lambda s: s.patch("/x", {}, "strategic-merge"),
-            ("PATCH", "/x?fieldManager=arena-topo", "application/strategic-merge-patch+json", {}),
-        ),
-        (
             lambda s: s.delete("/x", uid="u1"),
             (
                 "DELETE",
@@ -157,7 +153,7 @@ def test_a_time_to_come_back_that_is_none_is_no_time(make: Make, server: Server,
             ),
         ),
     ],
-    ids=["get", "create", "dry run", "merge", "json", "strategic", "delete this one", "delete in front"],
+    ids=["get", "create", "dry run", "merge", "json", "delete this one", "delete in front"],
 )
 def test_requests_say_what_the_api_server_understands(
     make: Make, server: Server, ask: Callable[[Session], Object], expected: tuple[str, str, str, Any]

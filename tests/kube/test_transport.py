@@ -1,4 +1,4 @@
-"""Both ways to the API server keep one contract: the standard library's, and the kubernetes package's."""
+"""Both transports keep one contract: the standard library's, and the official client's."""
 
 import base64
 import socket
@@ -25,7 +25,7 @@ from arena_topo.kube.session import is_static
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import Request
 from tests.kube.asking import Make, get, session, target
-from tests.kube.server import Reply, Seen, Server, proxy, serve, status
+from tests.kube.server import Reply, Seen, Server, proxy, refusing_port, serve, status
 
 
 def data(path: Path) -> str:
@@ -125,10 +125,10 @@ def test_a_server_of_an_unknown_authority_is_not_trusted(make: Make, server: Ser
 
 def test_a_refused_connection_is_told(make: Make, server: Server) -> None:
     """With host and port."""
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    with pytest.raises(ConnectionFailed, match=f"the connection to the server 127.0.0.1:{port} was refused"):
-        get(make(target(server, server=f"https://127.0.0.1:{port}")))
+    with refusing_port() as port:
+        expected = f"the connection to the server 127.0.0.1:{port} was refused"
+        with pytest.raises(ConnectionFailed, match=expected):
+            get(make(target(server, server=f"https://127.0.0.1:{port}")))
 
 
 def test_a_name_that_nobody_knows_is_told(make: Make, server: Server) -> None:
@@ -272,7 +272,7 @@ def plugin(folder: Path, script: str) -> dict[str, Any]:
 
 
 def test_a_plugin_gives_a_token_and_a_new_one_when_it_is_refused(
-    package: Make, server: Server, tmp_path: Path
+    official: Make, server: Server, tmp_path: Path
 ) -> None:
     """A 401 makes it run again, once."""
     script = f"""n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > {tmp_path}/n
@@ -283,7 +283,7 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
 
     server.rule = rule
 
-    assert {} == session(package(target(server, plugin(tmp_path, script)))).get("/x")
+    assert {} == session(official(target(server, plugin(tmp_path, script)))).get("/x")
     assert ["Bearer t1", "Bearer t2"] == [seen.header("Authorization") for seen in server.seen]
 
 
@@ -296,12 +296,12 @@ def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: P
     assert [] == server.seen
 
 
-def test_a_proxy_of_the_kubeconfig_is_used(package: Make, server: Server) -> None:
-    """By the package, which has the means."""
+def test_a_proxy_of_the_kubeconfig_is_used(official: Make, server: Server) -> None:
+    """By the official, which has the means."""
     with proxy() as (port, targets):
         entry = target(server, proxy_url=f"http://127.0.0.1:{port}")
         assert not is_static(entry, {})
-        get(package(entry))
+        get(official(entry))
         assert [f"127.0.0.1:{server.port}"] == targets
 
 
@@ -354,12 +354,10 @@ def test_a_name_that_cannot_be_is_told(make: Make, server: Server, address: str)
 
 
 def test_an_address_of_version_six_needs_no_port(static: Make) -> None:
-    """Its last part is none."""
-    with pytest.raises(ConnectionFailed, match=r"\[100::1\]"):
-        get(static(Target("c", "d", {"server": "https://[100::1]"}, {})), timeout=0.2)
-    transport = StaticTransport(Target("c", "d", {"server": "https://[100::1]"}, {}))
-
-    assert ("100::1", 443) == (transport._host, transport._port)
+    """Its last part is not taken for one."""
+    assert ("100::1", 443) == Target("c", "d", {"server": "https://[100::1]"}, {}).address
+    with refusing_port() as port, pytest.raises(ConnectionFailed, match=rf"the server \[::1\]:{port} "):
+        get(static(Target("c", "d", {"server": f"https://[::1]:{port}"}, {})))
 
 
 @pytest.mark.parametrize("address", ["socks5://127.0.0.1:9", "nonsense"])

@@ -46,14 +46,14 @@ def run(flags: RunFlags) -> None:
       arena-topo agent run --once --node gpu-node-1 --from topo.txt
     """
     from arena_topo.agent.start import file_agent, node_agent
-    from arena_topo.cluster.node_annotation import publish, published
+    from arena_topo.cluster.node_annotation import published, publisher
     from arena_topo.kube.session import connect
 
     name = flags.node or os.environ.get("NODE_NAME", "")
     if not name:
         raise UsageError("the node has no name", hint="give --node NAME, or set NODE_NAME")
     session = connect(flags.kube)
-    write = publish(session, name)
+    write = publisher(session, name)
     if flags.file:
         from arena_topo.cli.snapshot_source import read_text
 
@@ -61,7 +61,7 @@ def run(flags: RunFlags) -> None:
     else:
         node = node_agent(write, say)
     if flags.once:
-        node.once(published(session, name))
+        node.publish_if_changed(published(session, name))
         return
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
