@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_topo.model.cluster.finding import Finding
-from arena_topo.output.text.table import tabulate
+from arena_topo.output.lines import tabulate
 
 
 def findings_text(findings: Sequence[Finding]) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_topo.model.plan.placement import Prediction, Range, Transport
-from arena_topo.output.text.table import tabulate
+from arena_topo.output.lines import tabulate
 from arena_topo.prediction.forecast import Forecast
 
 _HEADER = ("MODEL", "FRAMEWORK", "BATCH", "GPUS", "STEP(ms)", "IMAGES/S PER GPU", "IMAGES/S", "EFFICIENCY")

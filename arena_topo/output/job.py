@@ -8,7 +8,7 @@ from typing import Any
 
 from arena_topo.model.job.job_view import Instance, JobView
 from arena_topo.model.notation.durations import short_duration
-from arena_topo.output.text.table import tabulate
+from arena_topo.output.lines import tabulate
 
 _NONE = "N/A"
 _HEADERS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")

@@ -139,7 +139,7 @@ def test_each_worker_claims_the_gpus_that_it_was_planned(arena: Arena, kube: Kub
         sorted(given(kube, namespace, remade)[1]),
     )
     late = submit(arena, "late", 3, 1)
-    assert "late waits for a place" in late.err
+    assert "late waits for a placement" in late.err
     assert 0 == arena("delete", "gang").code
     eventually(lambda: not _claims(kube, namespace, "gang"), "the claims to go")
     assert 0 == arena("resume", "late").code

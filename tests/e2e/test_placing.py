@@ -94,9 +94,9 @@ def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
     assert 0 == submit(arena, "first", 3, 8).code
     late = submit(arena, "late", 2, 8)
     assert 0 == late.code
-    assert "late waits for a place" in late.err
+    assert "late waits for a placement" in late.err
     eventually(lambda: [True, True] == gates(kube, namespace, "late"), "two gated workers")
-    assert "waits for a place: 2 workers of 8 GPUs do not fit" in arena("get", "late").err
+    assert "waits for a placement: 2 workers of 8 GPUs do not fit" in arena("get", "late").err
     assert 3 == arena("resume", "late").code
     assert 0 == arena("delete", "first").code
 
@@ -144,7 +144,7 @@ def test_a_worker_whose_place_is_gone_gets_another(arena: Arena, kube: Kube, nam
 def test_with_the_policy_a_worker_comes_back_by_itself(arena: Arena, kube: Kube, namespace: str) -> None:
     """A gang without a place makes no pods at all; resumed, each worker is on its node, and again when it is lost."""
     assert 0 == submit(arena, "first", 3, 8).code
-    assert "late waits for a place" in submit(arena, "late", 2, 8).err
+    assert "late waits for a placement" in submit(arena, "late", 2, 8).err
     assert "Status:    PENDING" in arena("get", "late").out
     assert [] == pods.of_job(kube, namespace, "late")
     assert 0 == arena("delete", "first").code
@@ -173,7 +173,7 @@ def test_two_gangs_that_half_fit_never_deadlock(arena: Arena, kube: Kube, namesp
     with ThreadPoolExecutor(2) as pool:
         outcomes = list(pool.map(lambda name: submit(arena, name, 3, 8), ["a", "b"]))
     assert [0, 0] == [outcome.code for outcome in outcomes], outcomes
-    winner, loser = ("b", "a") if "a waits for a place" in outcomes[0].err else ("a", "b")
+    winner, loser = ("b", "a") if "a waits for a placement" in outcomes[0].err else ("a", "b")
     assert 3 == len(placed(kube, namespace, winner, 3))
     assert {} == worker_nodes(kube, namespace, loser)
 
@@ -205,7 +205,9 @@ def test_fifty_submitters_at_once_are_never_given_the_same_gpus(
     with ThreadPoolExecutor(50) as pool:
         outcomes = list(pool.map(lambda name: submit(arena, name, 2, 1, timeout=250), names))
     assert [0] * 50 == [outcome.code for outcome in outcomes], [each.err for each in outcomes if each.code]
-    waiting = [name for name, each in zip(names, outcomes, strict=True) if "waits for a place" in each.err]
+    waiting = [
+        name for name, each in zip(names, outcomes, strict=True) if "waits for a placement" in each.err
+    ]
     running = [name for name in names if name not in waiting]
     for name in running:
         placed(kube, namespace, name, 2)

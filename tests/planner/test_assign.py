@@ -15,7 +15,7 @@ from arena_topo.model.plan.demand import Demand, TopologyPolicy
 from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.output.plan.comparison import render_comparison
 from arena_topo.output.plan.fragmentation import render_fragmentation
-from arena_topo.output.plan.text import render_plan
+from arena_topo.output.plan.render import render_plan
 from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.advise.fragmentation import fragmentation
 from arena_topo.planner.gpus.machine import Choice

@@ -60,5 +60,5 @@ def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Seq
 
 def _unfinished(name: str, record: PlanRecord) -> str:
     if record.stage is Stage.WAITING:
-        return f"waits for a place: {record.waiting_reason}; retry with: arena-topo resume {name}"
+        return f"waits for a placement: {record.waiting_reason}; retry with: arena-topo resume {name}"
     return f"submission was interrupted; continue with: arena-topo resume {name}"

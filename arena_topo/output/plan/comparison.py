@@ -4,8 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.comparison import Blind, Comparison, Figure, Way
-from arena_topo.output.text.spans import Line, Span, rendered
-from arena_topo.output.text.table import table_lines
+from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 _HEAD = ("WAY", "PODS", "NOW", "LEVEL", "NODES", "INSIDE", "ACROSS", "REMARK")
 _RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}

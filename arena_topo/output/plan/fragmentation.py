@@ -5,8 +5,7 @@ from itertools import groupby
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.fragmentation import Fragmentation, Gain, Move, Part, ShapeRoom
-from arena_topo.output.text.spans import Line, Span, rendered
-from arena_topo.output.text.table import table_lines
+from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 
 def render_fragmentation(found: Fragmentation, form: str = "text", *, colour: bool = False) -> str:

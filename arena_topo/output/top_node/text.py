@@ -11,7 +11,7 @@ from enum import Enum
 
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.keys import ACK_GPU
-from arena_topo.output.text.table import tabulate
+from arena_topo.output.lines import tabulate
 
 _RULE = "-" * 99
 _HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode
-from arena_topo.output.text.spans import Line, Span, rendered
+from arena_topo.output.lines import Line, Span, rendered
 from arena_topo.output.topology.domains import remarks
 
 _STYLES = {

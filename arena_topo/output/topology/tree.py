@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.words import last_part
-from arena_topo.output.text.spans import Line, Span, rendered
+from arena_topo.output.lines import Line, Span, rendered
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
 
 MOST_NODES = 200

@@ -113,7 +113,7 @@ def job(record: PlanRecord | str) -> Object:
         (
             PlanRecord(stage=Stage.WAITING, waiting_reason="full"),
             (),
-            "waits for a place: full; retry with: arena-topo resume job",
+            "waits for a placement: full; retry with: arena-topo resume job",
             (),
         ),
         (

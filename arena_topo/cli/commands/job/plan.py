@@ -66,7 +66,7 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
     """
     from arena_topo.jobs.placement.plan import plan_spec
     from arena_topo.model.plan.placement import Infeasible
-    from arena_topo.output.plan.text import render_plan
+    from arena_topo.output.plan.render import render_plan
 
     if flags.compare and flags.output in _PICTURES:
         raise UsageError(

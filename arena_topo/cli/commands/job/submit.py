@@ -127,10 +127,10 @@ def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fla
 
 def print_placement(name: str, settled: "Settled") -> None:
     """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
-    from arena_topo.output.plan.text import settled_lines
+    from arena_topo.output.plan.render import submitted_lines
 
-    for line in settled_lines(
-        name, settled.verdict, settled.record, held=settled.held, enforced=settled.enforced
+    for line in submitted_lines(
+        name, settled.verdict, settled.record, suspended=settled.held, enforced=settled.enforced
     ):
         say(line)
 

@@ -8,7 +8,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement, Prediction, Range, Transport
-from arena_topo.output.plan.text import render_plan, runs
+from arena_topo.output.plan.render import render_plan, runs
 from arena_topo.planner.plan import plan
 from tests import paths
 from tests.output.clusters import machine

@@ -1,0 +1,67 @@
+"""Lines of styled text, printed plain or in a terminal's colours, and plain tables.
+
+Tables are laid out as Go's ``text/tabwriter`` does it, the way Arena and kubectl print: a cell ends at a tab, and
+cells of neighbouring lines in the same position form a column as wide as its widest cell and the padding. The last
+cell of a line belongs to no column. Source: Go's ``text/tabwriter`` with minwidth 0.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a line and its style in rich's words; ``column`` marks the names that are aligned."""
+
+    text: str
+    style: str
+    column: bool = False
+
+
+Line = list[Span]
+
+
+def rendered(lines: Iterable[Line], *, colour: bool) -> str:
+    """Return *lines*, each ended by a newline and without spaces at its end; in *colour* with ANSI codes."""
+    if not colour:
+        return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
+    from io import StringIO  # a plain table needs neither of the two
+
+    from rich.console import Console
+    from rich.text import Text
+
+    target = StringIO()
+    console = Console(
+        file=target, force_terminal=True, color_system="standard", width=10_000, highlight=False
+    )
+    for line in lines:
+        console.print(Text.assemble(*((span.text, span.style) for span in line)), soft_wrap=True)
+    return target.getvalue()
+
+
+def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
+    """Return *rows* of cells as aligned lines, each ended by a newline."""
+    lines = [list(row) for row in rows]
+    widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
+    for column in range(max((len(each) for each in widths), default=0)):
+        start = 0
+        while start < len(lines):
+            end = start
+            while end < len(lines) and column < len(widths[end]):
+                end += 1
+            widest = max((len(lines[at][column]) for at in range(start, end)), default=0)
+            for at in range(start, end):
+                widths[at][column] = widest + padding
+            start = max(end, start + 1)
+    return "".join(_line(line, width) for line, width in zip(lines, widths, strict=True))
+
+
+def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
+    """Yield *rows* as aligned lines, the first of which is the heading."""
+    for at, line in enumerate(tabulate(rows).splitlines()):
+        yield [Span(line, "bold" if at == 0 else "")]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+    return "".join(padded) + (cells[-1] if cells else "") + "\n"

@@ -1,0 +1,192 @@
+"""A planned placement, or why there is none, in every form in which it can be printed."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from arena_topo.errors import UsageError
+from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
+from arena_topo.model.job.mpijob import worker_name
+from arena_topo.model.notation.words import last_part, plural, written_rate
+from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Step, Verdict
+from arena_topo.model.plan.plan_record import PlanRecord
+from arena_topo.output.lines import Line, Span, rendered, table_lines
+
+_MOST_NODES_IN_TABLE = 40
+_MOST_NODES_IN_PICTURE = 64
+
+
+def render_plan(
+    name: str, verdict: Verdict, snapshot: Snapshot, form: str = "text", *, colour: bool = False
+) -> str:
+    """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
+
+    Raises ``UsageError`` for a picture of a job that does not fit.
+    """
+    match form:
+        case "json" | "yaml":
+            from arena_topo.output.documents import document, plain
+
+            fits = isinstance(verdict, Placement)
+            return document({"name": name, "fits": fits, **plain(verdict)}, form)
+        case "svg" | "html":
+            return _picture(name, verdict, snapshot, form)
+        case _:
+            return rendered(plan_lines(name, verdict), colour=colour)
+
+
+def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
+    """Yield the whole of *verdict* as ``arena-topo plan`` prints it."""
+    if isinstance(verdict, Infeasible):
+        yield from _refusal(name, verdict)
+        return
+    yield from summary_lines(name, verdict)
+    yield []
+    yield from table_lines(_shares(verdict))
+    if verdict.prediction:
+        yield []
+        yield from _prediction(verdict.prediction)
+    yield []
+    yield [Span("Why", "bold")]
+    yield from _steps(verdict.why)
+    yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
+
+
+def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
+    """Yield the shape of the gang and where it goes, on one line."""
+    shape = plural(verdict.workers, "worker") + (f" of {plural(verdict.gpus, 'GPU')}" if verdict.gpus else "")
+    merged = ", coalesced" if verdict.coalesced else ""
+    nodes = plural(len(verdict.shares), "node")
+    match verdict.level:
+        case "node":
+            where = f"node {verdict.domain}"
+        case "cluster":
+            where = f"{nodes} in the cluster"
+        case level:
+            where = f"{nodes} in {last_part(level)} {verdict.domain}"
+    yield [Span(name, "bold"), Span(f"  {shape}{merged} on {where}", "")]
+
+
+def submitted_lines(
+    name: str, verdict: Verdict | None, record: PlanRecord, *, suspended: bool, enforced: str
+) -> Iterator[str]:
+    """Yield what submit reports: where the job goes and how that is enforced, or what it waits for."""
+    if isinstance(verdict, Placement):
+        yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
+        if verdict.prediction:
+            yield from rendered(_rates(verdict.prediction), colour=False).splitlines()
+        yield from (f"note: {note}" for note in verdict.notes)
+    elif record.waiting_reason:
+        yield f"{name} waits for a placement: {record.waiting_reason}"
+        if suspended:
+            yield f"it is suspended. Retry: arena-topo resume {name}; give up: arena-topo delete {name}"
+        else:
+            yield "it is not pinned: the cluster's scheduler starts it on any nodes once it fits"
+        return
+    yield f"enforced: {enforced}"
+
+
+def _shares(verdict: Placement) -> list[Sequence[str]]:
+    rows = (
+        (
+            share.node,
+            runs(share.workers),
+            _gpus(share, verdict.gpus),
+            written_rate(share.busbw),
+            written_rate(share.best),
+            "/".join(share.domain) or "-",
+        )
+        for share in verdict.shares[:_MOST_NODES_IN_TABLE]
+    )
+    return [("NODE", "WORKERS", "GPUS", "BUSBW", "BEST", "DOMAIN"), *rows]
+
+
+def runs(numbers: Sequence[int]) -> str:
+    """Return ascending *numbers* with runs shortened: 0, 1, 2, 3 and 7 are ``0-3,7``."""
+    bounds: list[list[int]] = []
+    for number in numbers:
+        if bounds and number == bounds[-1][-1] + 1:
+            # The run grows: its first number stays, and this one is its last.
+            bounds[-1][1:] = [number]
+        else:
+            bounds.append([number])
+    return ",".join("-".join(map(str, run)) for run in bounds)
+
+
+def _gpus(share: NodeShare, gpus_per_worker: int) -> str:
+    if share.gpus is None:
+        return f"any {len(share.workers) * gpus_per_worker}" if gpus_per_worker else "-"
+    return ",".join(map(str, share.gpus))
+
+
+def _prediction(prediction: Prediction) -> Iterator[Line]:
+    yield [Span("Predicted", "bold")]
+    yield from _rates(prediction)
+    yield from ([Span(f"  - {assumption}", "dim")] for assumption in prediction.assumptions)
+
+
+def _rates(prediction: Prediction) -> Iterator[Line]:
+    rate = prediction.busbw
+    bounds = f" ({rate.low:.3g} to {rate.high:.3g})" if rate.low != rate.high else ""
+    across = f", {prediction.across.value} across nodes" if prediction.across else ""
+    yield [Span(f"  busbw      {rate.likely:.3g} GB/s{bounds}", "")]
+    yield [Span(f"  transport  {prediction.inside.value} inside a node{across}", "")]
+
+
+def _steps(steps: Sequence[Step]) -> Iterator[Line]:
+    width = max((len(step.criterion) for step in steps), default=0)
+    for step in steps:
+        yield [Span(f"  {step.criterion:<{width}}  ", "dim"), Span(step.chosen, "")]
+        proof = step.bound if step.proven else f"heuristic{': ' if step.bound else ''}{step.bound}"
+        for text in (proof, f"next: {step.runner_up}" if step.runner_up else ""):
+            if text:
+                yield [Span(f"  {'':<{width}}    {text}", "dim")]
+
+
+def _refusal(name: str, verdict: Infeasible) -> Iterator[Line]:
+    yield [Span(name, "bold"), Span("  does not fit: ", "red"), Span(verdict.summary, "")]
+    for title, lines in (
+        ("Nodes", [reason.text for reason in verdict.reasons]),
+        ("Levels", verdict.levels),
+        ("What would help", verdict.remedies),
+    ):
+        if lines:
+            yield []
+            yield [Span(title, "bold")]
+            yield from ([Span(f"  {line}", "")] for line in lines)
+
+
+def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
+    if isinstance(verdict, Infeasible):
+        raise UsageError(f"{name} does not fit, so there is no placement to draw: {verdict.summary}")
+    from arena_topo.output.topology.render import render_topology
+
+    shown = _with_workers(name, verdict, snapshot)
+    names = [share.node for share in verdict.shares] if len(verdict.shares) == 1 else []
+    return render_topology(shown, names, form)
+
+
+def _with_workers(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot:
+    """Return *snapshot* with the workers of *verdict* as holders of their GPUs.
+
+    Of a cluster with more nodes than a page can show, only the nodes that the gang takes are kept.
+    """
+    shares = {share.node: share for share in verdict.shares}
+    nodes = [
+        _with_share(node, name, shares[node.name], verdict) if node.name in shares else node
+        for node in snapshot.nodes
+        if node.name in shares or len(snapshot.nodes) <= _MOST_NODES_IN_PICTURE
+    ]
+    return replace(snapshot, nodes=tuple(nodes))
+
+
+def _with_share(node: GpuNode, name: str, share: NodeShare, verdict: Placement) -> GpuNode:
+    count = len(share.workers) * verdict.gpus
+    holders = tuple(
+        Holder("plan", worker_name(name, worker), name, verdict.gpus, verdict.slots[worker].gpus)
+        for worker in share.workers
+    )
+    used = (
+        node.used | frozenset(share.gpus) if node.used is not None and share.gpus is not None else node.used
+    )
+    requested = {**node.requested, node.gpu_resource: node.requested.get(node.gpu_resource, 0) + count}
+    return replace(node, holders=(*node.holders, *holders), used=used, requested=requested)
