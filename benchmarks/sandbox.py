@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from arena_topo.sandbox import lifecycle, probe
+from arena_topo.sandbox import lifecycle
 from arena_topo.sandbox.home import Home
 from benchmarks.snapshot import CONNECTIONS, fill, name
 from tests.controlplane.kube import Object
@@ -74,7 +74,7 @@ def _sandbox(home: Home, layout: str, count: int) -> Figures:
     last = f"/api/v1/nodes/gpu-{count - 1}"
 
     def ready() -> bool:
-        return schedulable(probe.ask(home, "GET", last) or {"status": {}, "spec": {}})
+        return schedulable(home.ask("GET", last) or {"status": {}, "spec": {}})
 
     began = time.perf_counter()
     pid = lifecycle.start(home, layout).pid

@@ -1,77 +1,74 @@
 """The simulated cluster: store, API, controllers, and its state on disk."""
 
 import asyncio
-import contextlib
 import json
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.objects import Object
 from arena_topo.sandbox import layouts
-from arena_topo.sandbox.api.access import User
-from arena_topo.sandbox.api.http.server import Server
+from arena_topo.sandbox.api import crds
+from arena_topo.sandbox.api.container_logs import ContainerLogs
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.refusals import Refusal, bad_request
+from arena_topo.sandbox.api.objects import Api, timestamp
+from arena_topo.sandbox.api.requests import User
 from arena_topo.sandbox.api.schema.builtins import builtin_kinds, initial_crds
+from arena_topo.sandbox.api.server import Server
+from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.api.store import Change, Store
-from arena_topo.sandbox.api.verbs import crds
-from arena_topo.sandbox.api.verbs.container_logs import Logbook
-from arena_topo.sandbox.api.verbs.objects import Api, timestamp
-from arena_topo.sandbox.sim.clock import Clock
 from arena_topo.sandbox.sim.controllers import garbage, jobs, mpi_operator
-from arena_topo.sandbox.sim.kubelets import nodes, throughput
+from arena_topo.sandbox.sim.kubelets import nodes
 from arena_topo.sandbox.sim.kubelets.kubelet import Kubelet
-from arena_topo.sandbox.sim.kubelets.pod_programs import Programs
-from arena_topo.sandbox.sim.loops import Loop
-from arena_topo.sandbox.sim.scheduling import ack_topology
+from arena_topo.sandbox.sim.kubelets.programs import program_of
+from arena_topo.sandbox.sim.loops import Clock, Loop
+from arena_topo.sandbox.sim.objects import NODES, PODS
 from arena_topo.sandbox.sim.scheduling.scheduler import Scheduler
 
 NAMESPACES = ("default", "kube-system", "kube-public", "other-team")
 SAVE_SECONDS = 2.0
-_POD_GROUP_KEYS = frozenset({("scheduling.x-k8s.io", "podgroups"), ("scheduling.sigs.k8s.io", "podgroups")})
-_PODS_AND_NODES = frozenset({("", "pods"), ("", "nodes")})
+_POD_GROUPS = frozenset({("scheduling.x-k8s.io", "podgroups"), ("scheduling.sigs.k8s.io", "podgroups")})
 
 
 class Cluster:
     """Everything behind the sandbox's HTTP server."""
 
-    def __init__(self, users: dict[str, User], clock: Clock, predict: throughput.Predict) -> None:
+    def __init__(self, users: Mapping[str, User], clock: Clock) -> None:
         self.store = Store()
         self.api = Api(self.store, Registry(builtin_kinds()))
-        self.books = Logbook()
+        self.logs = ContainerLogs()
         self.clock = clock
-        self.server = Server(self.api, self.books, users, self.control)
-        self.kubelet = Kubelet(self.api, self.books, clock, Programs(self.api, predict))
+        self.server = Server(self.api, self.logs, users, self.control)
+        self.kubelet = Kubelet(self.api, self.logs, clock, partial(program_of, self.api))
         self.layout = ""
-        self._tasks: list[asyncio.Task[None]] = []
-        self._saved = 0
-        self.api.after_create.append(self._born)
-        self.store.listen(self._noticed)
+        self._saved_version = 0
+        self.api.after_create.append(self._complete)
+        self.store.listen(self._withdraw)
 
     def create(self, layout: layouts.Layout) -> None:
-        """Fill an empty cluster with the objects of a layout, its kubelets having reported.
+        """Fill an empty cluster with the objects of a layout, after which the kubelets have reported.
 
         Raises ``DocumentError`` for a layout that is not valid.
         """
         self.layout = layout.name
         for name in NAMESPACES:
-            self._make({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+            self._create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for crd in initial_crds():
-            self._make(crd)
+            self._create(crd)
         for obj in layout.objects:
-            if obj["kind"] != "Namespace" or obj["metadata"]["name"] not in NAMESPACES:
-                self._make_of(layout, obj)
-        nodes.keep_ready(self.api)
+            name = obj["metadata"]["name"]
+            if obj["kind"] == "Namespace" and name in NAMESPACES:
+                continue
+            try:
+                self._create(obj)
+            except StatusError as error:
+                text = f"the layout {layout.name}: {obj['kind']} {name}: {error.message}"
+                raise DocumentError(text) from error
+        nodes.report(self.api)
         self.store.compact()
 
-    def _make_of(self, layout: layouts.Layout, obj: Object) -> None:
-        try:
-            self._make(obj)
-        except Refusal as refusal:
-            what = f"{obj['kind']} {obj['metadata']['name']}"
-            raise DocumentError(f"the layout {layout.name}: {what}: {refusal.message}") from refusal
-
-    def _make(self, obj: Object) -> None:
+    def _create(self, obj: Object) -> None:
         kind = self.api.kind(obj["apiVersion"], obj["kind"])
         self.api.create(kind, obj["metadata"].get("namespace", ""), obj)
 
@@ -79,60 +76,54 @@ class Cluster:
         """Take over a saved state."""
         self.layout = state["layout"]
         self.store.load(state["store"])
-        self.books.load(state["logs"])
-        self._saved = self.store.version
+        self.logs.load(state["logs"])
+        self._saved_version = self.store.version
         for crd in self.store.values(crds.CRD_KEY):
             crds.establish(self.store, self.api.registry, crd, timestamp())
 
     def save(self, path: Path) -> None:
         """Write the state, whole or not at all."""
-        state = {"layout": self.layout, "store": self.store.dump(), "logs": self.books.dump()}
+        state = {"layout": self.layout, "store": self.store.dump(), "logs": self.logs.dump()}
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(state, separators=(",", ":")), "utf-8")
         temporary.chmod(0o600)
         temporary.replace(path)
-        self._saved = self.store.version
+        self._saved_version = self.store.version
 
     async def run(self, path: Path) -> None:
         """Let controllers and kubelets work, and keep the state on disk, until cancelled."""
         api = self.api
         loops = (
-            Loop(self.store, {("", "nodes"), ("", "pods")}, lambda: nodes.keep_ready(api)),
-            Loop(self.store, mpi_operator.WATCHED, lambda: mpi_operator.step(api)),
-            Loop(self.store, {("batch", "jobs"), ("", "pods")}, lambda: jobs.step(api)),
-            Loop(self.store, _PODS_AND_NODES | _POD_GROUP_KEYS, Scheduler(api, ack_topology.arrange).step),
-            Loop(self.store, {kind.key for kind in api.registry}, self._collect),
+            Loop(self.store, {NODES, PODS}, partial(nodes.report, api)),
+            Loop(self.store, mpi_operator.WATCHED, partial(mpi_operator.step, api)),
+            Loop(self.store, {jobs.JOBS, PODS}, partial(jobs.step, api)),
+            Loop(self.store, {PODS, NODES, *_POD_GROUPS}, Scheduler(api).step),
+            Loop(self.store, {kind.key for kind in api.registry}, partial(garbage.collect, api)),
         )
         self.save(path)
         self.kubelet.attach()
-        self._tasks = [asyncio.create_task(loop.run()) for loop in loops]
+        tasks = [asyncio.create_task(loop.run()) for loop in loops]
         try:
             while True:
                 await asyncio.sleep(SAVE_SECONDS)
-                if self._saved != self.store.version:
+                if self._saved_version != self.store.version:
                     self.save(path)
         finally:
             await self.kubelet.stop()
-            for task in self._tasks:
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
             self.save(path)
 
-    def _collect(self) -> None:
-        with contextlib.suppress(Refusal):
-            garbage.collect(self.api)
-
-    def _born(self, kind: Kind, obj: Object) -> None:
-        """Do what the API server's own controllers do at once: serve a CRD, furnish a namespace."""
-        name = obj["metadata"]["name"]
+    def _complete(self, kind: Kind, obj: Object) -> None:
+        """Do what the API server's own controllers do at once: serve a CRD, give a namespace its account."""
         if kind.key == crds.CRD_KEY:
             crds.establish(self.store, self.api.registry, obj, timestamp())
         elif kind.key == ("", "namespaces"):
-            accounts = self.api.kind("v1", "ServiceAccount")
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
-            self.api.create(accounts, name, account)
+            self.api.create(self.api.kind("v1", "ServiceAccount"), obj["metadata"]["name"], account)
 
-    def _noticed(self, change: Change) -> None:
+    def _withdraw(self, change: Change) -> None:
         if change.resource == crds.CRD_KEY and change.type == "DELETED":
             crds.withdraw(self.store, self.api.registry, change.after.body)
 
@@ -141,37 +132,27 @@ class Cluster:
         match method, path:
             case "GET", "/_sandbox/status":
                 pass
-            case "PUT", "/_sandbox/faults":
-                self.server.faults.change(body)
-            case "PUT", "/_sandbox/speed":
-                speed = body.get("speed")
-                if not isinstance(speed, int | float) or isinstance(speed, bool) or speed <= 0:
-                    raise bad_request(f"speed is a number above 0, not {speed!r}")
-                self.clock.speed = float(speed)
             case "POST", "/_sandbox/compact":
                 self.store.compact()
             case "PUT", "/_sandbox/log":
                 self._print(body)
             case _:
-                raise Refusal(404, "NotFound", f"the sandbox has no {method} {path}")
+                raise StatusError(404, "NotFound", f"the sandbox has no {method} {path}")
         return self.status()
 
     def _print(self, body: Object) -> None:
         """Let a running pod's container print lines, for tests that need to know them."""
         pod = self.api.get(self.api.kind("v1", "Pod"), body["namespace"], body["pod"])
-        container = pod["spec"]["containers"][0]["name"]
-        states = pod["status"].get("containerStatuses") or [{}]
-        book = self.books.open(pod["metadata"]["uid"], container, states[0].get("restartCount", 0))
         for line in body["lines"]:
-            book.write(line)
+            self.kubelet.log_of(pod).write(line)
 
     def status(self) -> Object:
-        """Return what ``arena-topo sandbox status`` tells."""
+        """Return what ``arena-topo sandbox status`` shows."""
         return {
             "simulated": True,
             "layout": self.layout,
-            "nodes": len(self.store.values(("", "nodes"))),
-            "pods": len(self.store.values(("", "pods"))),
+            "nodes": len(self.store.values(NODES)),
+            "pods": len(self.store.values(PODS)),
             "speed": self.clock.speed,
             "resourceVersion": self.store.version,
         }

@@ -1,68 +1,67 @@
 """The sandbox's folder: ``$XDG_STATE_HOME/arena-topo/sandbox``, by default below ``~/.local/state``."""
 
-from dataclasses import dataclass
+import json
+import ssl
+import urllib.error
+import urllib.request
 from pathlib import Path
 
+from arena_topo.model.objects import Object
 from arena_topo.user_folders import state_folder
 
+_TIMEOUT_SECONDS = 5.0
 
-@dataclass(frozen=True, slots=True)
+
 class Home:
-    """The files of one sandbox."""
+    """The files of one sandbox.
 
-    folder: Path
+    ``certificate`` is the server's, which is its own authority; ``tokens`` are those of the administrator and of the
+    reader, who may only read; ``state`` holds all objects and logs, ``settings`` the layout, the speed and the port.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.reader_kubeconfig = folder / "kubeconfig-reader"
+        self.state = folder / "state.json"
+        self.settings = folder / "settings.json"
+        self.pid = folder / "server.pid"
+        self.log = folder / "server.log"
+        self.certificate = folder / "server.crt"
+        self.key = folder / "server.key"
+        self.tokens = folder / "tokens.json"
 
     @classmethod
     def of_user(cls) -> "Home":
         """Return the user's own."""
         return cls(state_folder() / "sandbox")
 
-    @property
-    def kubeconfig(self) -> Path:
-        """The administrator's kubeconfig."""
-        return self.folder / "kubeconfig"
-
-    @property
-    def reader_kubeconfig(self) -> Path:
-        """The kubeconfig of a user who may only read."""
-        return self.folder / "kubeconfig-reader"
-
-    @property
-    def state(self) -> Path:
-        """All objects and logs."""
-        return self.folder / "state.json"
-
-    @property
-    def settings(self) -> Path:
-        """The layout and the port in use."""
-        return self.folder / "settings.json"
-
-    @property
-    def pid(self) -> Path:
-        """The number of the running server's process."""
-        return self.folder / "server.pid"
-
-    @property
-    def log(self) -> Path:
-        """What the server had to say."""
-        return self.folder / "server.log"
-
-    @property
-    def certificate(self) -> Path:
-        """The server's certificate, which is its own authority."""
-        return self.folder / "server.crt"
-
-    @property
-    def key(self) -> Path:
-        """The server's private key."""
-        return self.folder / "server.key"
-
-    @property
-    def tokens(self) -> Path:
-        """The tokens of the administrator and the reader."""
-        return self.folder / "tokens.json"
-
     def prepare(self) -> None:
-        """Make the folder, for its owner only."""
+        """Create the folder, for its owner only."""
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.folder.chmod(0o700)
+
+    def ask(self, method: str, path: str, body: Object | None = None) -> Object | None:
+        """Return the answer of the running sandbox to its administrator, or None when it does not answer."""
+        try:
+            config = json.loads(self.kubeconfig.read_text("utf-8"))
+            context = ssl.create_default_context(cafile=str(self.certificate))
+        except (OSError, ValueError):
+            return None
+        request = urllib.request.Request(  # noqa: S310  # the address of our own server
+            config["clusters"][0]["cluster"]["server"] + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {config['users'][0]['user']['token']}",
+                "Content-Type": "application/json",
+            },
+            method=method,
+        )
+        # A proxy of the environment is not meant for loopback.
+        handlers = (urllib.request.HTTPSHandler(context=context), urllib.request.ProxyHandler({}))
+        try:
+            with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_SECONDS) as answer:
+                found: Object = json.loads(answer.read())
+                return found
+        except (urllib.error.URLError, OSError, ValueError):
+            return None

@@ -1,4 +1,4 @@
-"""Who the sandbox is and who may speak to it: certificate, tokens, kubeconfigs."""
+"""Who the sandbox is and who may use it: certificate, tokens, kubeconfigs."""
 
 import base64
 import datetime as dt
@@ -13,14 +13,18 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from arena_topo.sandbox.api.access import ADMIN, READER, User
+from arena_topo.sandbox.api.requests import ADMIN, READER, User
 from arena_topo.sandbox.home import Home
 
 CONTEXT = "arena-topo-sandbox"
 _DAYS = 3650
+_USAGES = (
+    *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
+    *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
+)
 
 
-def write_private(path: Path, content: bytes) -> None:
+def _write_private(path: Path, content: bytes) -> None:
     """Write a file that only its owner can read."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
@@ -28,19 +32,21 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def ensure_identity(home: Home) -> None:
-    """Make certificate, key and tokens where they are missing."""
+    """Create certificate, key and tokens where they are missing."""
     if not home.certificate.exists() or not home.key.exists():
-        _make_certificate(home)
+        _create_certificate(home)
     if not home.tokens.exists():
         tokens = {"admin": secrets.token_urlsafe(32), "reader": secrets.token_urlsafe(32)}
-        write_private(home.tokens, json.dumps(tokens).encode())
+        _write_private(home.tokens, json.dumps(tokens).encode())
 
 
-def _make_certificate(home: Home) -> None:
+def _create_certificate(home: Home) -> None:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, CONTEXT)])
     now = dt.datetime.now(dt.UTC)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    # It is its own authority, so it must be able to sign certificates, too.
+    usage = {usage: usage in {"digital_signature", "key_cert_sign"} for usage in _USAGES}
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -52,26 +58,12 @@ def _make_certificate(home: Home) -> None:
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .add_extension(_usage(), critical=True)
+        .add_extension(x509.KeyUsage(**usage), critical=True)
         .sign(key, hashes.SHA256())
     )
     form, encoding = serialization.PrivateFormat.PKCS8, serialization.Encoding.PEM
-    write_private(home.key, key.private_bytes(encoding, form, serialization.NoEncryption()))
+    _write_private(home.key, key.private_bytes(encoding, form, serialization.NoEncryption()))
     home.certificate.write_bytes(certificate.public_bytes(encoding))
-
-
-def _usage() -> x509.KeyUsage:
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=True,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
 
 
 def users(home: Home) -> dict[str, User]:
@@ -96,4 +88,4 @@ def write_kubeconfigs(home: Home, port: int) -> None:
             "contexts": [{"name": CONTEXT, "context": context}],
             "users": [{"name": user, "user": {"token": tokens[role]}}],
         }
-        write_private(path, json.dumps(content, indent=2).encode() + b"\n")
+        _write_private(path, json.dumps(content, indent=2).encode() + b"\n")

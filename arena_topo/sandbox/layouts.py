@@ -31,8 +31,8 @@ from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.imported.cluster import objects_of
-from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, topology_config_map
+from arena_topo.sandbox.import_snapshot import objects_of
+from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.sources import annotation
 
@@ -58,12 +58,12 @@ class Layout:
 
 def names() -> list[str]:
     """Return the layouts that come with the tool."""
-    found = (_DATA / "layouts").iterdir()
-    return sorted(each.name.removesuffix(".yaml") for each in found if each.name.endswith(".yaml"))
+    files_ = (_DATA / "layouts").iterdir()
+    return sorted(file.name.removesuffix(".yaml") for file in files_ if file.name.endswith(".yaml"))
 
 
 def resolved(name: str) -> str:
-    """Return *name* such that it means the same in another folder: the file's whole path where it is one."""
+    """Return *name* such that it means the same in another folder: the absolute path where it is a file."""
     return name if not name or name in names() or not Path(name).is_file() else str(Path(name).resolve())
 
 
@@ -169,13 +169,5 @@ def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: st
     if machine is not None and "ack" in sources:
         yield topology_config_map(machine)
     if group.get("busy"):
-        yield _busy_pod(group, name)
-
-
-def _busy_pod(group: Mapping[str, Any], node: str) -> Object:
-    resource, count = group.get("resource", "nvidia.com/gpu"), str(group["busy"])
-    container = {"name": "main", "image": "busybox:1.36", "command": ["sleep", "infinity"]}
-    container["resources"] = {"limits": {resource: count, "cpu": "8", "memory": "32Gi"}}  # type: ignore[assignment]
-    meta = {"name": f"training-{node.replace('.', '-')}", "namespace": "other-team"}
-    spec = {"nodeName": node, "containers": [container], "tolerations": [{"operator": "Exists"}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+        limits = {group.get("resource", "nvidia.com/gpu"): str(group["busy"]), "cpu": "8", "memory": "32Gi"}
+        yield sleeping_pod(f"training-{name.replace('.', '-')}", "other-team", name, limits)

@@ -13,22 +13,23 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
 from arena_topo.errors import ArenaTopoError, UsageError
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.home import Home
-from arena_topo.sandbox.probe import ask
 
 CONTEXT = "arena-topo-sandbox"
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
-_POLL_SECONDS = 0.05
 DEFAULT_LAYOUT = "two-dgx1"
+_POLL_SECONDS = 0.05
+_PACKAGES = ("aiohttp", "cryptography", "jsonpatch")
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """What is known of a sandbox; the figures are those of the running server."""
+    """The state of a sandbox; the figures are those of the running server."""
 
     home: Home
     running: bool
@@ -63,78 +64,63 @@ def usage(home: Home) -> list[str]:
 def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) -> Status:
     """Start the server in the background, wait until it is ready, and return its status.
 
-    Does nothing when it runs already. Raises ``UsageError`` for a layout that does not exist or differs from
-    the one whose state is kept, ``ArenaTopoError`` when the server does not come up.
+    Does nothing when it is running already. Raises ``UsageError`` for a layout that does not exist or differs from
+    the one whose state is kept, ``ArenaTopoError`` when the server does not start.
     """
-    _require_extra()
+    missing = [name for name in _PACKAGES if find_spec(name) is None]
+    if missing:
+        hint = "pip install 'arena-topo[sandbox]'"
+        raise ArenaTopoError(f"the sandbox needs {' and '.join(missing)}", hint=hint)
     layout = layouts.resolved(layout)
     if speed <= 0:
         raise UsageError(f"--speed is invalid: {speed:g}", hint="give a number above 0, for example 10")
     home.prepare()
     with _locked(home):
-        found = status(home)
-        kept = _settings(home).get("layout", "") if home.state.exists() else ""
-        if (found.running or kept) and layout and layout != (found.layout or kept):
-            raise UsageError(
-                f"the sandbox already has the layout {found.layout or kept}",
-                hint=f"begin anew with: arena-topo sandbox reset --layout {layout}",
-            )
-        if found.running:
-            return found
-        wanted = kept or layout or DEFAULT_LAYOUT
-        layouts.load(wanted, "1970-01-01T00:00:00Z")
-        port = port or _kept_port(home) or _free_port()
-        settings = {"layout": wanted, "speed": speed, "port": port}
-        home.settings.write_text(json.dumps(settings), "utf-8")
+        current, settings = status(home), _settings(home)
+        kept = current.layout if current.running or home.state.exists() else ""
+        if kept and layout not in {"", kept}:
+            hint = f"begin anew with: arena-topo sandbox reset --layout {layout}"
+            raise UsageError(f"the sandbox already has the layout {kept}", hint=hint)
+        if current.running:
+            return current
+        layout = kept or layout or DEFAULT_LAYOUT
+        # An invalid layout is an error of this command, not one in the log of a server that did not start.
+        layouts.load(layout, "1970-01-01T00:00:00Z")
+        # The port of the last run is taken again, so that kubeconfigs in use go on working.
+        port = port or _bindable(int(settings.get("port", 0))) or _bindable(0)
+        home.settings.write_text(json.dumps({"layout": layout, "speed": speed, "port": port}), "utf-8")
         return _wait_ready(home, _spawn(home))
-
-
-def _require_extra() -> None:
-    missing = [name for name in ("aiohttp", "cryptography") if find_spec(name) is None]
-    if missing:
-        raise ArenaTopoError(
-            f"the sandbox needs {' and '.join(missing)}", hint="pip install 'arena-topo[sandbox]'"
-        )
 
 
 @contextlib.contextmanager
 def _locked(home: Home) -> Iterator[None]:
-    """Let one starter or stopper at a time do its work."""
+    """Let one start or stop at a time do its work."""
     with (home.folder / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _settings(home: Home) -> Mapping[str, str]:
+def _settings(home: Home) -> Mapping[str, Any]:
     try:
-        found: Mapping[str, str] = json.loads(home.settings.read_text("utf-8"))
+        settings: Mapping[str, Any] = json.loads(home.settings.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return found
+    return settings
 
 
-def _kept_port(home: Home) -> int:
-    """Return the port of the last run if it is still free, so that open kubeconfigs go on working."""
-    port = int(_settings(home).get("port") or 0)
-    if not port:
-        return 0
+def _bindable(port: int) -> int:
+    """Return *port* if it is free, or any free one for 0; 0 where it is taken."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return 0
-    return port
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 def _spawn(home: Home) -> subprocess.Popen[bytes]:
-    """Start the server's process, cut loose from the terminal."""
+    """Start the server's process, in a session of its own so that the terminal's signals do not reach it."""
     with home.log.open("wb") as log:
         process = subprocess.Popen(  # noqa: S603  # our own module, by this very interpreter
             [sys.executable, "-m", "arena_topo.sandbox", str(home.folder)],
@@ -152,10 +138,11 @@ def _spawn(home: Home) -> subprocess.Popen[bytes]:
 def _wait_ready(home: Home, process: subprocess.Popen[bytes]) -> Status:
     end = time.monotonic() + START_SECONDS
     while time.monotonic() < end and process.poll() is None:
-        found = status(home)
-        if found.running:
+        current = status(home)
+        if current.running:
+            # The process outlives this one on purpose: without a return code, Popen would warn of it.
             process.returncode = 0
-            return found
+            return current
         time.sleep(_POLL_SECONDS)
     if process.poll() is None:
         process.terminate()
@@ -165,19 +152,12 @@ def _wait_ready(home: Home, process: subprocess.Popen[bytes]) -> Status:
 
 
 def status(home: Home) -> Status:
-    """Return what a sandbox is doing."""
-    answer = ask(home, "GET", "/_sandbox/status") if home.kubeconfig.exists() else None
+    """Return the state of a sandbox."""
+    answer = home.ask("GET", "/_sandbox/status")
     if answer is None:
         return Status(home, running=False, layout=_settings(home).get("layout", ""))
-    return Status(
-        home,
-        running=True,
-        pid=_pid(home),
-        layout=answer["layout"],
-        nodes=answer["nodes"],
-        pods=answer["pods"],
-        speed=answer["speed"],
-    )
+    figures = {name: answer[name] for name in ("layout", "nodes", "pods", "speed")}
+    return Status(home, running=True, pid=_pid(home), **figures)
 
 
 def _pid(home: Home) -> int:
@@ -209,6 +189,7 @@ def stop(home: Home) -> bool:
 
 
 def _has_ended(pid: int) -> bool:
+    # A server that this very process started stays a zombie until it is waited for.
     with contextlib.suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
     try:
@@ -236,7 +217,7 @@ def remove(home: Home) -> None:
 def run(home: Home, command: Sequence[str]) -> int:
     """Run a command with the sandbox as its cluster and return its exit code.
 
-    Raises ``UsageError`` when the command does not exist, ``ArenaTopoError`` when no sandbox runs.
+    Raises ``UsageError`` when the command does not exist, ``ArenaTopoError`` when no sandbox is running.
     """
     if not command:
         raise UsageError("no command given", hint="arena-topo sandbox run -- kubectl get nodes")

@@ -1,4 +1,4 @@
-"""What agents of vendors write about a machine: GPU feature discovery, ACK, HAMi.
+"""What is on the machines of a layout: the facts that agents of vendors publish, and pods that hold GPUs.
 
 Formats: the Kubernetes device plugin's gpu-feature-discovery README; kubeflow/arena 0.15.5 pkg/topnode;
 HAMi 2.8 docs/develop/protocol.md and pkg/device/nvidia/calculate_score.go.
@@ -6,14 +6,20 @@ HAMi 2.8 docs/develop/protocol.md and pkg/device/nvidia/calculate_score.go.
 
 import json
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.cluster.hardware import Hardware, Link, LinkClass, ShareMode
 from arena_topo.model.objects import Object
+from arena_topo.topology.sources import hami
 
-_FAMILIES = {"V100": ("volta", "7", "0"), "A100": ("ampere", "8", "0"), "H100": ("hopper", "9", "0")}
-_FAMILIES |= {"H200": ("hopper", "9", "0"), "L40S": ("ada-lovelace", "8", "9")}
+_FAMILIES = {
+    "V100": ("volta", "7", "0"),
+    "A100": ("ampere", "8", "0"),
+    "H100": ("hopper", "9", "0"),
+    "H200": ("hopper", "9", "0"),
+    "L40S": ("ada-lovelace", "8", "9"),
+}
 _PCIE_SCORES = {
     LinkClass.SYS: 10,
     LinkClass.NODE: 20,
@@ -113,13 +119,26 @@ def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, s
         {"uuid": uuids[a], "score": {uuids[b]: _score(machine.link(a, b)) for b in size if a != b}}
         for a in size
     ]
-    written = {"register": register, "score": scores}
-    keys = {"register": "hami.io/node-nvidia-register", "score": "hami.io/node-nvidia-score"}
-    found = {keys[name]: json.dumps(value, separators=(",", ":")) for name, value in written.items()}
-    return found | {"hami.io/node-handshake": f"Reported_{at}"}
+    return {
+        hami.REGISTER: json.dumps(register, separators=(",", ":")),
+        hami.SCORE: json.dumps(scores, separators=(",", ":")),
+        "hami.io/node-handshake": f"Reported_{at}",
+    }
 
 
 def _score(link: Link) -> int:
     if link.kind.is_direct:
         return _NVLINK_SCORE * max(link.count, 1)
     return _PCIE_SCORES.get(link.kind, 0)
+
+
+def sleeping_pod(name: str, namespace: str, node: str, limits: Mapping[str, str]) -> Object:
+    """Return a pod on *node* that holds *limits* and does nothing."""
+    container = {"name": "main", "image": "busybox:1.36", "command": ["sleep", "infinity"]}
+    spec = {
+        "nodeName": node,
+        "containers": [container | {"resources": {"limits": dict(limits)}}],
+        "tolerations": [{"operator": "Exists"}],
+    }
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

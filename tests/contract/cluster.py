@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from arena_topo.sandbox import lifecycle, probe
 from arena_topo.sandbox.home import Home
 from tests.contract.client import Client, Object
 from tests.controlplane.logs import FakeLog
 from tests.controlplane.nodes import NodeSpec, manifest
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.pods import FINISH
+from tests.sandbox.served import served
 
 T = TypeVar("T")
 PATIENCE = 60.0
@@ -61,7 +61,7 @@ class SandboxCluster:
     def prints(self, namespace: str, pod: str, *lines: str) -> None:
         """Let a running pod print lines."""
         body = {"namespace": namespace, "pod": pod, "lines": list(lines)}
-        assert probe.ask(self._home, "PUT", "/_sandbox/log", body) is not None
+        assert self._home.ask("PUT", "/_sandbox/log", body) is not None
 
 
 class RealCluster:
@@ -86,18 +86,22 @@ class RealCluster:
 
 @contextmanager
 def sandbox(folder: Path) -> Iterator[SandboxCluster]:
-    """Run a sandbox in *folder*, twenty times as fast as life."""
-    home = Home(folder)
+    """Run a sandbox of one node in *folder*."""
     layout = folder.parent / "contract.yaml"
     layout.write_text("nodes: [{name: base, publish: []}]", "utf-8")
-    lifecycle.start(home, str(layout), speed=20)
+    with served(folder, str(layout)) as home, connected(home) as cluster:
+        yield cluster
+
+
+@contextmanager
+def connected(home: Home) -> Iterator[SandboxCluster]:
+    """Connect to a sandbox, and close the connections afterwards."""
     cluster = SandboxCluster(home)
     try:
         yield cluster
     finally:
         cluster.admin.close()
         cluster.stranger.close()
-        lifecycle.remove(home)
 
 
 @contextmanager

@@ -14,7 +14,8 @@ from tests.controlplane.options import api_only
 from tests.controlplane.paths import SOURCES
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
-from tests.sandbox.shown import ageless, settled, started, views
+from tests.sandbox.served import served
+from tests.sandbox.shown import ageless, settled, views
 
 V100 = SOURCES.parent / "data" / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
@@ -70,7 +71,7 @@ def test_the_sandbox_shows_the_imported_cluster(cluster: ControlPlane, tmp_path:
     before = ageless(open_topology(arena("topology", "-o", "json").out, "live"))
     outcome = arena("sandbox", "import", "-o", str(layout))
     assert 0 == outcome.code, outcome.err
-    with started(tmp_path / "sandbox", str(layout)) as home:
+    with served(tmp_path / "sandbox", str(layout)) as home:
         after = settled(home.kubeconfig)
         shown = Arena(home.kubeconfig)
         for command in (("topology",), ("top", "node"), ("top", "node", "-d"), ("top", "node", "-o", "json")):

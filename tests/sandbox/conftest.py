@@ -7,30 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.sandbox import lifecycle
 from arena_topo.sandbox.home import Home
 from tests.contract.client import Client
-from tests.contract.cluster import SandboxCluster, fresh_namespace
+from tests.contract.cluster import SandboxCluster, connected, fresh_namespace
+from tests.sandbox.served import served
 
 Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
-    """Run a sandbox of two DGX-1."""
-    found = Home(tmp_path_factory.mktemp("sandbox") / "home")
-    lifecycle.start(found, "two-dgx1", speed=20)
-    yield found
-    lifecycle.remove(found)
+    """Run a sandbox of two DGX-1; its tests keep apart by their namespaces."""
+    with served(tmp_path_factory.mktemp("sandbox") / "home", "two-dgx1") as running:
+        yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def cluster(home: Home) -> Iterator[SandboxCluster]:
     """Return connections to the sandbox."""
-    found = SandboxCluster(home)
-    yield found
-    found.admin.close()
-    found.stranger.close()
+    with connected(home) as connections:
+        yield connections
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """What the tool shows of a sandbox, less what the clock decides."""
 
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +11,9 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.output.documents import document
 from arena_topo.output.top_node.text import node_details, top_nodes
 from arena_topo.output.topology.render import render_topology
-from arena_topo.sandbox import lifecycle
-from arena_topo.sandbox.home import Home
-from arena_topo.sandbox.imported.cluster import layout_document
+from arena_topo.sandbox.import_snapshot import layout_document
 from tests.contract.cluster import eventually
+from tests.sandbox.served import served
 
 
 def ageless(snapshot: Snapshot) -> Snapshot:
@@ -42,22 +40,11 @@ def settled(kubeconfig: Path) -> Snapshot:
         return ageless(seen)
 
 
-@contextmanager
-def started(folder: Path, layout: str) -> Iterator[Home]:
-    """Run a sandbox of *layout* in *folder*."""
-    home = Home(folder)
-    lifecycle.start(home, layout, speed=20)
-    try:
-        yield home
-    finally:
-        lifecycle.remove(home)
-
-
 def reimported(folder: Path, snapshot: Snapshot) -> Snapshot:
     """Return what a sandbox shows that was started with the layout of *snapshot*."""
     file = folder / "imported.yaml"
     file.write_text(document(layout_document(snapshot), "yaml"), "utf-8")
-    with started(folder / "imported", str(file)) as home:
+    with served(folder / "imported", str(file)) as home:
         return settled(home.kubeconfig)
 
 

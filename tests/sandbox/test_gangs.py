@@ -5,11 +5,10 @@ from pathlib import Path
 import pytest
 
 from arena_topo.model.keys import GANG_MIN_AVAILABLE, GANG_NAME
-from arena_topo.sandbox import lifecycle
-from arena_topo.sandbox.home import Home
 from tests.contract.bodies import pod
 from tests.contract.client import Client, Object
-from tests.contract.cluster import eventually
+from tests.contract.cluster import connected, eventually
+from tests.sandbox.served import served
 
 
 def _gang(client: Client, space: str, name: str, size: int, gpus: int) -> list[str]:
@@ -75,20 +74,17 @@ def test_pods_of_absent_schedulers_wait_in_silence(client: Client, space: str, s
 
 def test_topology_pods_share_a_node_and_its_best_gpus(tmp_path: Path) -> None:
     """On ACK a job that asks for topology gets one node, and four GPUs that are linked pair by pair."""
-    home = Home(tmp_path / "home")
-    lifecycle.start(home, "ack", speed=20)
-    client = Client(home.kubeconfig)
     names = [f"vgg-{index}" for index in range(4)]
-    for name in names:
-        body: Object = pod(name)
-        body["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu": "1"}}
-        body["metadata"]["labels"] = {"gpu-topology": "vgg", "gpu-topology-replica": "4"}
-        body["metadata"]["labels"] |= {GANG_NAME: "vgg", GANG_MIN_AVAILABLE: "4"}
-        client.send("POST", "/api/v1/namespaces/default/pods", body)
-    eventually(lambda: all(_nodes(client, "default", names)), "the gang")
-    pods = [client.get(f"/api/v1/namespaces/default/pods/{name}").body for name in names]
-    client.close()
-    lifecycle.remove(home)
+    with served(tmp_path / "home", "ack") as home, connected(home) as cluster:
+        client = cluster.admin
+        for name in names:
+            body: Object = pod(name)
+            body["spec"]["containers"][0]["resources"] = {"limits": {"aliyun.com/gpu": "1"}}
+            body["metadata"]["labels"] = {"gpu-topology": "vgg", "gpu-topology-replica": "4"}
+            body["metadata"]["labels"] |= {GANG_NAME: "vgg", GANG_MIN_AVAILABLE: "4"}
+            client.send("POST", "/api/v1/namespaces/default/pods", body)
+        eventually(lambda: all(_nodes(client, "default", names)), "the gang")
+        pods = [client.get(f"/api/v1/namespaces/default/pods/{name}").body for name in names]
 
     assert len({each["spec"]["nodeName"] for each in pods}) == 1
     held = {each["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for each in pods}

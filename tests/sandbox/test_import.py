@@ -9,12 +9,14 @@ import pytest
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
 from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.sandbox import layouts
-from arena_topo.sandbox.imported.cluster import layout_document
+from arena_topo.sandbox import layouts, lifecycle
+from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.import_snapshot import layout_document
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.cli.conftest import Invoke, invoke
 from tests.controlplane.paths import SOURCES
-from tests.sandbox.shown import ageless, reimported, settled, started, views
+from tests.sandbox.served import served
+from tests.sandbox.shown import ageless, reimported, settled, views
 from tests.topology.test_snapshot_file import rich_snapshot
 
 __all__ = ["invoke"]
@@ -25,7 +27,7 @@ AT = "2026-11-21T08:00:00Z"
 @pytest.mark.parametrize("layout", layouts.names())
 def test_every_layout_survives_an_import(tmp_path: Path, layout: str) -> None:
     """Links, GPUs, users, NICs, sources, amounts, taints and fabric: the whole snapshot."""
-    with started(tmp_path / "first", layout) as home:
+    with served(tmp_path / "first", layout) as home:
         before = settled(home.kubeconfig)
     after = reimported(tmp_path, before)
 
@@ -172,8 +174,12 @@ def test_a_layout_may_be_named_from_its_own_folder(tmp_path: Path, monkeypatch: 
     """The server runs in another one."""
     monkeypatch.chdir(tmp_path)
     Path("mine.yaml").write_text("nodes: [{name: base, publish: []}]", "utf-8")
-    with started(tmp_path / "home", "mine.yaml") as home:
+    home = Home(tmp_path / "home")
+    lifecycle.start(home, "mine.yaml", speed=20)
+    try:
         assert ["base"] == [node.name for node in settled(home.kubeconfig).nodes]
+    finally:
+        lifecycle.remove(home)
 
 
 def test_an_imported_layout_that_was_broken_is_refused_by_place(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_describe_node_counts_its_gpus(kubectl: Kubectl) -> None:
 
 
 def test_an_applied_job_runs_to_its_end(kubectl: Kubectl) -> None:
-    """apply, wait and logs -f show the seeds' benchmark from start to end."""
+    """apply, wait and logs -f show the benchmark from start to end."""
     applied = kubectl("apply", "-f", "-", stdin=_job())
     kubectl("wait", "--for=condition=Running", "mpijob/vgg", "--timeout=60s")
     log = kubectl("logs", "-f", "job/vgg-launcher").stdout.splitlines()

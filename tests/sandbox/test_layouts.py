@@ -8,8 +8,7 @@ import pytest
 from arena_topo.errors import DocumentError
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.cluster import Cluster
-from arena_topo.sandbox.sim.clock import Clock
-from arena_topo.sandbox.sim.kubelets import throughput
+from arena_topo.sandbox.sim.loops import Clock
 from arena_topo.topology.sources import annotation
 
 _AT = "2026-11-21T08:00:00Z"
@@ -38,7 +37,7 @@ def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
 @pytest.mark.parametrize("name", layouts.names())
 def test_kubelets_have_reported_before_the_first_request(name: str) -> None:
     """Whoever asks a sandbox the moment it serves sees every node Ready and with its address."""
-    cluster = Cluster({}, Clock(1.0), throughput.images_per_second)
+    cluster = Cluster({}, Clock(1.0))
     cluster.create(layouts.load(name, _AT))
     found = [node["status"] for node in cluster.store.values(("", "nodes"))]
 

@@ -1,16 +1,26 @@
 """Starting, stopping, keeping and using a sandbox."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from arena_topo.errors import ArenaTopoError, DocumentError, UsageError
-from arena_topo.sandbox import lifecycle, probe
+from arena_topo.sandbox import lifecycle
 from arena_topo.sandbox.home import Home
 from tests.contract.bodies import config_map
 from tests.contract.client import Client
 from tests.contract.cluster import eventually
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
+    """Run a sandbox of two DGX-1 in a process of its own, as a user does."""
+    own = Home(tmp_path_factory.mktemp("lifecycle") / "home")
+    lifecycle.start(own, "two-dgx1", speed=20)
+    yield own
+    lifecycle.remove(own)
 
 
 def test_state_is_kept_over_a_restart(tmp_path: Path) -> None:
@@ -115,14 +125,6 @@ def test_secrets_are_for_their_owner_only(home: Home) -> None:
 
     assert {0o600} == {path.stat().st_mode & 0o777 for path in private}
     assert home.folder.stat().st_mode & 0o777 == 0o700
-
-
-def test_speed_can_be_changed(home: Home) -> None:
-    """The administrator changes how fast time goes while it goes."""
-    answer = probe.ask(home, "PUT", "/_sandbox/speed", {"speed": 20})
-
-    assert answer is not None
-    assert answer["speed"] == 20
 
 
 def test_the_state_is_a_document(home: Home) -> None:

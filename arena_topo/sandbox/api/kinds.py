@@ -18,15 +18,14 @@ class Column:
     type: str
     path: str
     priority: int = 0
-    format: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One version of one resource type.
 
-    ``schema`` is a structural schema (references by name into the server's components), ``custom`` whether a
-    CRD brought it, ``subresources`` the served ones, ``virtual`` a type that is answered and never stored.
+    ``schema`` is a structural schema (references by name into the server's components), ``custom`` tells whether a
+    CRD defines it, ``virtual`` that it is answered and never stored, as access reviews are.
     """
 
     group: str
@@ -71,12 +70,12 @@ class Kind:
 
     @property
     def root(self) -> str:
-        """The URL path of its group and version."""
-        return f"/apis/{self.api_version}" if self.group else f"/api/{self.version}"
+        """The URL path of its group and version, without the slash before it."""
+        return f"apis/{self.api_version}" if self.group else f"api/{self.version}"
 
 
 class Registry:
-    """All kinds served now."""
+    """All kinds that are served."""
 
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
         self._kinds: dict[tuple[str, str, str], Kind] = {}
@@ -91,7 +90,7 @@ class Registry:
         self._kinds[kind.group, kind.version, kind.plural] = kind
 
     def remove(self, group: str, plural: str) -> None:
-        """Serve no version of this resource any longer."""
+        """Stop serving all versions of this resource."""
         for key in [k for k in self._kinds if (k[0], k[2]) == (group, plural)]:
             del self._kinds[key]
 
@@ -101,14 +100,14 @@ class Registry:
 
     def of(self, api_version: str, kind: str) -> Kind | None:
         """Return the kind that an object's ``apiVersion`` and ``kind`` name."""
-        for each in self._kinds.values():
-            if each.kind == kind and each.api_version == api_version:
-                return each
-        return None
+        served = self._kinds.values()
+        return next(
+            (found for found in served if (found.kind, found.api_version) == (kind, api_version)), None
+        )
 
     def stored(self, key: ResourceKey) -> Kind | None:
         """Return any version of the resource stored under *key*."""
-        return next((each for each in self._kinds.values() if each.key == key), None)
+        return next((kind for kind in self._kinds.values() if kind.key == key), None)
 
     def groups(self) -> dict[str, list[str]]:
         """Return the versions of every group, in order of registration."""

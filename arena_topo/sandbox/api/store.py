@@ -1,4 +1,9 @@
-"""Where objects live: a resource version for every change, and the history that watches resume from."""
+"""Where objects live: a resource version for every change, and the history that watches resume from.
+
+Example: a store at version 7 puts a changed object, which gets version 8, and remembers the change with the object
+before and after it. A watch from version 7 is told of that change, however late it comes, until ``compact`` or too
+many later changes make 8 the floor; from then on the watch gets 410 and its client lists again.
+"""
 
 import json
 from collections import deque
@@ -79,7 +84,7 @@ class Store:
 
     def put(self, resource: ResourceKey, body: Object) -> Object:
         """Store *body* as the newest revision; its metadata must be its own to change."""
-        key = _key(body)
+        key = object_key(body)
         before = self._tables.get(resource, {}).get(key)
         self.version += 1
         body["metadata"]["resourceVersion"] = str(self.version)
@@ -88,15 +93,14 @@ class Store:
         self._record(Change("MODIFIED" if before else "ADDED", resource, key, stored, before))
         return body
 
-    def drop(self, resource: ResourceKey, namespace: str, name: str) -> Object | None:
-        """Remove an object; its last state, with the version of the removal, is returned."""
-        before = self._tables.get(resource, {}).pop((namespace, name), None)
-        if before is None:
-            return None
+    def drop(self, resource: ResourceKey, body: Object) -> Object:
+        """Remove an object that is stored; its last state, with the version of the removal, is returned."""
+        key = object_key(body)
+        before = self._tables[resource].pop(key)
         self.version += 1
         meta = before.body["metadata"] | {"resourceVersion": str(self.version)}
         stored = Stored(before.body | {"metadata": meta}, self.version)
-        self._record(Change("DELETED", resource, (namespace, name), stored, before))
+        self._record(Change("DELETED", resource, key, stored, before))
         return stored.body
 
     def since(self, version: int) -> Iterator[Change]:
@@ -116,7 +120,7 @@ class Store:
     def dump(self) -> Object:
         """Return the whole state."""
         tables = [
-            {"group": group, "plural": plural, "items": [each.body for each in table.values()]}
+            {"group": group, "plural": plural, "items": [stored.body for stored in table.values()]}
             for (group, plural), table in self._tables.items()
         ]
         return {"version": self.version, "tables": tables}
@@ -126,7 +130,8 @@ class Store:
         self.version = state["version"]
         self._tables = {
             (table["group"], table["plural"]): {
-                _key(body): Stored(body, int(body["metadata"]["resourceVersion"])) for body in table["items"]
+                object_key(body): Stored(body, int(body["metadata"]["resourceVersion"]))
+                for body in table["items"]
             }
             for table in state["tables"]
         }
@@ -140,6 +145,7 @@ class Store:
             listener(change)
 
 
-def _key(body: Object) -> ObjectKey:
+def object_key(body: Object) -> ObjectKey:
+    """Return the key under which an object is stored."""
     meta = body["metadata"]
     return (meta.get("namespace", ""), meta["name"])

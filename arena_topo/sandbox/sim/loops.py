@@ -1,9 +1,10 @@
-"""Controllers as level-triggered loops: a change wakes one, its step looks at everything it cares for."""
+"""Simulated time, and controllers as level-triggered loops: a change wakes one, its step looks at everything."""
 
 import asyncio
 import sys
 import traceback
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 
 from arena_topo.sandbox.api.kinds import ResourceKey
 from arena_topo.sandbox.api.store import Change, Store
@@ -12,7 +13,18 @@ SETTLE_SECONDS = 0.01
 RETRY_SECONDS = 1.0
 
 Step = Callable[[], float | None]
-"""Does what is to be done now; returns in how many real seconds there may be more, None for at the next change."""
+"""Does what is due; returns in how many real seconds there may be more, None for not before the next change."""
+
+
+@dataclass(slots=True)
+class Clock:
+    """``speed`` simulated seconds pass in a real one; instants in objects are real ones."""
+
+    speed: float = 1.0
+
+    async def sleep(self, seconds: float) -> None:
+        """Let *seconds* of the simulation pass."""
+        await asyncio.sleep(seconds / self.speed)
 
 
 class Loop:
@@ -30,21 +42,22 @@ class Loop:
             self._wake.set()
 
     async def run(self) -> None:
-        """Step whenever something changed, until cancelled."""
+        """Step whenever something has changed, until cancelled."""
         delay: float | None = None
         try:
             while True:
                 try:
                     await asyncio.wait_for(self._wake.wait(), delay)
+                    # Changes come in bursts: one step looks at all of a burst.
                     await asyncio.sleep(SETTLE_SECONDS)
                 except TimeoutError:
                     pass
                 self._wake.clear()
-                delay = self._guarded()
+                delay = self._guarded_step()
         finally:
             self._stop()
 
-    def _guarded(self) -> float | None:
+    def _guarded_step(self) -> float | None:
         try:
             return self._step()
         except Exception:  # noqa: BLE001  # one object that a controller stumbles over must not end the cluster

@@ -1,7 +1,9 @@
 """Sets of fields, as ``metadata.managedFields`` writes them (FieldsV1).
 
 Source of the format: sigs.k8s.io/structured-merge-diff (``f:`` field, ``k:`` list item by keys, ``v:`` set
-member, ``.`` the item itself).
+member, ``.`` the item itself). Example: of ``{"spec": {"containers": [{"name": "main", "image": "a"}]}}`` the set holds
+``f:spec/f:containers/k:{"name":"main"}`` with ``.``, ``f:name`` and ``f:image`` below it, as three paths; FieldsV1 is
+the tree of these paths.
 """
 
 import json
@@ -13,18 +15,21 @@ Path = tuple[str, ...]
 FieldSet = dict[Path, Any]
 """Paths with the values they have; a path that ends in a list item carries None."""
 
-_UNOWNED = frozenset(
-    {
-        ("f:apiVersion",),
-        ("f:kind",),
-        *(
-            ("f:metadata", f"f:{name}")
-            for name in ("name", "namespace", "uid", "resourceVersion", "generation")
-        ),
-        *(("f:metadata", f"f:{name}") for name in ("creationTimestamp", "managedFields", "selfLink")),
-        *(("f:metadata", f"f:{name}") for name in ("deletionTimestamp", "deletionGracePeriodSeconds")),
-    }
+_IDENTITY = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
 )
+_DELETION = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_UNOWNED = frozenset(
+    {("f:apiVersion",), ("f:kind",), *(("f:metadata", f"f:{name}") for name in _IDENTITY + _DELETION)}
+)
+_KEY_DEFAULTS = {"protocol": "TCP"}
+"""Keys of list items that may be left out, because the API server fills them before it compares."""
 
 
 def is_atomic(schema: Schema) -> bool:
@@ -48,9 +53,6 @@ def item_key(item: Any, schema: Schema) -> str:
     return "k:" + json.dumps(values, separators=(",", ":"), sort_keys=True)
 
 
-_KEY_DEFAULTS = {"protocol": "TCP"}
-
-
 def fields_of(obj: Any, schema: Schema) -> FieldSet:
     """Return the leaves of *obj* and their values, without those that nobody owns."""
     found: FieldSet = {}
@@ -60,17 +62,17 @@ def fields_of(obj: Any, schema: Schema) -> FieldSet:
 
 def _collect(value: Any, schema: Schema, path: Path, found: FieldSet) -> None:
     if isinstance(value, dict) and value and not is_atomic(schema):
-        for name, each in value.items():
-            _collect(each, child(schema, name) or {}, (*path, f"f:{name}"), found)
+        for name, field in value.items():
+            _collect(field, child(schema, name) or {}, (*path, f"f:{name}"), found)
     elif isinstance(value, list) and value and not is_atomic(schema) and schema:
         items = resolve(schema.get("items"))
-        for each in value:
-            where = (*path, item_key(each, schema))
-            if isinstance(each, dict):
+        for item in value:
+            where = (*path, item_key(item, schema))
+            if isinstance(item, dict):
                 found[(*where, ".")] = None
-                _collect(each, items, where, found)
+                _collect(item, items, where, found)
             else:
-                found[where] = each
+                found[where] = item
     else:
         found[path] = value
 

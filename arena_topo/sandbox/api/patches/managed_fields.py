@@ -1,6 +1,9 @@
 """Who owns which field: ``metadata.managedFields`` after every kind of write, and server-side apply.
 
-Rules: the Kubernetes documentation on Server-Side Apply.
+Rules: the Kubernetes documentation on Server-Side Apply. Example: manager ``one`` applies ``{x: 1, y: 1}`` and owns
+``.data.x`` and ``.data.y``. When ``two`` applies ``{x: 2}``, ``.data.x`` is a conflict, unless it forces: then ``two``
+owns ``.data.x``. When ``one`` applies ``{}`` afterwards, ``.data.y`` is removed, because its only owner gave it up, and
+``.data.x`` stays.
 """
 
 import copy
@@ -18,8 +21,8 @@ from arena_topo.sandbox.api.patches.field_sets import (
     item_key,
     readable,
 )
-from arena_topo.sandbox.api.refusals import Refusal
 from arena_topo.sandbox.api.schema.structural import Schema, child, resolve
+from arena_topo.sandbox.api.status_errors import StatusError
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,8 +37,8 @@ class Writer:
 
     def matches(self, entry: Object) -> bool:
         """Whether a managedFields entry is this writer's."""
-        mine = (self.manager, self.operation, self.subresource)
-        return mine == (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
+        own = (self.manager, self.operation, self.subresource)
+        return own == (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
 
     def entry(self, paths: "set[Path] | FieldSet") -> Object:
         """Return the managedFields entry of this writer for *paths*."""
@@ -44,29 +47,33 @@ class Writer:
         return body | ({"subresource": self.subresource} if self.subresource else {})
 
 
-def updated(before: Object | None, after: Object, schema: Schema, writer: Writer) -> list[Object]:
-    """Return the managedFields of *after*: the writer owns what it changed, others what is still there."""
+def after_update(before: Object | None, after: Object, schema: Schema, writer: Writer) -> list[Object]:
+    """Return the managedFields of *after*: the writer owns what it changed, the others what is left of theirs."""
     old = fields_of(before, schema) if before else {}
     new = fields_of(after, schema)
     changed = {path for path, value in new.items() if path not in old or old[path] != value}
-    entries, mine = [], set(changed)
-    for entry in (before or {}).get("metadata", {}).get("managedFields", []):
+    entries, own, own_entries = [], set(changed), []
+    for entry in before["metadata"].get("managedFields", []) if before else []:
         owned = decode(entry.get("fieldsV1", {}))
         if writer.matches(entry):
-            mine |= owned & new.keys()
-            continue
-        left = (owned & new.keys()) - changed
-        if left:
-            entries.append(entry if left == owned else entry | {"fieldsV1": encode(left)})
-    if mine and changed:
-        entries.append(writer.entry(mine))
-    elif mine:
-        entries += [e for e in (before or {})["metadata"]["managedFields"] if writer.matches(e)]
-    return entries
+            own |= owned & new.keys()
+            own_entries.append(entry)
+        else:
+            entries += _without(entry, owned - (new.keys() - changed))
+    # An unchanged object keeps the entry with its time, so that a write without effect changes nothing.
+    return entries + ([writer.entry(own)] if changed else own_entries if own else [])
+
+
+def _without(entry: Object, paths: set[Path]) -> list[Object]:
+    """Return an entry that no longer owns *paths*, or nothing if it owned nothing else."""
+    owned = decode(entry.get("fieldsV1", {}))
+    if not owned & paths:
+        return [entry]
+    return [entry | {"fieldsV1": encode(owned - paths)}] if owned - paths else []
 
 
 def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *, force: bool) -> Object:
-    """Return *live* with an apply configuration merged in; raises Refusal on a conflict not forced."""
+    """Return *live* with an apply configuration merged in; raises StatusError on a conflict not forced."""
     wanted = fields_of(config, schema)
     if live is None:
         created: Object = copy.deepcopy(config)
@@ -76,46 +83,41 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     entries = live["metadata"].get("managedFields", [])
     others = [entry for entry in entries if not writer.matches(entry)]
     contested = {path for path, value in wanted.items() if path in current and current[path] != value}
-    _refuse_conflicts(others, contested, force=force)
-    kept_by_others = {path for entry in others for path in decode(entry.get("fieldsV1", {}))}
-    former = {
-        path for entry in entries if writer.matches(entry) for path in decode(entry.get("fieldsV1", {}))
-    }
+    if not force:
+        _check_conflicts(others, contested)
+    former = set[Path]().union(*(decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
+    shared = set[Path]().union(*(decode(entry.get("fieldsV1", {})) for entry in others))
     merged: Object = _merge(live, config, schema)
-    for path in sorted(former - wanted.keys() - kept_by_others, key=len, reverse=True):
+    # What the manager applied before and does not apply now goes, the innermost first, unless others own it, too.
+    for path in sorted(former - wanted.keys() - shared, key=len, reverse=True):
         _remove(merged, path, schema)
-    left = []
-    for entry in others:
-        owned = decode(entry.get("fieldsV1", {}))
-        if owned - contested:
-            left.append(entry if not owned & contested else entry | {"fieldsV1": encode(owned - contested)})
     own = writer.entry(wanted)
     same = next((e for e in entries if writer.matches(e) and e["fieldsV1"] == own["fieldsV1"]), None)
-    unchanged = same is not None and fields_of(merged, schema) == current
-    merged["metadata"]["managedFields"] = [*left, same if same is not None and unchanged else own]
+    # An apply without effect keeps the entry with its time.
+    if same is not None and fields_of(merged, schema) == current:
+        own = same
+    kept = [rest for entry in others for rest in _without(entry, contested)]
+    merged["metadata"]["managedFields"] = [*kept, own]
     return merged
 
 
-def _refuse_conflicts(others: list[Object], contested: set[Path], *, force: bool) -> None:
-    found = [
-        (entry, path) for entry in others for path in sorted(contested & decode(entry.get("fieldsV1", {})))
-    ]
-    if force or not found:
-        return
+def _check_conflicts(others: list[Object], contested: set[Path]) -> None:
+    """Raise StatusError where other managers own contested fields."""
     causes = []
-    for entry, path in found:
+    for entry in others:
         using = f" using {entry['apiVersion']}" if entry["operation"] == "Update" else ""
         message = f'conflict with "{entry["manager"]}"{using}'
-        causes.append({"reason": "FieldManagerConflict", "message": message, "field": readable(path)})
-    plural = "conflict" if len(causes) == 1 else "conflicts"
-    listed = (
-        f"{causes[0]['message']}: {causes[0]['field']}"
-        if len(causes) == 1
-        else "conflicts with "
-        + "\n".join(f"{c['message'].removeprefix('conflict with ')}:\n- {c['field']}" for c in causes)
-    )
-    text = f"Apply failed with {len(causes)} {plural}: {listed}"
-    raise Refusal(409, "Conflict", text, {"causes": causes})
+        causes += [
+            {"reason": "FieldManagerConflict", "message": message, "field": readable(path)}
+            for path in sorted(contested & decode(entry.get("fieldsV1", {})))
+        ]
+    if not causes:
+        return
+    text = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    if len(causes) > 1:
+        lines = [f"{c['message'].removeprefix('conflict with ')}:\n- {c['field']}" for c in causes]
+        text = f"Apply failed with {len(causes)} conflicts: conflicts with " + "\n".join(lines)
+    raise StatusError(409, "Conflict", text, {"causes": causes})
 
 
 def _merge(live: Any, config: Any, schema: Schema) -> Any:
@@ -126,11 +128,11 @@ def _merge(live: Any, config: Any, schema: Schema) -> Any:
         return copy.deepcopy(merged)
     if isinstance(config, list) and isinstance(live, list) and schema and not is_atomic(schema):
         items = resolve(schema.get("items"))
-        place = {item_key(each, schema): each for each in live}
-        for each in config:
-            key = item_key(each, schema)
-            place[key] = _merge(place[key], each, items) if key in place else each
-        return copy.deepcopy(list(place.values()))
+        by_key = {item_key(item, schema): item for item in live}
+        for item in config:
+            key = item_key(item, schema)
+            by_key[key] = _merge(by_key[key], item, items) if key in by_key else item
+        return copy.deepcopy(list(by_key.values()))
     return copy.deepcopy(config)
 
 
@@ -148,10 +150,10 @@ def _remove(value: Any, path: Path, schema: Schema) -> None:
         if value[name] in ({}, []):
             del value[name]
     elif isinstance(value, list):
-        at = next((i for i, each in enumerate(value) if item_key(each, schema) == part), None)
-        if at is None:
+        index = next((i for i, item in enumerate(value) if item_key(item, schema) == part), None)
+        if index is None:
             return
         if not rest or rest == (".",):
-            del value[at]
+            del value[index]
         else:
-            _remove(value[at], rest, resolve(schema.get("items")))
+            _remove(value[index], rest, resolve(schema.get("items")))

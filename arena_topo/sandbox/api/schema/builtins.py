@@ -9,7 +9,7 @@ from arena_topo.sandbox.api.kinds import VERBS, Kind
 
 _CORE = "io.k8s.api.core.v1"
 _CRD_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
-_REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectReview", "TokenReview")
+_REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectReview")
 _CLUSTER_WIDE = (
     "Node",
     "Namespace",
@@ -21,7 +21,7 @@ _CLUSTER_WIDE = (
 
 _KINDS: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
     # group, kind, plural, short names, categories, subresources
-    ("", "Pod", "pods", ("po",), ("all",), ("status", "log", "binding", "eviction")),
+    ("", "Pod", "pods", ("po",), ("all",), ("status", "log")),
     ("", "Node", "nodes", ("no",), (), ("status",)),
     ("", "Namespace", "namespaces", ("ns",), (), ("status", "finalize")),
     ("", "ConfigMap", "configmaps", ("cm",), (), ()),
@@ -48,7 +48,6 @@ _KINDS: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, 
     ),
     ("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews", (), (), ()),
     ("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", (), (), ()),
-    ("authentication.k8s.io", "TokenReview", "tokenreviews", (), (), ()),
 )
 
 

@@ -26,7 +26,7 @@ def pod_spec(spec: Object) -> Object:
     filled.setdefault("securityContext", {})
     for field in ("containers", "initContainers"):
         if field in filled:
-            filled[field] = [_container(each) for each in filled[field]]
+            filled[field] = [_container(container) for container in filled[field]]
     return filled
 
 

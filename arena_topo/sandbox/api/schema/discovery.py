@@ -1,41 +1,49 @@
-"""What the server serves: ``/api``, ``/apis`` and below, plain and aggregated.
+"""What the server serves: ``/api``, ``/apis`` and below, and the OpenAPI v3 documents as kubectl reads them.
 
-Source: k8s.io/api/apidiscovery/v2 and k8s.io/apimachinery/pkg/apis/meta/v1.
+Sources: k8s.io/apimachinery/pkg/apis/meta/v1 and k8s.io/kube-openapi. kubectl validates by the ``patch`` operations
+of a document and explains by its schemas; it discovers group by group where the aggregated form is not served.
 """
+
+import hashlib
+import json
+from typing import Any
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.refusals import no_such_resource
+from arena_topo.sandbox.api.schema.builtins import components
+from arena_topo.sandbox.api.schema.structural import root_schema
+from arena_topo.sandbox.api.status_errors import no_such_resource
 
-AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
-_SUB_VERBS = {"status": ["get", "patch", "update"], "log": ["get"], "finalize": ["update"]}
-_SUB_KINDS = {"binding": ("", "v1", "Binding"), "eviction": ("policy", "v1", "Eviction")}
-
-
-def versions() -> Object:
-    """Return ``/api``."""
-    return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+_STATUS_VERBS = ["get", "patch", "update"]
+_SUBRESOURCE_VERBS = {"status": _STATUS_VERBS, "log": ["get"], "finalize": ["update"]}
+_PREFIX = "#/components/schemas/"
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
 
-def group_list(registry: Registry) -> Object:
-    """Return ``/apis``."""
-    groups = [group_of(registry, name) for name in registry.groups() if name]
-    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+def document(registry: Registry, parts: list[str]) -> Object:
+    """Return the discovery document at the parts of a path; raises StatusError where nothing is served."""
+    match parts:
+        case ["api"]:
+            return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
+        case ["apis"]:
+            groups = [_group(registry, name) for name in registry.groups() if name]
+            return {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+        case ["apis", name]:
+            return {"kind": "APIGroup", "apiVersion": "v1"} | _group(registry, name)
+        case _:
+            return _resources(registry, "/".join(parts))
 
 
-def group_of(registry: Registry, name: str) -> Object:
-    """Return ``/apis/GROUP``."""
+def _group(registry: Registry, name: str) -> Object:
     served = registry.groups().get(name)
     if not served:
         raise no_such_resource()
-    entries = [{"groupVersion": f"{name}/{version}", "version": version} for version in served]
-    head = {"name": name, "versions": entries, "preferredVersion": entries[0]}
-    return {"kind": "APIGroup", "apiVersion": "v1"} | head
+    versions = [{"groupVersion": f"{name}/{version}", "version": version} for version in served]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
 
 
-def resources(registry: Registry, group: str, version: str) -> Object:
-    """Return ``/apis/GROUP/VERSION``."""
-    kinds = [kind for kind in registry if (kind.group, kind.version) == (group, version)]
+def _resources(registry: Registry, root: str) -> Object:
+    kinds = _kinds_at(registry, root)
     if not kinds:
         raise no_such_resource()
     entries = [entry for kind in kinds for entry in _entries(kind)]
@@ -44,55 +52,82 @@ def resources(registry: Registry, group: str, version: str) -> Object:
 
 
 def _entries(kind: Kind) -> list[Object]:
+    """Return the entries of a resource and of its subresources."""
     entry: Object = {"name": kind.plural, "singularName": kind.singular, "namespaced": kind.namespaced}
     entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
-    entries = [entry]
-    for sub in kind.subresources:
-        group, version, name = _SUB_KINDS.get(sub, ("", "", kind.kind))
-        below: Object = {"name": f"{kind.plural}/{sub}", "singularName": "", "namespaced": kind.namespaced}
-        below |= {"kind": name, "verbs": _SUB_VERBS.get(sub, ["create"])}
-        if version:
-            below |= {"group": group, "version": version}
-        entries.append(below)
-    return entries
+    entry |= {"shortNames": list(kind.short_names)} if kind.short_names else {}
+    entry |= {"categories": list(kind.categories)} if kind.categories else {}
+    below: Object = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
+    return [
+        entry,
+        *(
+            {"name": f"{kind.plural}/{name}", "verbs": _SUBRESOURCE_VERBS[name], **below}
+            for name in kind.subresources
+        ),
+    ]
 
 
-def aggregated(registry: Registry, *, core: bool) -> Object:
-    """Return all of ``/api`` or of ``/apis`` in one document."""
-    items = []
-    for name, served in registry.groups().items():
-        if bool(name) == core:
-            continue
-        kinds = [kind for kind in registry if kind.group == name]
-        listed = [
-            {
-                "version": version,
-                "freshness": "Current",
-                "resources": [_aggregated(kind) for kind in kinds if kind.version == version],
-            }
-            for version in served
-        ]
-        items.append({"metadata": {"name": name} if name else {}, "versions": listed})
-    head = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}}
-    return head | {"items": items}
+def _kinds_at(registry: Registry, root: str) -> list[Kind]:
+    return [kind for kind in registry if kind.root == root]
 
 
-def _aggregated(kind: Kind) -> Object:
-    response = {"group": kind.group, "version": kind.version, "kind": kind.kind}
-    entry: Object = {"resource": kind.plural, "responseKind": response}
-    entry["scope"] = "Namespaced" if kind.namespaced else "Cluster"
-    entry |= {"singularResource": kind.singular, "verbs": list(kind.verbs)}
-    if kind.short_names:
-        entry["shortNames"] = list(kind.short_names)
-    if kind.categories:
-        entry["categories"] = list(kind.categories)
-    below = []
-    for sub in kind.subresources:
-        group, version, name = _SUB_KINDS.get(sub, (kind.group, kind.version, kind.kind))
-        about = {"group": group, "version": version, "kind": name}
-        below.append({"subresource": sub, "responseKind": about, "verbs": _SUB_VERBS.get(sub, ["create"])})
-    return entry | ({"subresources": below} if below else {})
+def openapi(registry: Registry, root: str) -> Object:
+    """Return the OpenAPI v3 document of ``api/v1`` or ``apis/GROUP/VERSION``; without *root*, the list of them."""
+    if not root:
+        roots = dict.fromkeys(kind.root for kind in registry)
+        urls = {root: f"/openapi/v3/{root}?hash={_hash(registry, root)}" for root in roots}
+        return {"paths": {root: {"serverRelativeURL": url} for root, url in urls.items()}}
+    kinds = _kinds_at(registry, root)
+    schemas = {name: _with_references(schema) for name, schema in components().items()} if kinds else {}
+    paths: Object = {}
+    for kind in kinds:
+        identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+        if kind.custom:
+            schema = _with_references(root_schema(kind.schema))
+            schemas[_component(kind)] = schema | {"x-kubernetes-group-version-kind": [identity]}
+        base = f"/{root}/namespaces/{{namespace}}" if kind.namespaced else f"/{root}"
+        operations = {action: _operation(kind, identity, action) for action in ("get", "put", "patch")}
+        paths[f"{base}/{kind.plural}/{{name}}"] = operations
+        paths[f"{base}/{kind.plural}"] = {"post": _operation(kind, identity, "post")}
+    info = {"title": "arena-topo sandbox", "version": "v1.36.3"}
+    return {"openapi": "3.0.0", "info": info, "paths": paths, "components": {"schemas": schemas}}
+
+
+def _hash(registry: Registry, root: str) -> str:
+    """Return what changes with a document's content, by which clients cache it."""
+    content = [[kind.kind, kind.schema] for kind in _kinds_at(registry, root)]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest().upper()
+
+
+def _with_references(schema: Any) -> Any:
+    """Return a schema of the sandbox with references as OpenAPI writes them."""
+    if isinstance(schema, list):
+        return [_with_references(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    full = {name: _with_references(value) for name, value in schema.items() if name not in {"$ref", "custom"}}
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        target = {"$ref": _PREFIX + reference}
+        return {**full, "allOf": [target]} if full else target
+    # A field of that name, as the schema of schemas has it, and no reference.
+    return full if reference is None else full | {"$ref": _with_references(reference)}
+
+
+def _component(kind: Kind) -> str:
+    """Return the name of a kind's schema: ``org.kubeflow.v2beta1.MPIJob`` for an MPIJob."""
+    if not kind.custom:
+        return str(kind.schema["$ref"])
+    return f"{'.'.join(reversed(kind.group.split('.')))}.{kind.version}.{kind.kind}"
+
+
+def _operation(kind: Kind, identity: Object, action: str) -> Object:
+    names = () if action == "get" else _WRITE_PARAMETERS
+    parameters = [{"name": name, "in": "query", "schema": {"type": "string"}} for name in names]
+    content = {"application/json": {"schema": {"$ref": _PREFIX + _component(kind)}}}
+    marks = {"x-kubernetes-action": action, "x-kubernetes-group-version-kind": identity}
+    return {
+        "parameters": parameters,
+        "responses": {"200": {"description": "OK", "content": content}},
+        **marks,
+    }

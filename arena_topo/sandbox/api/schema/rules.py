@@ -8,11 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from arena_topo.errors import UsageError
-from arena_topo.model.notation.quantity import checked_quantity
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.refusals import Cause
+from arena_topo.sandbox.api.status_errors import Cause
 
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _LABEL_VALUE = re.compile(r"(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?")
@@ -40,10 +38,6 @@ def _bad(field: str, value: Any, text: str) -> Cause:
     return Cause(field, "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {text}")
 
 
-def _missing(field: str) -> Cause:
-    return Cause(field, "FieldValueRequired", "Required value")
-
-
 def metadata_errors(meta: Object) -> Iterator[Cause]:
     """Yield what is wrong with a name or with labels."""
     name = meta.get("name", "")
@@ -61,7 +55,7 @@ def metadata_errors(meta: Object) -> Iterator[Cause]:
 
 
 def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
-    """Yield what keeps a built-in object from being created."""
+    """Yield why a built-in object cannot be created."""
     if kind.plural == "pods":
         yield from _pod_errors(obj.get("spec", {}), "spec")
     elif kind.plural == "jobs":
@@ -73,40 +67,15 @@ def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
 
 
 def _pod_errors(spec: Object, path: str) -> Iterator[Cause]:
-    if not spec.get("containers"):
-        yield _missing(f"{path}.containers")
+    required = [] if spec.get("containers") else [f"{path}.containers"]
     for index, container in enumerate(spec.get("containers") or []):
-        where = f"{path}.containers[{index}]"
-        if not container.get("name"):
-            yield _missing(f"{where}.name")
-        if not container.get("image"):
-            yield _missing(f"{where}.image")
-        yield from _resource_errors(container.get("resources") or {}, f"{where}.resources")
-
-
-def _resource_errors(resources: Object, path: str) -> Iterator[Cause]:
-    requests, limits = resources.get("requests") or {}, resources.get("limits") or {}
-    for section, quantities in (("limits", limits), ("requests", requests)):
-        for name, quantity in quantities.items():
-            try:
-                checked_quantity(name, str(quantity))
-            except UsageError:
-                text = "must be greater than or equal to 0"
-                yield _bad(f"{path}.{section}[{name}]", str(quantity), text)
-    for name, quantity in requests.items():
-        if "/" in name and name not in limits:
-            yield Cause(
-                f"{path}.limits",
-                "FieldValueRequired",
-                "Required value: Limit must be set for non overcommitable resources",
-            )
-        elif "/" in name and str(limits[name]) != str(quantity):
-            text = f"must be equal to {name} limit of {limits[name]}"
-            yield _bad(f"{path}.requests", str(quantity), text)
+        missing = [name for name in ("name", "image") if not container.get(name)]
+        required += [f"{path}.containers[{index}].{name}" for name in missing]
+    yield from (Cause(field, "FieldValueRequired", "Required value") for field in required)
 
 
 def update_errors(kind: Kind, before: Object, after: Object) -> Iterator[Cause]:
-    """Yield what may not change so."""
+    """Yield the changes that are not allowed."""
     if kind.plural == "pods":
         yield from _pod_update_errors(before["spec"], after["spec"])
         return
@@ -130,6 +99,7 @@ def _pod_update_errors(before: Object, after: Object) -> Iterator[Cause]:
 
 
 def _fixed(spec: Object, *, gated: bool) -> Object:
+    """Return what may not change of a pod's spec; a gated pod may still be given a place."""
     free = {"tolerations", "activeDeadlineSeconds", "schedulingGates", "terminationGracePeriodSeconds"}
     free |= {"nodeSelector", "affinity"} if gated else set()
     fixed = {name: value for name, value in spec.items() if name not in free}

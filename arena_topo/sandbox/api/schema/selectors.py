@@ -1,11 +1,13 @@
 """Label and field selectors of list, watch and delete requests."""
 
+import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.refusals import bad_request
+from arena_topo.sandbox.api.kinds import Kind
+from arena_topo.sandbox.api.status_errors import bad_request
 
 Matcher = Callable[[Object], bool]
 
@@ -14,41 +16,17 @@ _EQUALITY = re.compile(r"(?P<key>[\w./-]+)\s*(?P<op>==|!=|=|>|<)\s*(?P<value>[\w
 _PRESENCE = re.compile(r"(?P<not>!?)\s*(?P<key>[\w./-]+)")
 _SEPARATOR = re.compile(r",(?![^(]*\))")
 
+_INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _FIELDS: Mapping[str, frozenset[str]] = {
-    "pods": frozenset(
-        {
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "status.phase",
-            "status.podIP",
-        }
-    ),
+    "pods": frozenset({"spec.nodeName", "spec.schedulerName", "status.phase"}),
     "nodes": frozenset({"spec.unschedulable"}),
-    "events": frozenset(
-        {
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        }
-    ),
-    "namespaces": frozenset({"status.phase", "name"}),
-    "secrets": frozenset({"type"}),
-    "jobs": frozenset({"status.successful"}),
+    "events": frozenset({"reason", "type"} | {f"involvedObject.{key}" for key in _INVOLVED}),
 }
+"""The fields by which lists of a resource can be narrowed, beside name and namespace."""
 
 
 def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return the test of a label selector; raises Refusal when it is malformed."""
+    """Return the test of a label selector; raises StatusError when it is malformed."""
     tests = [_label_term(term.strip()) for term in _SEPARATOR.split(text) if term.strip()]
     return lambda labels: all(test(labels) for test in tests)
 
@@ -72,38 +50,29 @@ def _number(text: str | None) -> float:
 
 
 _COMPARISONS: Mapping[str, Callable[[str | None, str], bool]] = {
-    "=": lambda found, wanted: found == wanted,
-    "==": lambda found, wanted: found == wanted,
-    "!=": lambda found, wanted: found != wanted,
-    ">": lambda found, wanted: _number(found) > _number(wanted),
-    "<": lambda found, wanted: _number(found) < _number(wanted),
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    ">": lambda value, bound: _number(value) > _number(bound),
+    "<": lambda value, bound: _number(value) < _number(bound),
 }
 
 
-def field_selector(text: str, plural: str, *, custom: bool = False) -> Matcher:
-    """Return the test of a field selector; raises Refusal for a field that the resource does not know."""
-    tests = [_field_term(term.strip(), plural, custom=custom) for term in text.split(",") if term.strip()]
-    return lambda obj: all(test(obj) for test in tests)
-
-
-def _field_term(term: str, plural: str, *, custom: bool) -> Matcher:
+def _field_term(term: str, kind: Kind) -> Matcher:
     match = re.fullmatch(r"([\w.]+)\s*(==|!=|=)\s*(.*)", term)
     if match is None:
         raise bad_request(f"invalid selector: '{term}'; can't understand '{term}'")
-    path, operator, value = match.groups()
-    if path not in _FIELDS.get(plural, frozenset()) | {"metadata.name", "metadata.namespace"}:
-        if plural in _FIELDS or custom:
+    path, sign, value = match.groups()
+    if path not in _FIELDS.get(kind.plural, frozenset()) | {"metadata.name", "metadata.namespace"}:
+        # Kinds with conversions of field labels word it otherwise than those with the two common fields.
+        if kind.plural in _FIELDS or kind.custom:
             raise bad_request(f"field label not supported: {path}")
         known = '"metadata.name", "metadata.namespace"'
         raise bad_request(f'"{path}" is not a known field selector: only {known}')
-    return lambda obj: (_field(obj, path) == value) != (operator == "!=")
+    return lambda obj: (_field(obj, path) == value) != (sign == "!=")
 
 
 def _field(obj: Object, path: str) -> str:
-    if path == "name":
-        path = "metadata.name"
-    if path == "source":
-        path = "source.component"
     value: Any = obj
     for part in path.split("."):
         value = value.get(part) if isinstance(value, dict) else None
@@ -114,14 +83,13 @@ def _field(obj: Object, path: str) -> str:
     return str(value)
 
 
-def matcher(labels: str, fields: str, plural: str, *, custom: bool = False) -> Matcher:
-    """Return the test of both selectors of a request; empty ones match everything."""
-    label_test = label_selector(labels) if labels else None
-    field_test = field_selector(fields, plural, custom=custom) if fields else None
+def matcher(labels: str, fields: str, kind: Kind) -> Matcher:
+    """Return the test of a request's selectors, empty ones of which match everything; raises StatusError."""
+    label_test = label_selector(labels)
+    field_tests = [_field_term(term.strip(), kind) for term in fields.split(",") if term.strip()]
 
     def matches(obj: Object) -> bool:
-        if label_test is not None and not label_test(obj["metadata"].get("labels") or {}):
-            return False
-        return field_test is None or field_test(obj)
+        own = obj["metadata"].get("labels") or {}
+        return label_test(own) and all(test(obj) for test in field_tests)
 
     return matches

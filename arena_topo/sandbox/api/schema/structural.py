@@ -1,23 +1,36 @@
-"""Structural schemas: following references, dropping unknown fields, filling defaults.
+"""Structural schemas: following references, dropping unknown fields, filling defaults, checking values.
 
-Rules: the Kubernetes documentation on structural schemas, and
-k8s.io/apiextensions-apiserver/pkg/apiserver/schema (pruning, defaulting, listtype).
+Rules: the Kubernetes documentation on structural schemas, and k8s.io/apiextensions-apiserver/pkg/apiserver
+(schema/pruning, schema/defaulting, validation), whose wording the errors have.
 """
 
 import copy
+import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.schema.builtins import components
+from arena_topo.sandbox.api.status_errors import Cause, StatusError, bad_request
 
 Schema = dict[str, Any]
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _META = {"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"}
 _STRING = {"type": "string"}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "object": (dict,),
+    "array": (list,),
+    "string": (str,),
+    "boolean": (bool,),
+    "integer": (int,),
+    "number": (int, float),
+}
+_GO_TYPES = {"object": "map[string]interface {}", "array": "[]interface {}", "boolean": "bool"}
 
 
 def resolve(schema: Schema | None) -> Schema:
-    """Return *schema* with its reference followed; its own keywords win."""
+    """Return *schema* with its reference followed; its own keywords take precedence."""
     if not schema:
         return {}
     reference = schema.get("$ref")
@@ -39,7 +52,7 @@ def child(schema: Schema, name: str) -> Schema | None:
 
 
 def _is_open(schema: Schema) -> bool:
-    """Whether any field is welcome: asked for, or the schema does not speak of fields."""
+    """Whether any field is accepted: explicitly, or because the schema does not speak of fields."""
     if schema.get(_PRESERVE):
         return True
     return "properties" not in schema and "additionalProperties" not in schema and not schema.get("custom")
@@ -54,27 +67,21 @@ def root_schema(schema: Schema) -> Schema:
 
 def prune(value: Any, schema: Schema, path: str = "") -> tuple[Any, list[str]]:
     """Return *value* without the fields that *schema* does not know, and those fields' paths."""
-    if isinstance(value, dict):
-        return _prune_object(value, schema, path)
     if isinstance(value, list):
         items = resolve(schema.get("items"))
-        pruned = [prune(each, items, f"{path}[{index}]") for index, each in enumerate(value)]
-        return [each for each, _ in pruned], [name for _, unknown in pruned for name in unknown]
-    return value, []
-
-
-def _prune_object(value: dict[str, Any], schema: Schema, path: str) -> tuple[dict[str, Any], list[str]]:
-    if schema.get("x-kubernetes-embedded-resource"):
-        schema = root_schema(schema)
+        results = [prune(item, items, f"{path}[{index}]") for index, item in enumerate(value)]
+        return [item for item, _ in results], [name for _, unknown in results for name in unknown]
+    if not isinstance(value, dict):
+        return value, []
     kept, unknown = {}, []
-    for name, each in value.items():
+    for name, field in value.items():
         where = f"{path}.{name}" if path else name
         below = child(schema, name)
         if below is None:
             unknown.append(where)
-            continue
-        kept[name], found = prune(each, below, where)
-        unknown += found
+        else:
+            kept[name], dropped = prune(field, below, where)
+            unknown += dropped
     return kept, unknown
 
 
@@ -82,40 +89,92 @@ def fill_defaults(value: Any, schema: Schema) -> Any:
     """Return *value* with the schema's defaults where fields are absent (and null where not nullable)."""
     if isinstance(value, list):
         items = resolve(schema.get("items"))
-        return [fill_defaults(each, items) for each in value]
+        return [fill_defaults(item, items) for item in value]
     if not isinstance(value, dict):
         return value
     filled = dict(value)
-    for name, each in schema.get("properties", {}).items():
-        below = resolve(each)
-        if (
-            "default" in below
-            and filled.get(name) is None
-            and (name not in filled or not below.get("nullable"))
-        ):
+    for name, field in schema.get("properties", {}).items():
+        below = resolve(field)
+        absent = name not in filled or (filled[name] is None and not below.get("nullable"))
+        if absent and "default" in below:
             filled[name] = copy.deepcopy(below["default"])
-    for name, each in filled.items():
-        below = child(schema, name) or {}
-        filled[name] = fill_defaults(each, below)
-    return filled
+    return {name: fill_defaults(field, child(schema, name) or {}) for name, field in filled.items()}
 
 
 def without_nulls(value: Any) -> Any:
     """Return *value* without fields that are null, as decoding into typed structures leaves them."""
     if isinstance(value, dict):
-        return {name: without_nulls(each) for name, each in value.items() if each is not None}
-    return [without_nulls(each) for each in value] if isinstance(value, list) else value
+        return {name: without_nulls(field) for name, field in value.items() if field is not None}
+    return [without_nulls(item) for item in value] if isinstance(value, list) else value
 
 
-def walk(value: Any, schema: Schema, path: str = "") -> Iterator[tuple[str, Any, Schema]]:
+def _walk(value: Any, schema: Schema, path: str = "") -> Iterator[tuple[str, Any, Schema]]:
     """Yield every value with its path and schema, from the root down."""
     yield path, value, schema
     if isinstance(value, dict):
-        for name, each in value.items():
+        for name, field in value.items():
             below = child(schema, name)
             if below is not None:
-                yield from walk(each, below, f"{path}.{name}" if path else name)
+                yield from _walk(field, below, f"{path}.{name}" if path else name)
     elif isinstance(value, list):
         items = resolve(schema.get("items"))
-        for index, each in enumerate(value):
-            yield from walk(each, items, f"{path}[{index}]")
+        for index, item in enumerate(value):
+            yield from _walk(item, items, f"{path}[{index}]")
+
+
+def _has_type(value: Any, name: str) -> bool:
+    # A Python bool is an int, a JSON boolean is not a number.
+    if name in {"integer", "number"} and isinstance(value, bool):
+        return False
+    return isinstance(value, _TYPES.get(name, (object,)))
+
+
+def _type_name(value: Any) -> str:
+    """Return the JSON type of *value*."""
+    order = ("boolean", "integer", "number", "string", "array", "object")
+    return next((name for name in order if isinstance(value, _TYPES[name])), "null")
+
+
+def schema_errors(obj: Any, schema: Schema) -> list[Cause]:
+    """Return how a custom resource violates its schema."""
+    return [cause for path, value, below in _walk(obj, schema) for cause in _errors(path, value, below)]
+
+
+def _errors(path: str, value: Any, schema: Schema) -> Iterator[Cause]:
+    if value is None and schema.get("nullable"):
+        return
+    expected = schema.get("type")
+    if expected and not schema.get("x-kubernetes-int-or-string") and not _has_type(value, expected):
+        got = _type_name(value)
+        text = f'Invalid value: "{got}": {path} in body must be of type {expected}: "{got}"'
+        yield Cause(path, "FieldValueTypeInvalid", text)
+        return
+    if isinstance(value, dict):
+        for name in schema.get("required", ()):
+            if name not in value:
+                yield Cause(f"{path}.{name}" if path else name, "FieldValueRequired", "Required value")
+    if "enum" in schema and value not in schema["enum"]:
+        allowed = ", ".join(json.dumps(item) for item in schema["enum"])
+        text = f"Unsupported value: {json.dumps(value)}: supported values: {allowed}"
+        yield Cause(path, "FieldValueNotSupported", text)
+    pattern = schema.get("pattern")
+    if pattern and isinstance(value, str) and not re.search(pattern, value):
+        text = f"Invalid value: {json.dumps(value)}: {path} in body should match '{pattern}'"
+        yield Cause(path, "FieldValueInvalid", text)
+
+
+def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
+    """Raise StatusError where a built-in object cannot be decoded into its Go type."""
+    for path, value, below in _walk(obj, schema):
+        expected = below.get("type")
+        if expected and value is not None and not _has_type(value, expected):
+            got = {"boolean": "bool", "integer": "number"}.get(_type_name(value), _type_name(value))
+            field = re.sub(r"\[\d+\]", "", path)
+            go = below.get("format", "int32") if expected == "integer" else _GO_TYPES.get(expected, expected)
+            text = f"json: cannot unmarshal {got} into Go struct field .{field} of type {go}"
+            raise undecodable(kind, text)
+
+
+def undecodable(kind: Kind, why: str) -> StatusError:
+    """Return the error for a body that does not decode into *kind*."""
+    return bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')

@@ -6,103 +6,76 @@ Source: the Kubernetes documentation on owners, dependents and finalizers.
 import copy
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.options import DeleteOptions
-from arena_topo.sandbox.api.verbs import deletion
-from arena_topo.sandbox.api.verbs.objects import Api
+from arena_topo.sandbox.api.objects import FOREGROUND, Api
+from arena_topo.sandbox.api.requests import DeleteOptions
+from arena_topo.sandbox.sim.objects import delete, is_deleting
 
 _BACKGROUND = DeleteOptions(propagation="Background")
+_FOREGROUND = DeleteOptions(propagation="Foreground")
+_EVENTS = ("", "events")
+_NAMESPACES = ("", "namespaces")
 
 
 def collect(api: Api) -> None:
-    """Delete what has lost its owners, finish foreground and orphan deletions, empty ended namespaces."""
-    objects = list(_objects(api))
-    alive = {obj["metadata"]["uid"]: obj for _, obj in objects}
-    dependents: dict[str, list[tuple[Kind, Object]]] = {}
-    for kind, obj in objects:
-        for owner in obj["metadata"].get("ownerReferences") or []:
-            dependents.setdefault(owner["uid"], []).append((kind, obj))
-    for kind, obj in objects:
-        finalizers = obj["metadata"].get("finalizers") or []
-        below = dependents.get(obj["metadata"]["uid"], [])
-        if "deletionTimestamp" not in obj["metadata"]:
-            _collect_orphaned(api, kind, obj, alive)
-        elif deletion.FOREGROUND in finalizers:
-            _foreground(api, kind, obj, below)
-        elif deletion.ORPHAN in finalizers:
-            _orphan(api, kind, obj, below)
-    _namespaces(api)
+    """Delete what has lost its owners, finish deletions in the foreground, and empty ended namespaces.
+
+    An owner that is deleted in the foreground stays, with a finalizer, until its dependents are gone.
+    """
+    objects = _objects(api)
+    alive = {obj["metadata"]["uid"] for obj in objects}
+    dependents: dict[str, list[Object]] = {}
+    for obj in objects:
+        owners = [reference["uid"] for reference in obj["metadata"].get("ownerReferences") or []]
+        for uid in owners:
+            dependents.setdefault(uid, []).append(obj)
+        if owners and alive.isdisjoint(owners):
+            delete(api, obj, _BACKGROUND)
+    for obj in objects:
+        if is_deleting(obj) and FOREGROUND in (obj["metadata"].get("finalizers") or []):
+            below = dependents.get(obj["metadata"]["uid"], [])
+            for dependent in below:
+                delete(api, dependent, _FOREGROUND)
+            if not any(_current(api, dependent) for dependent in below):
+                _release(api, obj)
+    for namespace in api.store.values(_NAMESPACES):
+        if is_deleting(namespace):
+            _empty(api, namespace)
 
 
-def _objects(api: Api) -> list[tuple[Kind, Object]]:
-    found = []
-    for key in api.store.resources():
-        kind = api.registry.stored(key)
-        if kind is not None and key != ("", "events"):
-            found += [(kind, obj) for obj in api.store.values(key)]
-    return found
+def _objects(api: Api) -> list[Object]:
+    """Return all objects but events, which nobody owns and of which there are many."""
+    served = (key for key in api.store.resources() if key != _EVENTS and api.registry.stored(key))
+    return [obj for key in served for obj in api.store.values(key)]
 
 
-def _delete(api: Api, kind: Kind, obj: Object, options: DeleteOptions = _BACKGROUND) -> None:
-    meta = obj["metadata"]
-    if api.find(kind, meta.get("namespace", ""), meta["name"]) is not None:
-        api.delete(kind, meta.get("namespace", ""), meta["name"], options)
+def _current(api: Api, obj: Object) -> Object | None:
+    """Return an object as it is now, None where it is gone."""
+    kind, meta = api.kind(obj["apiVersion"], obj["kind"]), obj["metadata"]
+    found = api.find(kind, meta.get("namespace", ""), meta["name"])
+    return found if found is not None and found["metadata"]["uid"] == meta["uid"] else None
 
 
-def _collect_orphaned(api: Api, kind: Kind, obj: Object, alive: dict[str, Object]) -> None:
-    owners = obj["metadata"].get("ownerReferences") or []
-    if owners and not any(owner["uid"] in alive for owner in owners):
-        _delete(api, kind, obj)
-
-
-def _foreground(api: Api, kind: Kind, obj: Object, below: list[tuple[Kind, Object]]) -> None:
-    waiting = False
-    for each, dependent in below:
-        if "deletionTimestamp" not in dependent["metadata"]:
-            _delete(api, each, dependent, DeleteOptions(propagation="Foreground"))
-        current = api.find(each, dependent["metadata"].get("namespace", ""), dependent["metadata"]["name"])
-        waiting |= current is not None and current["metadata"]["uid"] == dependent["metadata"]["uid"]
-    if not waiting:
-        _release(api, kind, obj, deletion.FOREGROUND)
-
-
-def _orphan(api: Api, kind: Kind, obj: Object, below: list[tuple[Kind, Object]]) -> None:
-    for each, dependent in below:
-        freed = copy.deepcopy(dependent)
-        owners = [o for o in freed["metadata"]["ownerReferences"] if o["uid"] != obj["metadata"]["uid"]]
-        freed["metadata"]["ownerReferences"] = owners
-        if not owners:
-            del freed["metadata"]["ownerReferences"]
-        api.store.put(each.key, freed)
-    _release(api, kind, obj, deletion.ORPHAN)
-
-
-def _release(api: Api, kind: Kind, obj: Object, finalizer: str) -> None:
-    """Take a finalizer away; an object without any is gone."""
-    meta = obj["metadata"]
-    current = api.find(kind, meta.get("namespace", ""), meta["name"])
-    if current is None or current["metadata"]["uid"] != meta["uid"]:
+def _release(api: Api, obj: Object) -> None:
+    """Take the finalizer of foreground deletion away; an object without any is gone."""
+    current = _current(api, obj)
+    if current is None:
         return
-    freed = copy.deepcopy(current)
-    left = [each for each in freed["metadata"].get("finalizers") or [] if each != finalizer]
-    freed["metadata"]["finalizers"] = left
-    if left:
-        api.store.put(kind.key, freed)
+    key = api.kind(obj["apiVersion"], obj["kind"]).key
+    body = copy.deepcopy(current)
+    body["metadata"]["finalizers"].remove(FOREGROUND)
+    if body["metadata"]["finalizers"]:
+        api.store.put(key, body)
     else:
-        deletion.finish(api.store, kind, current)
+        api.store.drop(key, current)
 
 
-def _namespaces(api: Api) -> None:
-    kind = api.kind("v1", "Namespace")
-    for namespace in api.store.values(kind.key):
-        if "deletionTimestamp" not in namespace["metadata"]:
-            continue
-        name = namespace["metadata"]["name"]
-        inside = [(k, o) for k, o in _objects(api) if k.namespaced and o["metadata"].get("namespace") == name]
-        for each, obj in inside:
-            if "deletionTimestamp" not in obj["metadata"]:
-                _delete(api, each, obj)
-        if not any(api.find(k, name, o["metadata"]["name"]) for k, o in inside):
-            for event in list(api.store.scan(("", "events"), name)):
-                api.store.drop(("", "events"), name, event.body["metadata"]["name"])
-            deletion.finish(api.store, kind, namespace)
+def _empty(api: Api, namespace: Object) -> None:
+    """Delete what is in a namespace, and the namespace once it is empty."""
+    name = namespace["metadata"]["name"]
+    inside = [obj for obj in _objects(api) if obj["metadata"].get("namespace") == name]
+    for obj in inside:
+        delete(api, obj)
+    if not any(_current(api, obj) for obj in inside):
+        for event in list(api.store.scan(_EVENTS, name)):
+            api.store.drop(_EVENTS, event.body)
+        api.store.drop(_NAMESPACES, namespace)

@@ -1,4 +1,4 @@
-"""The objects of an MPIJob as mpi-operator 0.8.2 makes them.
+"""The objects of an MPIJob as mpi-operator 0.8.2 creates them.
 
 Source: github.com/kubeflow/mpi-operator pkg/controller/mpi_job_controller.go, and the objects seen on a real
 control plane.
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from arena_topo.model.keys import OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_INDEX
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.sim.controllers.jobs import owner_of
+from arena_topo.sandbox.sim.objects import owner_reference
 
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
 _IMPLEMENTATIONS = {
@@ -46,20 +46,20 @@ def worker_count(job: Object) -> int:
 
 def labels(job: Object, role: str) -> dict[str, str]:
     """Return the labels of a job's pods of *role*."""
-    found = {OPERATOR_NAME: "mpi-operator", OPERATOR_JOB_NAME: name_of(job)}
-    return found | ({OPERATOR_JOB_ROLE: role} if role else {})
+    common = {OPERATOR_NAME: "mpi-operator", OPERATOR_JOB_NAME: name_of(job)}
+    return common | ({OPERATOR_JOB_ROLE: role} if role else {})
 
 
 def _meta(job: Object, name: str) -> Object:
-    owners = [owner_of(job)]
+    owners = [owner_reference(job)]
     namespace = job["metadata"]["namespace"]
     return {"name": name, "namespace": namespace, "labels": {"app": name_of(job)}, "ownerReferences": owners}
 
 
 def service(job: Object) -> Object:
-    """Return the headless service that gives workers their names."""
+    """Return the headless service that gives workers their host names."""
     spec: Object = {"clusterIP": "None", "clusterIPs": ["None"], "selector": labels(job, "")}
-    if (job["spec"]).get("runLauncherAsWorker"):
+    if job["spec"].get("runLauncherAsWorker"):
         spec["publishNotReadyAddresses"] = True
     return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(job, name_of(job)), "spec": spec}
 
@@ -72,13 +72,10 @@ def _hosts(job: Object) -> list[str]:
 
 
 def config_map(job: Object, running: list[str]) -> Object:
-    """Return the ConfigMap with the hostfile and the hosts that *running* pods are."""
-    slots, colon = (
-        job["spec"].get("slotsPerWorker", 1),
-        job["spec"].get("mpiImplementation", "OpenMPI") != "OpenMPI",
-    )
-    form = "{host}:{slots}\n" if colon else "{host} slots={slots}\n"
-    hostfile = "".join(form.format(host=host, slots=slots) for host in _hosts(job))
+    """Return the ConfigMap with the hostfile, and with a script that prints the hosts of *running* pods."""
+    slots = job["spec"].get("slotsPerWorker", 1)
+    separator = " slots=" if job["spec"].get("mpiImplementation", "OpenMPI") == "OpenMPI" else ":"
+    hostfile = "".join(f"{host}{separator}{slots}\n" for host in _hosts(job))
     suffix = f"{name_of(job)}.{job['metadata']['namespace']}.svc"
     script = "#!/bin/sh\n" + "".join(f"echo {pod}.{suffix}\n" for pod in sorted(running))
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(job, f"{name_of(job)}-config")}
@@ -101,7 +98,7 @@ def secret(job: Object) -> Object:
 
 
 def _template(job: Object, role: str) -> Object:
-    """Return a replica's pod template with what both roles get."""
+    """Return a replica's pod template with what the operator adds for both roles."""
     template: Object = copy.deepcopy(job["spec"]["mpiReplicaSpecs"][role]["template"])
     meta = template.setdefault("metadata", {})
     meta["labels"] = {**(meta.get("labels") or {}), **labels(job, role.lower())}
@@ -121,9 +118,10 @@ def worker(job: Object, index: int) -> Object:
     """Return the pod of worker *index*."""
     template = _template(job, "Worker")
     name = f"{name_of(job)}-worker-{index}"
+    # Where the launcher is a worker, too, it has index 0.
     shift = 1 if job["spec"].get("runLauncherAsWorker") else 0
     template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = str(index + shift)
-    template["metadata"] |= {"name": name, "ownerReferences": [owner_of(job)]}
+    template["metadata"] |= {"name": name, "ownerReferences": [owner_reference(job)]}
     spec = template["spec"]
     spec["hostname"] = name
     searches = [f"{name_of(job)}.{job['metadata']['namespace']}.svc.cluster.local"]
@@ -138,7 +136,7 @@ def worker(job: Object, index: int) -> Object:
 def launcher(job: Object) -> Object:
     """Return the Job of the launcher."""
     template = _template(job, "Launcher")
-    template["metadata"]["ownerReferences"] = [owner_of(job)]
+    template["metadata"]["ownerReferences"] = [owner_reference(job)]
     spec, container = template["spec"], template["spec"]["containers"][0]
     spec["hostname"] = f"{name_of(job)}-launcher"
     implementation = job["spec"].get("mpiImplementation", "OpenMPI")
@@ -147,6 +145,7 @@ def launcher(job: Object) -> Object:
     if job["spec"].get("runLauncherAsWorker"):
         template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = "0"
     else:
+        # Empty values hide the node's GPUs from a launcher that computes nothing.
         env += [{"name": "NVIDIA_VISIBLE_DEVICES"}, {"name": "NVIDIA_DRIVER_CAPABILITIES"}]
     container["env"] += env
     container["volumeMounts"].append({"name": "mpi-job-config", "mountPath": "/etc/mpi"})
@@ -158,8 +157,8 @@ def launcher(job: Object) -> Object:
     spec["volumes"].append({"name": "mpi-job-config", "configMap": config})
     spec["restartPolicy"] = job["spec"]["mpiReplicaSpecs"]["Launcher"].get("restartPolicy") or "OnFailure"
     policy = job["spec"].get("runPolicy", {})
-    wanted = ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
-    body = {key: policy[key] for key in wanted if key in policy} | {"template": template}
+    copied = ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
+    body = {key: policy[key] for key in copied if key in policy} | {"template": template}
     body["suspend"] = bool(policy.get("suspend"))
     meta = _meta(job, f"{name_of(job)}-launcher")
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": body}

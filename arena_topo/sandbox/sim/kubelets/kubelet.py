@@ -1,166 +1,160 @@
 """The kubelets of all nodes: pods start, print, end, and are stopped."""
 
 import asyncio
-import copy
 from collections.abc import Callable
+from functools import partial
 
 from arena_topo.model.objects import Object
+from arena_topo.sandbox.api.container_logs import ContainerLog, ContainerLogs
+from arena_topo.sandbox.api.objects import Api
 from arena_topo.sandbox.api.store import Change
-from arena_topo.sandbox.api.verbs.container_logs import Logbook
-from arena_topo.sandbox.api.verbs.objects import Api
-from arena_topo.sandbox.sim import events
-from arena_topo.sandbox.sim.clock import Clock
-from arena_topo.sandbox.sim.kubelets import pod_states
+from arena_topo.sandbox.sim.kubelets import pod_status
 from arena_topo.sandbox.sim.kubelets.programs import Program
+from arena_topo.sandbox.sim.loops import Clock
+from arena_topo.sandbox.sim.objects import ENDED_PHASES, PODS, is_deleting, put_status, record_event
 
 PULL_SECONDS = 0.5
 START_SECONDS = 0.5
 STOP_SECONDS = 0.3
 BACKOFF_SECONDS = 2.0
-_PODS = ("", "pods")
+WAIT_SECONDS = 0.2
 
 
 class Kubelet:
-    """One task a pod; ``program`` says what it does, None while it waits for others."""
+    """One task per pod; ``program`` says what a pod does, None while it waits for others."""
 
     def __init__(
-        self, api: Api, books: Logbook, clock: Clock, program: Callable[[Object], Program | None]
+        self, api: Api, logs: ContainerLogs, clock: Clock, program: Callable[[Object], Program | None]
     ) -> None:
         self._api = api
-        self._books = books
+        self._logs = logs
         self._clock = clock
         self._program = program
-        self._lives: dict[str, asyncio.Task[None]] = {}
-        self._ends: dict[str, asyncio.Task[None]] = {}
+        self._runs: dict[str, asyncio.Task[None]] = {}
+        self._stops: dict[str, asyncio.Task[None]] = {}
 
     def attach(self) -> None:
         """Begin: take over the pods there are, and every pod from now on."""
-        for pod in self._api.store.values(_PODS):
-            self._see(pod)
+        for pod in self._api.store.values(PODS):
+            self._start_tasks(pod)
         self._api.store.listen(self._notice)
 
     async def stop(self) -> None:
         """Stop all tasks; the pods stay as they are."""
-        tasks = [*self._lives.values(), *self._ends.values()]
+        tasks = [*self._runs.values(), *self._stops.values()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _notice(self, change: Change) -> None:
-        if change.resource != _PODS:
+        if change.resource != PODS:
             return
         if change.type == "DELETED":
             uid = change.after.body["metadata"]["uid"]
-            for tasks in (self._lives, self._ends):
+            for tasks in (self._runs, self._stops):
                 if (task := tasks.pop(uid, None)) and task is not asyncio.current_task():
                     task.cancel()
-            self._books.forget(uid)
+            self._logs.forget(uid)
         else:
-            self._see(change.after.body)
+            self._start_tasks(change.after.body)
 
-    def _see(self, pod: Object) -> None:
+    def _start_tasks(self, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
         if not pod["spec"].get("nodeName"):
             return
-        if "deletionTimestamp" in pod["metadata"]:
-            if uid not in self._ends:
-                self._ends[uid] = asyncio.create_task(self._end(pod))
-        elif uid not in self._lives and pod["status"].get("phase") not in {"Succeeded", "Failed"}:
-            self._lives[uid] = asyncio.create_task(self._live(pod))
+        if is_deleting(pod):
+            if uid not in self._stops:
+                self._stops[uid] = asyncio.create_task(self._stop(pod))
+        elif uid not in self._runs and pod["status"].get("phase") not in ENDED_PHASES:
+            self._runs[uid] = asyncio.create_task(self._run_pod(pod))
 
     def _current(self, pod: Object) -> Object | None:
         meta = pod["metadata"]
-        stored = self._api.store.get(_PODS, meta["namespace"], meta["name"])
+        stored = self._api.store.get(PODS, meta["namespace"], meta["name"])
         if stored is None or stored.body["metadata"]["uid"] != meta["uid"]:
             return None
         return stored.body
 
-    def _change(self, pod: Object, change: Callable[[Object], Object]) -> Object | None:
+    def _change(self, pod: Object, status_of: Callable[[Object], Object]) -> None:
         """Store a new status of *pod*, unless it is gone."""
         current = self._current(pod)
-        if current is None:
-            return None
-        body = copy.deepcopy(current)
-        body["status"] = change(body)
-        return self._api.store.put(_PODS, body)
+        if current is not None:
+            put_status(self._api, PODS, current, status_of(current))
 
-    async def _live(self, pod: Object) -> None:
+    async def _run_pod(self, pod: Object) -> None:
         """Bring a pod up, run it, and run it again where its restart policy says so."""
         if pod["status"].get("phase") != "Running":
-            self._change(pod, pod_states.creating)
+            self._change(pod, pod_status.creating)
             await self._clock.sleep(PULL_SECONDS)
-            self._tell(
-                pod,
-                "Pulled",
-                f'Container image "{pod["spec"]["containers"][0]["image"]}" already present on machine',
-            )
+            image = pod["spec"]["containers"][0]["image"]
+            self._record(pod, "Pulled", f'Container image "{image}" already present on machine')
             await self._clock.sleep(START_SECONDS)
-            self._start(pod, pod_states.running)
+            self._start_containers(pod)
         while True:
-            code = await self._run(pod)
+            code = await self._run_program(pod)
             current = self._current(pod)
             if current is None:
                 return
-            again = pod_states.restarts(current, code)
-            self._books.open(*self._book_key(current)).close()
+            again = pod_status.restarts(current, code)
+            self.log_of(current).close()
+            state = pod_status.backing_off if again else pod_status.ended
+            self._change(pod, partial(state, code=code))
             if not again:
-                self._change(pod, lambda body, code=code: pod_states.ended(body, code))  # type: ignore[misc]
                 return
-            self._change(pod, lambda body, code=code: pod_states.backing_off(body, code))  # type: ignore[misc]
             await self._clock.sleep(BACKOFF_SECONDS)
-            self._start(pod, pod_states.running)
+            self._start_containers(pod)
 
-    def _start(self, pod: Object, state: Callable[[Object], Object]) -> None:
+    def _start_containers(self, pod: Object) -> None:
         current = self._current(pod)
         if current is not None:
             for container in current["spec"]["containers"]:
-                uid, _, run = self._book_key(current)
-                self._books.open(uid, container["name"], run)
-            self._change(pod, state)
-            self._tell(pod, "Started", "Container started (simulated)")
+                self.log_of(current, container["name"])
+            self._change(pod, pod_status.running)
+            self._record(pod, "Started", "Container started (simulated)")
 
-    def _tell(self, pod: Object, reason: str, message: str) -> None:
+    def _record(self, pod: Object, reason: str, message: str) -> None:
         current = self._current(pod)
         if current is not None:
-            events.record(self._api, current, "kubelet", reason, message)
+            record_event(self._api, current, "kubelet", reason, message)
 
-    @staticmethod
-    def _book_key(pod: Object) -> tuple[str, str, int]:
+    def log_of(self, pod: Object, container: str = "") -> ContainerLog:
+        """Return the log of the present run of a container, by default the first."""
         states = pod["status"].get("containerStatuses") or [{}]
-        return pod["metadata"]["uid"], pod["spec"]["containers"][0]["name"], states[0].get("restartCount", 0)
+        name = container or pod["spec"]["containers"][0]["name"]
+        return self._logs.open(pod["metadata"]["uid"], name, states[0].get("restartCount", 0))
 
-    async def _run(self, pod: Object) -> int:
-        """Print a container's lines from where it was and return its exit code; never, for a server."""
+    async def _run_program(self, pod: Object) -> int:
+        """Print a container's lines from where it was and return its exit code; a server never returns."""
         program: Program | None = None
         while program is None:
             current = self._current(pod)
             program = self._program(current) if current is not None else Program()
             if program is None:
-                await self._clock.sleep(0.2)
+                await self._clock.sleep(WAIT_SECONDS)
         current = self._current(pod)
         if current is None:
             return 0
-        book = self._books.open(*self._book_key(current))
-        for pause, line in program.lines[len(book.lines) :]:
+        log = self.log_of(current)
+        # After a restart of the sandbox, the lines that were printed before it are there.
+        for pause, line in program.lines[len(log.lines) :]:
             await self._clock.sleep(pause)
-            book.write(line)
+            log.write(line)
         if program.code is None:
             await asyncio.Event().wait()
         await self._clock.sleep(program.linger)
         return program.code or 0
 
-    async def _end(self, pod: Object) -> None:
+    async def _stop(self, pod: Object) -> None:
         """Stop a pod that is being deleted and remove it."""
-        if life := self._lives.pop(pod["metadata"]["uid"], None):
-            life.cancel()
+        if task := self._runs.pop(pod["metadata"]["uid"], None):
+            task.cancel()
         grace = pod["metadata"].get("deletionGracePeriodSeconds", 0)
         await self._clock.sleep(min(grace, STOP_SECONDS))
         current = self._current(pod)
         if current is None:
             return
         if current["metadata"].get("finalizers"):
-            self._change(pod, lambda body: pod_states.ended(body, 0))
-            self._ends.pop(pod["metadata"]["uid"], None)
+            self._change(pod, partial(pod_status.ended, code=0))
+            self._stops.pop(pod["metadata"]["uid"], None)
             return
-        meta = current["metadata"]
-        self._api.store.drop(_PODS, meta["namespace"], meta["name"])
+        self._api.store.drop(PODS, current)

@@ -1,4 +1,4 @@
-"""What a container prints and how it ends: the seeds' benchmarks, or what would have run."""
+"""What a container prints and how it ends: Arena's VGG16/ResNet50 benchmarks, or what would have run."""
 
 import hashlib
 import re
@@ -6,86 +6,122 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arena_topo.model.keys import (
+    ACK_GPU,
+    GPU_RESOURCES,
+    OPERATOR_JOB_NAME,
+    OPERATOR_JOB_ROLE,
+    RDMA,
+    TOPOLOGY_NAME,
+)
+from arena_topo.model.notation.quantity import resources
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.sim.kubelets.throughput import Benchmark, Predict, RankGroup
+from arena_topo.sandbox.api.objects import Api
+from arena_topo.sandbox.sim.kubelets.throughput import Benchmark, RankGroup, images_per_second
+from arena_topo.sandbox.sim.objects import NODES, PODS
 
 ITERATIONS = 10
+PRODUCT = "nvidia.com/gpu.product"
+_FRAMEWORKS = {"pytorch_synthetic_benchmark": "pytorch", "tf_cnn_benchmarks": "tensorflow"}
 _MODEL = re.compile(r"--model[= ](\S+)")
 _BATCH = re.compile(r"--batch[-_]size[= ](\d+)")
 _EXIT = re.compile(r"\bexit (\d+)\b")
-_SLEEP = re.compile(r"\bsleep (\d+(?:\.\d+)?|infinity)\b")
-_BATCH_DEFAULT = 32
+_SLEEP = re.compile(r"\bsleep (\d+(?:\.\d+)?)\b")
+_DEFAULT_BATCH = 32
 _SERVERS = ("sshd", "sleep infinity", "tail -f /dev/null", "pause")
+_MPI_JOBS = ("kubeflow.org", "mpijobs")
+
+Lines = tuple[tuple[float, str], ...]
+"""Lines with the seconds that pass before each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Lines with the seconds before each, and how it ends: an exit code, or None for never by itself."""
+    """The lines that a container prints, and how it ends: an exit code, or None for never by itself."""
 
-    lines: tuple[tuple[float, str], ...] = ()
+    lines: Lines = ()
     code: int | None = 0
     linger: float = 0.0
 
 
-def command_of(pod: Object) -> str:
-    """Return the command line of a pod's first container."""
+def program_of(api: Api, pod: Object) -> Program | None:
+    """Return what *pod* does, None while it has to wait, as a launcher does for its workers."""
+    labels = pod["metadata"].get("labels") or {}
+    if labels.get(OPERATOR_JOB_ROLE) != "launcher":
+        return _program(pod, [])
+    namespace, job = pod["metadata"]["namespace"], labels[OPERATOR_JOB_NAME]
+    stored = api.store.get(_MPI_JOBS, namespace, job)
+    replicas = stored.body["spec"]["mpiReplicaSpecs"] if stored else {}
+    running = [
+        worker for worker in _workers(api, namespace, job) if worker["status"].get("phase") == "Running"
+    ]
+    if len(running) < int((replicas.get("Worker") or {}).get("replicas", 0)):
+        return None
+    return _program(pod, [group for worker in running if (group := _rank_group(api, worker)).ranks])
+
+
+def _workers(api: Api, namespace: str, job: str) -> list[Object]:
+    identity = {OPERATOR_JOB_NAME: job, OPERATOR_JOB_ROLE: "worker"}.items()
+    pods = [stored.body for stored in api.store.scan(PODS, namespace)]
+    return [pod for pod in pods if identity <= (pod["metadata"].get("labels") or {}).items()]
+
+
+def _rank_group(api: Api, pod: Object) -> RankGroup:
+    """Return the ranks of a worker: one for each GPU of its containers."""
+    limits: dict[str, str] = {}
+    for container in pod["spec"]["containers"]:
+        limits |= container.get("resources", {}).get("limits") or {}
+    node = api.store.get(NODES, "", pod["spec"]["nodeName"])
+    labels = (node.body["metadata"].get("labels") or {}) if node else {}
+    visible = TOPOLOGY_NAME in (pod["metadata"].get("labels") or {}) and ACK_GPU in limits
+    amounts = resources(limits)
+    ranks = sum(amounts.get(name, 0) for name in GPU_RESOURCES)
+    return RankGroup(pod["spec"]["nodeName"], ranks, labels.get(PRODUCT, ""), visible, RDMA in limits)
+
+
+def _program(pod: Object, groups: Sequence[RankGroup]) -> Program:
+    """Return what a pod's first container does, with its gang's ranks where they are."""
     container = pod["spec"]["containers"][0]
-    return " ".join([*(container.get("command") or []), *(container.get("args") or [])])
+    command = " ".join([*(container.get("command") or []), *(container.get("args") or [])])
+    benchmark = benchmark_of(command)
+    if benchmark is not None and groups:
+        return Program(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]))
+    if any(server in command for server in _SERVERS):
+        return Program(code=None)
+    exits, sleeps = _EXIT.search(command), _SLEEP.search(command)
+    text = f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"
+    return Program(((0.0, text),), int(exits[1]) if exits else 0, float(sleeps[1]) if sleeps else 0.5)
 
 
 def benchmark_of(command: str) -> Benchmark | None:
-    """Return the seeds' benchmark that a command runs, or None."""
-    frameworks = {"pytorch_synthetic_benchmark": "pytorch", "tf_cnn_benchmarks": "tensorflow"}
-    for script, framework in frameworks.items():
-        if script in command:
-            model, batch = _MODEL.search(command), _BATCH.search(command)
-            size = int(batch[1]) if batch else _BATCH_DEFAULT
-            return Benchmark(framework, model[1] if model else "resnet50", size)
-    return None
+    """Return the benchmark that a command runs, or None."""
+    framework = next((name for script, name in _FRAMEWORKS.items() if script in command), None)
+    if framework is None:
+        return None
+    model, batch = _MODEL.search(command), _BATCH.search(command)
+    return Benchmark(framework, model[1] if model else "resnet50", int(batch[1]) if batch else _DEFAULT_BATCH)
 
 
-def program_of(pod: Object, groups: Sequence[RankGroup], predict: Predict) -> Program:
-    """Return what a pod's first container does, with its gang's ranks where they are."""
-    command = command_of(pod)
-    benchmark = benchmark_of(command)
-    if benchmark is not None and groups:
-        speed = predict(benchmark, groups)
-        ranks = sum(group.ranks for group in groups)
-        printed = _pytorch if benchmark.framework == "pytorch" else _tensorflow
-        return Program(printed(benchmark, ranks, speed, pod["metadata"]["name"]))
-    if any(server in command for server in _SERVERS):
-        return Program(code=None)
-    ends = _EXIT.search(command)
-    sleeps = _SLEEP.search(command)
-    lines = (
-        (0.0, f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"),
+def _benchmark_lines(benchmark: Benchmark, groups: Sequence[RankGroup], seed: str) -> Lines:
+    """Return what a benchmark prints on *groups* of ranks, with its deviations derived from *seed*."""
+    speed, ranks = images_per_second(benchmark, groups), sum(group.ranks for group in groups)
+    rates = [speed * (1 + _noise(seed, index)) for index in range(ITERATIONS)]
+    if benchmark.framework == "tensorflow":
+        return ((5.0, f"total images/sec: {ranks * rates[0]:.2f}"),)
+    mean, deviation = statistics.fmean(rates), 1.96 * statistics.pstdev(rates)
+    return (
+        (0.2, f"Model: {benchmark.model}"),
+        (0.0, f"Batch size: {benchmark.batch}"),
+        (0.0, f"Number of GPUs: {ranks}"),
+        (0.3, "Running warmup..."),
+        (1.0, "Running benchmark..."),
+        *((1.0, f"Iter #{index}: {rate:.1f} img/sec per GPU") for index, rate in enumerate(rates)),
+        (0.0, f"Img/sec per GPU: {mean:.1f} +-{deviation:.1f}"),
+        (0.0, f"Total img/sec on {ranks} GPU(s): {ranks * mean:.1f} +-{ranks * deviation:.1f}"),
     )
-    return Program(lines, int(ends[1]) if ends else 0, float(sleeps[1]) if sleeps else 0.5)
 
 
 def _noise(seed: str, index: int) -> float:
     """Return a repeatable deviation of at most 0.3 %."""
     digest = hashlib.sha256(f"{seed}/{index}".encode()).digest()
     return (digest[0] / 255 - 0.5) * 0.006
-
-
-def _pytorch(benchmark: Benchmark, ranks: int, speed: float, seed: str) -> tuple[tuple[float, str], ...]:
-    rates = [speed * (1 + _noise(seed, index)) for index in range(ITERATIONS)]
-    mean, spread = statistics.fmean(rates), 1.96 * statistics.pstdev(rates)
-    head = (
-        (0.2, f"Model: {benchmark.model}"),
-        (0.0, f"Batch size: {benchmark.batch}"),
-        (0.0, f"Number of GPUs: {ranks}"),
-        (0.3, "Running warmup..."),
-        (1.0, "Running benchmark..."),
-    )
-    body = tuple((1.0, f"Iter #{i}: {rate:.1f} img/sec per GPU") for i, rate in enumerate(rates))
-    tail = (
-        (0.0, f"Img/sec per GPU: {mean:.1f} +-{spread:.1f}"),
-        (0.0, f"Total img/sec on {ranks} GPU(s): {ranks * mean:.1f} +-{ranks * spread:.1f}"),
-    )
-    return head + body + tail
-
-
-def _tensorflow(_: Benchmark, ranks: int, speed: float, seed: str) -> tuple[tuple[float, str], ...]:
-    return ((5.0, f"total images/sec: {ranks * speed * (1 + _noise(seed, 0)):.2f}"),)

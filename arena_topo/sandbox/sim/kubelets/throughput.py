@@ -1,10 +1,10 @@
-"""How fast the seeds' benchmarks run where their ranks were placed: the planner's own prediction.
+"""How fast Arena's VGG16/ResNet50 benchmarks run where their ranks were placed, by the tool's own prediction.
 
-What is simulated knows products and not links: rings over a whole group of GPUs that see each other run at a
-figure of their product, and GPUs whose speed nobody published compute as fast as a V100.
+The simulation knows products and not links: rings over a whole group of GPUs that see each other run at a figure of
+their product, and GPUs whose speed nobody published compute as fast as a V100.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import UsageError
@@ -31,7 +31,7 @@ class RankGroup:
 
 @dataclass(frozen=True, slots=True)
 class Benchmark:
-    """A benchmark of the seeds: its framework, its model and its batch per GPU."""
+    """One of the benchmarks: its framework, its model and its batch per GPU."""
 
     framework: str
     model: str
@@ -40,21 +40,22 @@ class Benchmark:
 
 def exchange(groups: Sequence[RankGroup], calibration: Calibration) -> tuple[Transport, float]:
     """Return the slowest transport that the ranks use, and its bus bandwidth in GB/s."""
-    given = calibration.bandwidths
-    found = [_inside(group.product, given.pcie.likely) for group in groups]
+    rates = calibration.bandwidths
+    used = [_inside(group.product, rates.pcie.likely) for group in groups]
     nodes = [group.node for group in groups]
+    # Pods that do not see each other's GPUs exchange over sockets, even on one node.
     if any(nodes.count(group.node) > 1 and not group.visible for group in groups):
-        found.append((Transport.ISOLATED, given.isolated.likely))
+        used.append((Transport.ISOLATED, rates.isolated.likely))
     if len(set(nodes)) > 1 and all(group.rdma for group in groups):
-        found.append((Transport.RDMA, given.rdma_card.likely * given.rdma_share.likely))
+        used.append((Transport.RDMA, rates.rdma_card.likely * rates.rdma_share.likely))
     elif len(set(nodes)) > 1:
-        found.append((Transport.TCP, given.tcp.likely))
-    return min(found, key=lambda each: each[1])
+        used.append((Transport.TCP, rates.tcp.likely))
+    return min(used, key=lambda pair: pair[1])
 
 
 def _inside(product: str, pcie: float) -> tuple[Transport, float]:
-    named = next((rate for name, rate in _INSIDE.items() if name in product), 0.0)
-    return (Transport.PCIE, pcie) if not named or "PCIE" in product.upper() else (Transport.NVLINK, named)
+    nvlink = next((rate for name, rate in _INSIDE.items() if name in product), 0.0)
+    return (Transport.PCIE, pcie) if not nvlink or "PCIE" in product.upper() else (Transport.NVLINK, nvlink)
 
 
 def images_per_second(benchmark: Benchmark, groups: Sequence[RankGroup]) -> float:
@@ -78,7 +79,3 @@ def _speed(benchmark: Benchmark, model: str, groups: Sequence[RankGroup]) -> flo
             return calibration.speed(benchmark.framework, model, _PUBLISHED)
 
     return min(of(group.product) for group in groups)
-
-
-Predict = Callable[[Benchmark, Sequence[RankGroup]], float]
-"""What the simulation asks for a benchmark's speed: images per second and GPU."""

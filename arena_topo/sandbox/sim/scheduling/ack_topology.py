@@ -1,14 +1,14 @@
-"""ACK's topology mode: a job's pods on as few nodes as possible, on the GPUs with the best weakest link.
+"""ACK's topology mode: all pods of a job on one node, on the GPUs whose weakest link is the strongest.
 
 Source of the rule: kubeflow/arena 0.15.5 pkg/topnode and Alibaba Cloud's guide; the annotation names each pod's GPUs.
 """
 
 import json
-from itertools import combinations
+from itertools import combinations, islice
 
 from arena_topo.model.keys import ACK_GPU, TOPOLOGY_NAME
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.verbs.objects import Api
+from arena_topo.sandbox.api.objects import Api
 from arena_topo.sandbox.sim.scheduling.filters import NodeState, judge, requests_of
 
 GROUP = "topology.kubernetes.io/gpu-group"
@@ -22,11 +22,12 @@ def arrange(pods: list[Object], nodes: list[NodeState]) -> dict[str, str] | None
     """
     if not all(_asks(pod) for pod in pods):
         return None
-    wanted = sum(requests_of(pod).get(ACK_GPU, 0) for pod in pods)
+    count = sum(requests_of(pod).get(ACK_GPU, 0) for pod in pods)
     fitting = [
         node
         for node in nodes
-        if node.free.get(ACK_GPU, 0) >= wanted and all(judge(pod, node, nodes) is None for pod in pods)
+        if node.free.get(ACK_GPU, 0) >= count
+        and all(judge(pod, requests_of(pod), node, nodes) is None for pod in pods)
     ]
     if not fitting:
         return None
@@ -39,19 +40,21 @@ def _asks(pod: Object) -> bool:
 
 
 def choose_gpus(api: Api, node: NodeState, pods: list[Object]) -> dict[str, str]:
-    """Return the annotation of every pod: the GPUs it gets of the set whose weakest link is strongest."""
+    """Return the annotation of every pod: the GPUs it gets of the free set whose weakest link is the strongest.
+
+    Example: four GPUs of a DGX-1 are 0,1,2,3, where each pair has an NVLink, and not 0,1,2,5, where one pair has none.
+    """
     rates = _rates(api, node.name)
-    free = [index for index in range(len(rates)) if index not in _held(node)]
+    free = [index for index in range(len(rates)) if index not in _allocated(node)]
     counts = {pod["metadata"]["name"]: requests_of(pod)[ACK_GPU] for pod in pods}
     size = sum(counts.values())
     if size > len(free):
         return {}
     best = max(combinations(free, size), key=lambda gpus: _weakest(rates, gpus))
-    left, found = list(best), {}
+    gpus, annotations = iter(best), {}
     for name, count in counts.items():
-        found[name] = ",".join(str(index) for index in left[:count])
-        left = left[count:]
-    return found
+        annotations[name] = ",".join(str(index) for index in islice(gpus, count))
+    return annotations
 
 
 def _weakest(rates: list[list[float]], gpus: tuple[int, ...]) -> float:
@@ -66,6 +69,6 @@ def _rates(api: Api, node: str) -> list[list[float]]:
     return []
 
 
-def _held(node: NodeState) -> set[int]:
+def _allocated(node: NodeState) -> set[int]:
     texts = [(pod["metadata"].get("annotations") or {}).get(GROUP, "") for pod in node.pods]
     return {int(index) for text in texts for index in text.split(",") if index}

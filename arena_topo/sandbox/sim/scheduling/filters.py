@@ -8,17 +8,16 @@ from dataclasses import dataclass, field
 
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration, untolerated
 from arena_topo.model.cluster.snapshot import Taint
-from arena_topo.model.notation.quantity import resources, total
+from arena_topo.model.notation.quantity import resources
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.schema.selectors import label_selector
+from arena_topo.topology.pod_facts import pod_facts
 
 UNSCHEDULABLE = "node(s) were unschedulable"
 TAINTED = "node(s) had untolerated taint(s)"
 AFFINITY = "node(s) didn't match Pod's node affinity/selector"
 SPREAD = "node(s) didn't match pod topology spread constraints"
-ANTI_AFFINITY = "node(s) didn't match pod anti-affinity rules"
-POD_AFFINITY = "node(s) didn't match pod affinity rules"
 TOO_MANY_PODS = "Too many pods"
+_CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 @dataclass(slots=True)
@@ -33,14 +32,14 @@ class NodeState:
     free: dict[str, int]
     pods: list[Object] = field(default_factory=list)
 
-    def take(self, pod: Object) -> None:
-        """Count *pod* as here."""
+    def add(self, pod: Object) -> None:
+        """Count *pod* as running here."""
         for name, value in requests_of(pod).items():
             self.free[name] = self.free.get(name, 0) - value
         self.pods.append(pod)
 
-    def give(self, pod: Object) -> None:
-        """Count *pod* as not here."""
+    def remove(self, pod: Object) -> None:
+        """Count *pod* as not running here."""
         for name, value in requests_of(pod).items():
             self.free[name] = self.free.get(name, 0) + value
         self.pods.remove(pod)
@@ -48,10 +47,10 @@ class NodeState:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a node cannot take a pod; ``helpless`` when no preemption would change it."""
+    """Why a node cannot take a pod, and whether preempting others there would change it."""
 
     reasons: tuple[str, ...] = ()
-    helpless: bool = False
+    preemptible: bool = False
 
 
 def node_state(node: Object) -> NodeState:
@@ -65,46 +64,37 @@ def node_state(node: Object) -> NodeState:
 
 
 def requests_of(pod: Object) -> dict[str, int]:
-    """Return what a pod requests, one pod included."""
-    spec = pod["spec"]
-    needed = total(resources(each.get("resources", {}).get("requests")) for each in spec["containers"])
-    for each in spec.get("initContainers") or []:
-        for name, value in resources(each.get("resources", {}).get("requests")).items():
-            needed[name] = max(needed.get(name, 0), value)
-    for name, value in resources(spec.get("overhead")).items():
-        needed[name] = needed.get(name, 0) + value
-    return needed | {"pods": 1}
+    """Return what a pod requests, and that it is one pod."""
+    return {**pod_facts(pod).requests, "pods": 1}
 
 
-def judge(pod: Object, node: NodeState, nodes: Iterable[NodeState]) -> Verdict | None:
-    """Return why *node* cannot take *pod*, or None if it can; the first filter that refuses speaks."""
+def judge(
+    pod: Object, requests: Mapping[str, int], node: NodeState, nodes: list[NodeState]
+) -> Verdict | None:
+    """Return why *node* cannot take *pod* with its *requests*, or None if it can; the first filter decides."""
     tolerations = tuple(
         Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))
         for t in pod["spec"].get("tolerations") or ()
     )
-    cordon = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
-    if node.unschedulable and untolerated((cordon,), tolerations):
-        return Verdict((UNSCHEDULABLE,), helpless=True)
+    if node.unschedulable and untolerated((_CORDON,), tolerations):
+        return Verdict((UNSCHEDULABLE,))
     if untolerated(node.taints, tolerations):
-        return Verdict((TAINTED,), helpless=True)
-    if not selected(pod["spec"], node):
-        return Verdict((AFFINITY,), helpless=True)
-    lacking = _lacking(pod, node)
-    if lacking is not None:
-        return lacking
-    return _by_neighbours(pod, node, list(nodes))
+        return Verdict((TAINTED,))
+    if not _is_selected(pod["spec"], node):
+        return Verdict((AFFINITY,))
+    short = [name for name, value in requests.items() if value > max(node.free.get(name, 0), 0)]
+    if short:
+        words = tuple(TOO_MANY_PODS if name == "pods" else f"Insufficient {name}" for name in short)
+        # Evicting others helps only where the node is big enough when it is empty.
+        return Verdict(words, all(requests[name] <= node.capacity.get(name, 0) for name in short))
+    constraints = pod["spec"].get("topologySpreadConstraints") or ()
+    hard = [each for each in constraints if each.get("whenUnsatisfiable") == "DoNotSchedule"]
+    if any(_is_skewed(pod, constraint, node, nodes) for constraint in hard):
+        return Verdict((SPREAD,), preemptible=True)
+    return None
 
 
-def _lacking(pod: Object, node: NodeState) -> Verdict | None:
-    needed = requests_of(pod)
-    short = [name for name, value in needed.items() if value > max(node.free.get(name, 0), 0)]
-    if not short:
-        return None
-    words = tuple(TOO_MANY_PODS if name == "pods" else f"Insufficient {name}" for name in short)
-    return Verdict(words, helpless=any(needed[name] > node.capacity.get(name, 0) for name in short))
-
-
-def selected(spec: Object, node: NodeState) -> bool:
+def _is_selected(spec: Object, node: NodeState) -> bool:
     """Whether a pod's node selector and required node affinity choose *node*."""
     if any(node.labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -112,76 +102,48 @@ def selected(spec: Object, node: NodeState) -> bool:
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
-    terms = [_term(term) for term in required.get("nodeSelectorTerms") or []]
-    return any(term.selects(node.name, node.labels) for term in terms)
-
-
-def _term(term: Object) -> SelectorTerm:
-    def read(expressions: list[Object] | None) -> tuple[Requirement, ...]:
-        return tuple(
-            Requirement(each["key"], each["operator"], tuple(each.get("values") or ()))
-            for each in expressions or ()
-        )
-
-    return SelectorTerm(read(term.get("matchExpressions")), read(term.get("matchFields")))
-
-
-def selects(selector: Object | None, labels: Mapping[str, str]) -> bool:
-    """Whether a LabelSelector chooses an object with *labels*; none at all chooses nothing."""
-    if selector is None:
-        return False
-    wanted = ",".join(f"{key}={value}" for key, value in (selector.get("matchLabels") or {}).items())
-    requirements = [
-        Requirement(e["key"], e["operator"], tuple(e.get("values") or ()))
-        for e in selector.get("matchExpressions") or ()
-    ]
-    return label_selector(wanted)(labels) and all(each.holds(labels) for each in requirements)
-
-
-def _by_neighbours(pod: Object, node: NodeState, nodes: list[NodeState]) -> Verdict | None:
-    for constraint in pod["spec"].get("topologySpreadConstraints") or ():
-        if constraint.get("whenUnsatisfiable") == "DoNotSchedule" and _skewed(pod, constraint, node, nodes):
-            return Verdict((SPREAD,))
-    affinity = pod["spec"].get("affinity") or {}
-    key = "requiredDuringSchedulingIgnoredDuringExecution"
-    for term in (affinity.get("podAffinity") or {}).get(key) or ():
-        anywhere = any(_count(pod, term, each) for each in nodes) or not selects(
-            term.get("labelSelector"), pod["metadata"].get("labels") or {}
-        )
-        if anywhere and not _count_domain(pod, term, node, nodes):
-            return Verdict((POD_AFFINITY,), helpless=True)
-    for term in (affinity.get("podAntiAffinity") or {}).get(key) or ():
-        if _count_domain(pod, term, node, nodes):
-            return Verdict((ANTI_AFFINITY,))
-    return None
-
-
-def _count(pod: Object, term: Object, node: NodeState) -> int:
-    """Return how many pods on *node* the term's selector chooses, in the pod's own namespace."""
-    namespace = pod["metadata"]["namespace"]
-    return sum(
-        each["metadata"]["namespace"] == namespace
-        and selects(term.get("labelSelector"), each["metadata"].get("labels") or {})
-        for each in node.pods
+    return any(
+        SelectorTerm(
+            _requirements(term.get("matchExpressions")), _requirements(term.get("matchFields"))
+        ).selects(node.name, node.labels)
+        for term in required.get("nodeSelectorTerms") or []
     )
 
 
-def _count_domain(pod: Object, term: Object, node: NodeState, nodes: list[NodeState]) -> int:
-    domain = node.labels.get(term["topologyKey"])
-    if domain is None:
-        return 0
-    return sum(_count(pod, term, each) for each in nodes if each.labels.get(term["topologyKey"]) == domain)
+def _requirements(expressions: Iterable[Object] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(each["key"], each["operator"], tuple(each.get("values") or ()))
+        for each in expressions or ()
+    )
 
 
-def _skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[NodeState]) -> bool:
+def _is_skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[NodeState]) -> bool:
+    """Whether *pod* on *node* would break a spread constraint.
+
+    Example: with ``maxSkew: 1`` over hostnames and two pods on node a, none on b, a third pod on a would make the skew
+    3 - 0, more than 1; on b it makes 1 - 0.
+    """
     key = constraint["topologyKey"]
     if key not in node.labels:
         return True
     counts: dict[str, int] = {}
-    for each in nodes:
-        if key in each.labels and selected(pod["spec"], each):
-            domain = each.labels[key]
-            counts[domain] = counts.get(domain, 0) + _count(pod, constraint, each)
-    own = selects(constraint.get("labelSelector"), pod["metadata"].get("labels") or {})
-    skew = counts.get(node.labels[key], 0) + own - min(counts.values(), default=0)
+    for other in nodes:
+        if key in other.labels and _is_selected(pod["spec"], other):
+            domain = other.labels[key]
+            matching = sum(_is_counted(pod, constraint, placed) for placed in other.pods)
+            counts[domain] = counts.get(domain, 0) + matching
+    skew = (
+        counts.get(node.labels[key], 0) + _is_counted(pod, constraint, pod) - min(counts.values(), default=0)
+    )
     return skew > int(constraint["maxSkew"])
+
+
+def _is_counted(pod: Object, constraint: Object, other: Object) -> bool:
+    """Whether *other* is one of the pods that a constraint of *pod* spreads."""
+    selector = constraint.get("labelSelector")
+    if selector is None or other["metadata"]["namespace"] != pod["metadata"]["namespace"]:
+        return False
+    labels = other["metadata"].get("labels") or {}
+    return (selector.get("matchLabels") or {}).items() <= labels.items() and all(
+        requirement.holds(labels) for requirement in _requirements(selector.get("matchExpressions"))
+    )

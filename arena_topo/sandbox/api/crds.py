@@ -26,7 +26,7 @@ def kinds_of(crd: Object) -> list[Kind]:
             short_names=tuple(names.get("shortNames") or ()),
             categories=tuple(names.get("categories") or ()),
             subresources=("status",) if "status" in (version.get("subresources") or {}) else (),
-            columns=tuple(_column(each) for each in version.get("additionalPrinterColumns") or ()),
+            columns=tuple(_column(column) for column in version.get("additionalPrinterColumns") or ()),
             custom=True,
         )
         for version in spec["versions"]
@@ -35,12 +35,12 @@ def kinds_of(crd: Object) -> list[Kind]:
 
 
 def _structural(schema: Schema) -> Schema:
-    """Return *schema* marked so that fields it does not speak of are unknown, as CRDs prune."""
+    """Return *schema* marked so that fields it does not name are unknown: CRDs prune, built-in types do not."""
     marked = dict(schema)
     if marked.get("type") == "object":
         marked["custom"] = True
     if "properties" in marked:
-        marked["properties"] = {name: _structural(each) for name, each in marked["properties"].items()}
+        marked["properties"] = {name: _structural(field) for name, field in marked["properties"].items()}
     for keyword in ("items", "additionalProperties"):
         if isinstance(marked.get(keyword), dict):
             marked[keyword] = _structural(marked[keyword])
@@ -53,7 +53,6 @@ def _column(column: Object) -> Column:
         column.get("type", "string"),
         column["jsonPath"],
         column.get("priority", 0),
-        column.get("format", ""),
     )
 
 
@@ -87,9 +86,8 @@ def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
 
 
 def withdraw(store: Store, registry: Registry, crd: Object) -> None:
-    """Serve what *crd* defined no longer, and forget its objects."""
+    """Stop serving what *crd* defined, and drop its objects."""
     group, plural = crd["spec"]["group"], crd["spec"]["names"]["plural"]
     registry.remove(group, plural)
     for stored in list(store.scan((group, plural))):
-        meta = stored.body["metadata"]
-        store.drop((group, plural), meta.get("namespace", ""), meta["name"])
+        store.drop((group, plural), stored.body)

@@ -8,19 +8,21 @@ from typing import Any
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.options import WriteOptions
-from arena_topo.sandbox.api.refusals import Cause, Refusal, bad_request, invalid
-from arena_topo.sandbox.api.schema import defaults, rules, structural, validation
+from arena_topo.sandbox.api.requests import WriteOptions
+from arena_topo.sandbox.api.schema import defaults, rules, structural
+from arena_topo.sandbox.api.status_errors import Cause, bad_request, invalid
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX = 5
-_NAME_ROOM = 58
+_SUFFIX_LENGTH = 5
+_MAX_GENERATED_NAME = 58
 _GENERATED = frozenset({"pods", "jobs", "deployments", "statefulsets"})
+_FIXED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
+_SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
 
 
 def random_suffix() -> str:
     """Return five characters as the API server appends them to ``generateName``."""
-    return "".join(secrets.choice(_ALPHABET) for _ in range(_SUFFIX))
+    return "".join(secrets.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
 
 
 def has_generation(kind: Kind) -> bool:
@@ -28,8 +30,8 @@ def has_generation(kind: Kind) -> bool:
     return kind.custom or kind.plural in _GENERATED
 
 
-def checked_identity(kind: Kind, namespace: str, body: Any) -> Object:
-    """Return *body* as an object of *kind* in *namespace*; raises Refusal where it says something else."""
+def check_identity(kind: Kind, namespace: str, body: Any) -> Object:
+    """Return *body* as an object of *kind* in *namespace*; raises StatusError where it says something else."""
     if not isinstance(body, dict) or not body.get("kind"):
         raise bad_request("Object 'Kind' is missing in the request body")
     if body.get("apiVersion") != kind.api_version:
@@ -38,79 +40,84 @@ def checked_identity(kind: Kind, namespace: str, body: Any) -> Object:
             f"version ({kind.api_version})"
         )
     if body["kind"] != kind.kind:
+        text = f'no kind "{body["kind"]}" is registered for version "{kind.api_version}"'
         raise bad_request(
-            f'{body["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-            f'no kind "{body["kind"]}" is registered for version "{kind.api_version}"'
+            f'{body["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}'
         )
     meta = dict(body.get("metadata") or {})
-    if kind.namespaced:
-        if meta.setdefault("namespace", namespace) != namespace:
-            raise bad_request(
-                "the namespace of the provided object does not match the namespace sent on the request"
-            )
-    else:
+    if not kind.namespaced:
         meta.pop("namespace", None)
+    elif meta.setdefault("namespace", namespace) != namespace:
+        raise bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request"
+        )
     return {**body, "metadata": meta}
 
 
-def decoded(kind: Kind, body: Object, options: WriteOptions) -> Object:
-    """Return *body* without fields that *kind* does not know; raises Refusal if they must not be there."""
-    root = structural.root_schema(kind.schema)
-    pruned, unknown = structural.prune(body, root)
+def prune(kind: Kind, body: Object, options: WriteOptions) -> Object:
+    """Return *body* without fields that *kind* does not know; raises StatusError where validation is strict."""
+    pruned, unknown = structural.prune(body, structural.root_schema(kind.schema))
     if unknown and options.validation != "Ignore":
         texts = [f'unknown field "{path}"' for path in sorted(unknown)]
         if options.validation == "Strict":
-            raise validation.undecodable(kind, f"strict decoding error: {', '.join(texts)}")
+            raise structural.undecodable(kind, f"strict decoding error: {', '.join(texts)}")
         options.warnings.extend(texts)
-    obj: Object = pruned if kind.custom else structural.without_nulls(pruned)
-    if not kind.custom:
-        validation.check_types(obj, root, kind)
-        return defaults.builtin_defaults(kind, obj)
-    filled: Object = structural.fill_defaults(obj, structural.root_schema(kind.schema))
-    return filled
+    obj: Object = pruned
+    return obj
+
+
+def decode(kind: Kind, body: Object, options: WriteOptions) -> Object:
+    """Return *body* with known fields only, of the right types where it is built in, and with defaults."""
+    obj, schema = prune(kind, body, options), structural.root_schema(kind.schema)
+    if kind.custom:
+        filled: Object = structural.fill_defaults(obj, schema)
+        return filled
+    typed: Object = structural.without_nulls(obj)
+    structural.check_types(typed, schema, kind)
+    return defaults.builtin_defaults(kind, typed)
 
 
 def check(kind: Kind, obj: Object, causes: Iterable[Cause] = ()) -> None:
-    """Raise Refusal with all that is wrong with *obj*."""
+    """Raise StatusError with everything that is wrong with *obj*."""
     found = [*rules.metadata_errors(obj["metadata"]), *causes]
     if kind.custom:
-        found += validation.schema_errors(obj, structural.root_schema(kind.schema))
+        found += structural.schema_errors(obj, structural.root_schema(kind.schema))
     if found:
         raise invalid(kind, obj["metadata"].get("name", ""), found)
 
 
-def newborn(kind: Kind, obj: Object, now: str) -> Object:
+def initial(kind: Kind, obj: Object, now: str) -> Object:
     """Return *obj* with what the server gives to a new object."""
     meta = dict(obj["metadata"])
     if meta.get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
     if not meta.get("name") and meta.get("generateName"):
-        meta["name"] = meta["generateName"][:_NAME_ROOM] + random_suffix()
-    for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields"):
+        meta["name"] = meta["generateName"][:_MAX_GENERATED_NAME] + random_suffix()
+    for name in _SET_BY_SERVER:
         meta.pop(name, None)
     meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now}
     if has_generation(kind):
         meta["generation"] = 1
-    born = {**copy.deepcopy(obj), "metadata": meta}
+    created = {**copy.deepcopy(obj), "metadata": meta}
+    # A layout creates its nodes with their status; every other status is for controllers to write.
     if kind.has_status and kind.plural != "nodes":
-        born.pop("status", None)
-        born |= _first_status(kind, born)
-    return born
+        created.pop("status", None)
+        created |= _initial_status(kind, created)
+    return created
 
 
-def _first_status(kind: Kind, obj: Object) -> Object:
+def _initial_status(kind: Kind, obj: Object) -> Object:
     if kind.custom:
         return {}
     if kind.plural == "pods":
-        status: Object = {"phase": "Pending", "qosClass": _qos(obj.get("spec", {}))}
-        return {"status": status}
+        return {"status": {"phase": "Pending", "qosClass": _qos_class(obj.get("spec", {}))}}
     if kind.plural == "namespaces":
         return {"status": {"phase": "Active"}}
     return {"status": {"loadBalancer": {}} if kind.plural == "services" else {}}
 
 
-def _qos(spec: Object) -> str:
-    resources = [each.get("resources") or {} for each in spec.get("containers") or []]
+def _qos_class(spec: Object) -> str:
+    resources = [container.get("resources") or {} for container in spec.get("containers") or []]
     if not any(each.get("limits") or each.get("requests") for each in resources):
         return "BestEffort"
     for each in resources:
@@ -120,18 +127,17 @@ def _qos(spec: Object) -> str:
     return "Guaranteed"
 
 
-def same_identity(live: Object, obj: Object) -> Object:
+def keep_identity(live: Object, obj: Object) -> Object:
     """Return *obj* with the metadata that nobody may change, from *live*."""
     old, meta = live["metadata"], dict(obj["metadata"])
-    for name in ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation"):
+    for name in _FIXED:
         meta.pop(name, None)
         if name in old:
             meta[name] = old[name]
     meta.setdefault("resourceVersion", old["resourceVersion"])
     if meta.get("name") != old["name"]:
-        raise Refusal(
-            400,
-            "BadRequest",
-            f"the name of the object ({meta.get('name', '')}) does not match the name on the URL ({old['name']})",
+        name = meta.get("name", "")
+        raise bad_request(
+            f"the name of the object ({name}) does not match the name on the URL ({old['name']})"
         )
     return {**obj, "metadata": meta}

@@ -1,0 +1,305 @@
+"""The verbs of the API server over its store, for requests and controllers alike.
+
+Sources: k8s.io/apiserver pkg/registry/rest (create.go, update.go, delete.go) and registry/generic/registry/store.go.
+"""
+
+import copy
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import jsonpatch
+from jsonpointer import JsonPointerException
+
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
+from arena_topo.sandbox.api import admission
+from arena_topo.sandbox.api.kinds import Kind, Registry
+from arena_topo.sandbox.api.patches import managed_fields, merging
+from arena_topo.sandbox.api.requests import DeleteOptions, WriteOptions
+from arena_topo.sandbox.api.schema import rules, structural
+from arena_topo.sandbox.api.status_errors import (
+    Cause,
+    StatusError,
+    bad_request,
+    conflict,
+    details_of,
+    forbidden,
+    invalid,
+    not_found,
+    unsupported_media,
+)
+from arena_topo.sandbox.api.store import Store
+
+JSON_PATCH = "application/json-patch+json"
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_PATCH = "application/strategic-merge-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"
+FOREGROUND = "foregroundDeletion"
+_DEFAULTS = WriteOptions()
+_NAMESPACES = ("", "namespaces")
+
+
+def timestamp(at: datetime | None = None) -> str:
+    """Return an instant, by default the present one, as objects carry it."""
+    return (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Api:
+    """Create, read, change and delete objects by the API server's rules.
+
+    The functions of ``after_create`` are called with each new object; every method raises StatusError as the server
+    would answer.
+    """
+
+    def __init__(self, store: Store, registry: Registry) -> None:
+        self.store = store
+        self.registry = registry
+        self.after_create: list[Callable[[Kind, Object], None]] = []
+
+    def kind(self, api_version: str, kind: str) -> Kind:
+        """Return a served kind; raises LookupError when it is not served."""
+        found = self.registry.of(api_version, kind)
+        if found is None:
+            raise LookupError(f"{kind} of {api_version} is not served")
+        return found
+
+    def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
+        """Return an object or None."""
+        stored = self.store.get(kind.key, namespace if kind.namespaced else "", name)
+        return stored.body if stored else None
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Object:
+        """Return an object."""
+        found = self.find(kind, namespace, name)
+        if found is None:
+            raise not_found(kind, name)
+        return found
+
+    def create(self, kind: Kind, namespace: str, body: Any, options: WriteOptions = _DEFAULTS) -> Object:
+        """Create an object and return it."""
+        obj = admission.decode(kind, admission.check_identity(kind, namespace, body), options)
+        obj = admission.initial(kind, obj, timestamp())
+        admission.check(kind, obj, rules.create_errors(kind, obj))
+        schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
+        obj["metadata"]["managedFields"] = managed_fields.after_update(None, obj, schema, writer)
+        return self._store_new(kind, obj, options)
+
+    def _store_new(self, kind: Kind, obj: Object, options: WriteOptions) -> Object:
+        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        if kind.namespaced:
+            self._check_namespace(kind, namespace, name)
+        if self.find(kind, namespace, name) is not None:
+            text = f'{kind.resource} "{name}" already exists'
+            raise StatusError(409, "AlreadyExists", text, details_of(kind, name))
+        if options.dry_run:
+            return obj
+        stored = self.store.put(kind.key, obj)
+        for hook in self.after_create:
+            hook(kind, stored)
+        return stored
+
+    def _check_namespace(self, kind: Kind, namespace: str, name: str) -> None:
+        stored = self.store.get(_NAMESPACES, "", namespace)
+        if stored is None:
+            details = {"name": namespace, "kind": "namespaces"}
+            raise StatusError(404, "NotFound", f'namespaces "{namespace}" not found', details)
+        if "deletionTimestamp" in stored.body["metadata"]:
+            why = f"unable to create new content in namespace {namespace} because it is being terminated"
+            raise forbidden(kind, name, why)
+
+    def update(
+        self, kind: Kind, namespace: str, name: str, body: Any, options: WriteOptions = _DEFAULTS
+    ) -> Object:
+        """Replace an object, or its status where ``options.subresource`` says so, and return it."""
+        obj = admission.check_identity(kind, namespace, body)
+        live = self.get(kind, namespace, name)
+        if kind.custom and not obj["metadata"].get("resourceVersion"):
+            text = "Invalid value: 0: must be specified for an update"
+            raise invalid(kind, name, [Cause("metadata.resourceVersion", "FieldValueInvalid", text)])
+        return self._replace(kind, live, admission.decode(kind, obj, options), options)
+
+    def patch(
+        self,
+        kind: Kind,
+        namespace: str,
+        name: str,
+        patch: Any,
+        *,
+        media: str,
+        options: WriteOptions = _DEFAULTS,
+    ) -> Object:
+        """Change an object by a patch of the media type *media* and return it."""
+        if media == APPLY_PATCH:
+            return self._apply(kind, namespace, name, patch, options)
+        live = self.get(kind, namespace, name)
+        base = live | {"apiVersion": kind.api_version, "kind": kind.kind}
+        if media == JSON_PATCH:
+            changed = _json_patched(base, patch)
+        elif media == MERGE_PATCH:
+            changed = merging.merge_patch(base, patch)
+        elif media == STRATEGIC_PATCH and not kind.custom:
+            changed = merging.strategic_patch(base, patch, structural.root_schema(kind.schema))
+        else:
+            raise unsupported_media(media, [JSON_PATCH, MERGE_PATCH, APPLY_PATCH])
+        obj = admission.check_identity(kind, live["metadata"].get("namespace", ""), changed)
+        return self._replace(kind, live, admission.decode(kind, obj, options), options)
+
+    def _apply(self, kind: Kind, namespace: str, name: str, body: Any, options: WriteOptions) -> Object:
+        """Apply a configuration on the server, which creates the object where there is none."""
+        obj = admission.check_identity(kind, namespace, body)
+        if obj["metadata"].get("managedFields"):
+            raise bad_request("metadata.managedFields must be nil")
+        obj["metadata"].setdefault("name", name)
+        schema, writer = structural.root_schema(kind.schema), _writer(kind, options, "Apply")
+        pruned = admission.prune(kind, obj, options)
+        live = self.find(kind, namespace, name)
+        merged = managed_fields.apply(live, pruned, schema, writer, force=options.force)
+        owners = merged["metadata"].pop("managedFields")
+        merged = admission.decode(kind, merged, options)
+        if live is not None:
+            merged["metadata"]["managedFields"] = owners
+            return self._replace(kind, live, merged, options, applied=True)
+        created = admission.initial(kind, merged, timestamp())
+        admission.check(kind, created, rules.create_errors(kind, created))
+        created["metadata"]["managedFields"] = owners
+        return self._store_new(kind, created, options)
+
+    def _replace(
+        self, kind: Kind, live: Object, obj: Object, options: WriteOptions, *, applied: bool = False
+    ) -> Object:
+        _check_preconditions(kind, live, obj["metadata"])
+        obj = admission.keep_identity(live, obj)
+        obj = _written_part(kind, live, obj, options.subresource)
+        causes = [] if options.subresource else rules.update_errors(kind, live, obj)
+        admission.check(kind, obj, causes)
+        # Server-side apply has computed the owners already, as part of its merge.
+        if not applied:
+            schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
+            obj["metadata"]["managedFields"] = managed_fields.after_update(live, obj, schema, writer)
+        obj["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
+        # A write that changes nothing keeps the version and wakes nobody.
+        if obj == {**live, "apiVersion": obj["apiVersion"]}:
+            return live
+        if admission.has_generation(kind) and _desired(obj) != _desired(live):
+            obj["metadata"]["generation"] = live["metadata"].get("generation", 1) + 1
+        if options.dry_run:
+            return obj
+        # Whoever removes the last finalizer of an object under deletion removes the object; a pod also waits for its
+        # kubelet.
+        meta = obj["metadata"]
+        if "deletionTimestamp" in meta and not meta.get("finalizers") and live["metadata"].get("finalizers"):
+            self.store.put(kind.key, obj)
+            return self.store.drop(kind.key, obj)
+        return self.store.put(kind.key, obj)
+
+    def delete(self, kind: Kind, namespace: str, name: str, options: DeleteOptions) -> tuple[Object, bool]:
+        """Delete an object; return its last state and whether it is already gone."""
+        live = self.get(kind, namespace, name)
+        preconditions = (("UID", "uid", options.uid), ("ResourceVersion", "resourceVersion", options.version))
+        for word, field, required in preconditions:
+            if required and required != live["metadata"][field]:
+                raise _unmet(kind, name, word, required, live["metadata"][field])
+        return (live, True) if options.dry_run else self._delete(kind, live, options)
+
+    def _delete(self, kind: Kind, live: Object, options: DeleteOptions) -> tuple[Object, bool]:
+        meta, grace = live["metadata"], _grace_seconds(kind, live, options)
+        finalizers = list(meta.get("finalizers") or [])
+        if options.propagation is not None:
+            finalizers = [each for each in finalizers if each != FOREGROUND]
+            finalizers += [FOREGROUND] if options.propagation == "Foreground" else []
+        # A namespace stays until the garbage collector has emptied it.
+        if kind.key == _NAMESPACES:
+            if "deletionTimestamp" in meta:
+                return live, False
+            body = copy.deepcopy(live) | {"status": {"phase": "Terminating"}}
+            body["metadata"]["deletionTimestamp"] = timestamp()
+            return self.store.put(kind.key, body), False
+        if not finalizers and grace == 0:
+            return self.store.drop(kind.key, live), True
+        pending = meta.get("deletionGracePeriodSeconds")
+        # A second deletion changes something only where it shortens the grace period or asks for other finalizers.
+        shortens = pending is not None and grace < pending
+        if "deletionTimestamp" in meta and not shortens and finalizers == meta.get("finalizers", []):
+            return live, False
+        body = copy.deepcopy(live)
+        ends = timestamp(datetime.now(UTC) + timedelta(seconds=grace))
+        body["metadata"] |= {"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace}
+        body["metadata"] |= {"finalizers": finalizers} if finalizers else {}
+        if "generation" in meta and "deletionTimestamp" not in meta:
+            body["metadata"]["generation"] += 1
+        return self.store.put(kind.key, body), False
+
+
+def _json_patched(document: Object, operations: Any) -> Any:
+    """Return *document* with a JSON patch (RFC 6902) applied; raises StatusError where it does not apply."""
+    if not isinstance(operations, list):
+        word = "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+        raise bad_request(word)
+    try:
+        return jsonpatch.apply_patch(document, operations)
+    except jsonpatch.InvalidJsonPatch as error:
+        raise bad_request(str(error)) from error
+    except (jsonpatch.JsonPatchException, JsonPointerException) as error:
+        text = f"the server rejected our request due to an error in our request: {error}"
+        raise StatusError(422, "Invalid", text) from error
+
+
+def _check_preconditions(kind: Kind, live: Object, meta: Object) -> None:
+    old = live["metadata"]
+    if meta.get("uid") and meta["uid"] != old["uid"]:
+        why = f"Precondition failed: UID in precondition: {meta['uid']}, UID in object meta: {old['uid']}"
+        raise conflict(kind, old["name"], why)
+    if meta.get("resourceVersion") and meta["resourceVersion"] != old["resourceVersion"]:
+        raise conflict(kind, old["name"])
+
+
+def _unmet(kind: Kind, name: str, word: str, required: str, actual: str) -> StatusError:
+    """Return the error for a deletion whose precondition does not hold."""
+    happened = "deleted and then recreated" if word == "UID" else "modified"
+    text = (
+        f'Operation cannot be fulfilled on {kind.group_kind} "{name}": the {word} in the precondition ({required}) '
+        f"does not match the {word} in record ({actual}). The object might have been {happened}"
+    )
+    return StatusError(409, "Conflict", text, details_of(kind, name) | {"kind": kind.kind})
+
+
+def _written_part(kind: Kind, live: Object, obj: Object, subresource: str) -> Object:
+    """Return *live* with what a write to the object, or to its status, may change, from *obj*."""
+    if subresource == "status":
+        meta = {**live["metadata"]}
+        for field in ("labels", "annotations") if not kind.custom else ():
+            if field in obj["metadata"]:
+                meta[field] = obj["metadata"][field]
+        changed = {**live, "metadata": meta}
+        changed.pop("status", None)
+        return copy.deepcopy(changed | ({"status": obj["status"]} if "status" in obj else {}))
+    if kind.has_status:
+        obj = {key: value for key, value in obj.items() if key != "status"}
+        obj |= {"status": live["status"]} if "status" in live else {}
+    return copy.deepcopy(obj)
+
+
+def _grace_seconds(kind: Kind, live: Object, options: DeleteOptions) -> int:
+    """Return the seconds a pod is given to end; a pod without a node or at its end, and all else, ends at once."""
+    if kind.key != ("", "pods"):
+        return 0
+    if not live["spec"].get("nodeName") or live["status"].get("phase") in {"Succeeded", "Failed"}:
+        return 0
+    grace = live["spec"].get("terminationGracePeriodSeconds", 30) if options.grace is None else options.grace
+    return max(int(grace), 0)
+
+
+def _writer(kind: Kind, options: WriteOptions, operation: str = "Update") -> managed_fields.Writer:
+    return managed_fields.Writer(
+        options.manager, operation, kind.api_version, timestamp(), options.subresource
+    )
+
+
+def _desired(obj: Object) -> Object:
+    return {key: value for key, value in obj.items() if key not in {"metadata", "status", "apiVersion"}}
+
+
+def seconds_since(instant: str) -> float:
+    """Return the seconds that have passed since an instant of an object."""
+    return (datetime.now(UTC) - parse_instant(instant)).total_seconds()

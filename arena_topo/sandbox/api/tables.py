@@ -1,0 +1,194 @@
+"""Lists as tables (meta.k8s.io/v1 Table), which ``kubectl get`` asks for.
+
+Source of the built-in columns: k8s.io/kubernetes pkg/printers/internalversion/printers.go. Kinds that the sandbox
+only keeps, such as Services and ConfigMaps, show their name and age.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
+from arena_topo.sandbox.api.kinds import Column, Kind
+
+_STEP = re.compile(r"\.([\w-]+)|\[\?\(@\.([\w.]+)==[\"']([^\"']*)[\"']\)\]|\[['\"]?([\w./-]+)['\"]?\]")
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 31_536_000
+_UNITS = (
+    # until so many seconds; in this unit; with the rest in the next smaller unit below so many seconds
+    (120, 1, "s", 0),
+    (3 * _HOUR, _MINUTE, "m", 10 * _MINUTE),
+    (2 * _DAY, _HOUR, "h", 8 * _HOUR),
+    (2 * _YEAR, _DAY, "d", 8 * _DAY),
+    (float("inf"), _YEAR, "y", 8 * _YEAR),
+)
+_NAME = Column("Name", "string", ".metadata.name")
+_AGE = Column("Age", "date", ".metadata.creationTimestamp")
+Cell = str | int
+
+
+def human(seconds: int) -> str:
+    """Return a span as k8s.io/apimachinery's HumanDuration does: 119 is ``119s``, 190 ``3m10s``, 190000 ``2d4h``."""
+    if seconds < 0:
+        return "0s"
+    index = next(index for index, unit in enumerate(_UNITS) if seconds < unit[0])
+    _, size, unit, exact = _UNITS[index]
+    _, smaller, name, _ = _UNITS[max(index - 1, 0)]
+    rest = seconds % size // smaller
+    return f"{seconds // size}{unit}" + (f"{rest}{name}" if rest and seconds < exact else "")
+
+
+def _span(start: str, end: str = "") -> str:
+    """Return the time from *start* to *end*, or to now."""
+    if not start:
+        return "<unknown>"
+    until = parse_instant(end) if end else datetime.now(UTC)
+    return human(int((until - parse_instant(start)).total_seconds()))
+
+
+def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, headers: bool = True) -> Object:
+    """Return a Table of *items*; *include* is Metadata, Object or None, as in the request."""
+    columns, cells = (_NAME, *(kind.columns or (_AGE,))), None
+    if not kind.custom and kind.plural in _BUILT_IN:
+        columns, cells = _BUILT_IN[kind.plural]
+    definitions = [
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": "name" if column.name == "Name" else "",
+            "description": "",
+            "priority": column.priority,
+        }
+        for column in columns
+    ]
+    rows = [
+        {
+            "cells": [_cell(column, item) for column in columns] if cells is None else cells(item),
+            **_row_object(item, include),
+        }
+        for item in items
+    ]
+    body: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
+    return body | {"columnDefinitions": definitions if headers else None, "rows": rows}
+
+
+def _row_object(item: Object, include: str) -> Object:
+    if include == "None":
+        return {}
+    if include == "Object":
+        return {"object": item}
+    head = {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}
+    return {"object": head | {"metadata": item["metadata"]}}
+
+
+def _cell(column: Column, item: Object) -> Cell:
+    value = _look_up(item, column.path)
+    if column.type == "date":
+        return _span(value) if isinstance(value, str) else "<unknown>"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str | int) else "" if value is None else str(value)
+
+
+def _look_up(item: Any, path: str) -> Any:
+    """Return the first value at a simple JSON path: fields, quoted keys, and ``[?(@.key=="value")]``."""
+    value = item
+    for field, key, expected, quoted in _STEP.findall(path):
+        if key:
+            value = next((entry for entry in value or [] if str(entry.get(key)) == expected), None)
+        elif isinstance(value, list):
+            value = value[int(quoted)] if quoted.isdigit() and int(quoted) < len(value) else None
+        else:
+            value = value.get(field or quoted) if isinstance(value, dict) else None
+    return value
+
+
+def _age(obj: Object) -> str:
+    return _span(obj["metadata"].get("creationTimestamp", ""))
+
+
+def _pod_cells(pod: Object) -> list[Cell]:
+    spec, status = pod["spec"], pod.get("status", {})
+    states = status.get("containerStatuses", [])
+    ready = sum(1 for state in states if state.get("ready"))
+    return [
+        pod["metadata"]["name"],
+        f"{ready}/{len(spec.get('containers', []))}",
+        _pod_status(pod),
+        str(sum(state.get("restartCount", 0) for state in states)),
+        _age(pod),
+        status.get("podIP", "<none>"),
+        spec.get("nodeName", "<none>"),
+    ]
+
+
+def _pod_status(pod: Object) -> str:
+    """Return the STATUS word of a pod: the most telling of its phase, its conditions and its containers' states."""
+    if "deletionTimestamp" in pod["metadata"]:
+        return "Terminating"
+    status = pod.get("status", {})
+    word = str(status.get("reason") or status.get("phase", "Pending"))
+    if any(condition.get("reason") == "SchedulingGated" for condition in status.get("conditions", [])):
+        word = "SchedulingGated"
+    for container in status.get("containerStatuses", []):
+        state = container.get("state", {})
+        word = state.get("waiting", {}).get("reason") or state.get("terminated", {}).get("reason") or word
+    return word
+
+
+def _node_cells(node: Object) -> list[Cell]:
+    meta, status = node["metadata"], node.get("status", {})
+    ready = _look_up(node, '.status.conditions[?(@.type=="Ready")].status')
+    cordoned = ",SchedulingDisabled" if node.get("spec", {}).get("unschedulable") else ""
+    prefix = "node-role.kubernetes.io/"
+    roles = sorted(key.removeprefix(prefix) for key in meta.get("labels") or {} if key.startswith(prefix))
+    return [
+        meta["name"],
+        ("Ready" if ready == "True" else "NotReady") + cordoned,
+        ",".join(roles) or "<none>",
+        _age(node),
+        status.get("nodeInfo", {}).get("kubeletVersion", ""),
+        _look_up(node, '.status.addresses[?(@.type=="InternalIP")].address') or "<none>",
+    ]
+
+
+def _job_cells(job: Object) -> list[Cell]:
+    spec, status = job["spec"], job.get("status", {})
+    holding = {
+        condition["type"] for condition in status.get("conditions", []) if condition["status"] == "True"
+    }
+    word = next((name for name in ("Complete", "Failed", "Suspended") if name in holding), "Running")
+    started = status.get("startTime", "")
+    return [
+        job["metadata"]["name"],
+        word,
+        f"{status.get('succeeded', 0)}/{spec.get('completions', 1)}",
+        _span(started, status.get("completionTime", "")) if started else "",
+        _age(job),
+    ]
+
+
+def _event_cells(event: Object) -> list[Cell]:
+    about = event["involvedObject"]
+    return [
+        _span(event.get("lastTimestamp") or event.get("eventTime") or ""),
+        event.get("type", ""),
+        event.get("reason", ""),
+        f"{about['kind'].lower()}/{about['name']}",
+        event.get("message", ""),
+    ]
+
+
+def _columns(names: str) -> tuple[Column, ...]:
+    """Return the columns of a comma list; a star marks those that show with ``-o wide`` only."""
+    return tuple(Column(name.strip("*"), "string", "", int("*" in name)) for name in names.split(","))
+
+
+_BUILT_IN: Mapping[str, tuple[tuple[Column, ...], Callable[[Object], list[Cell]] | None]] = {
+    "pods": (_columns("Name,Ready,Status,Restarts,Age,IP*,Node*"), _pod_cells),
+    "nodes": (_columns("Name,Status,Roles,Age,Version,Internal-IP*"), _node_cells),
+    "jobs": (_columns("Name,Status,Completions,Duration,Age"), _job_cells),
+    "events": (_columns("Last Seen,Type,Reason,Object,Message"), _event_cells),
+    "namespaces": ((_NAME, Column("Status", "string", ".status.phase"), _AGE), None),
+}

@@ -1,0 +1,116 @@
+"""What all controllers do to objects: read and write conditions, own and delete objects, record events."""
+
+import copy
+import secrets
+
+from arena_topo.model.objects import Object
+from arena_topo.sandbox.api.kinds import ResourceKey
+from arena_topo.sandbox.api.objects import Api, timestamp
+from arena_topo.sandbox.api.requests import DeleteOptions
+
+PODS: ResourceKey = ("", "pods")
+NODES: ResourceKey = ("", "nodes")
+ENDED_PHASES = frozenset({"Succeeded", "Failed"})
+_PLAIN_DELETE = DeleteOptions()
+
+
+def is_deleting(obj: Object) -> bool:
+    """Whether an object's deletion has begun."""
+    return "deletionTimestamp" in obj["metadata"]
+
+
+def holds(obj: Object, condition: str) -> bool:
+    """Whether a condition of an object's status is True."""
+    conditions = obj.get("status", {}).get("conditions", [])
+    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+
+
+def set_condition(
+    status: Object, condition: str, value: str, reason: str, message: str, *, updated: str = ""
+) -> bool:
+    """Set a condition in place and return whether it is new; *updated* names a field for the instant of the update.
+
+    The instant of transition stays where only the reason or the message changes.
+    """
+    conditions = status.setdefault("conditions", [])
+    old: Object = next((each for each in conditions if each["type"] == condition), {})
+    if (old.get("status"), old.get("reason"), old.get("message")) == (value, reason, message):
+        return False
+    now = timestamp()
+    new: Object = {"type": condition, "status": value, "reason": reason, "message": message}
+    new |= {updated: now} if updated else {}
+    new["lastTransitionTime"] = old["lastTransitionTime"] if old.get("status") == value else now
+    status["conditions"] = [*(each for each in conditions if each["type"] != condition), new]
+    return True
+
+
+def put_status(api: Api, resource: ResourceKey, obj: Object, status: Object) -> Object | None:
+    """Store a new status of an object, unless it is gone or has it already; return what is stored."""
+    meta = obj["metadata"]
+    stored = api.store.get(resource, meta.get("namespace", ""), meta["name"])
+    if stored is None or stored.body["metadata"]["uid"] != meta["uid"]:
+        return None
+    if stored.body.get("status", {}) == status:
+        return stored.body
+    return api.store.put(resource, copy.deepcopy(stored.body) | {"status": status})
+
+
+def delete(api: Api, obj: Object, options: DeleteOptions = _PLAIN_DELETE) -> None:
+    """Delete an object if it is there and its deletion has not begun."""
+    kind, meta = api.kind(obj["apiVersion"], obj["kind"]), obj["metadata"]
+    current = api.find(kind, meta.get("namespace", ""), meta["name"])
+    if current is not None and (not is_deleting(current) or options.grace == 0):
+        api.delete(kind, meta.get("namespace", ""), meta["name"], options)
+
+
+def owner_reference(obj: Object) -> Object:
+    """Return the reference of a controlled object to *obj*."""
+    meta = obj["metadata"]
+    identity = {
+        "apiVersion": obj["apiVersion"],
+        "kind": obj["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+    }
+    return identity | {"controller": True, "blockOwnerDeletion": True}
+
+
+def controlled(api: Api, owner: Object, resource: ResourceKey) -> list[Object]:
+    """Return the objects of a resource that *owner* controls, in the order of their names."""
+    uid = owner["metadata"]["uid"]
+    bodies = [stored.body for stored in api.store.scan(resource, owner["metadata"]["namespace"])]
+    return [
+        body
+        for body in bodies
+        if any(
+            reference["uid"] == uid and reference.get("controller")
+            for reference in body["metadata"].get("ownerReferences") or ()
+        )
+    ]
+
+
+def record_event(
+    api: Api, about: Object, source: str, reason: str, message: str, *, warning: bool = False
+) -> None:
+    """Write an event about an object; a repeated one is counted, not written again."""
+    meta = about["metadata"]
+    namespace = meta.get("namespace", "default")
+    if api.find(api.kind("v1", "Namespace"), "", namespace) is None:
+        return
+    kind, now = api.kind("v1", "Event"), timestamp()
+    for stored in api.store.scan(kind.key, namespace):
+        event = stored.body
+        said = (event["involvedObject"].get("uid"), event["reason"], event["message"])
+        if said == (meta["uid"], reason, message):
+            repeated = {**event, "metadata": dict(event["metadata"]), "lastTimestamp": now}
+            api.store.put(kind.key, repeated | {"count": event.get("count", 1) + 1})
+            return
+    involved = {"kind": about["kind"], "name": meta["name"], "uid": meta["uid"]}
+    involved |= {"apiVersion": about["apiVersion"], "resourceVersion": meta["resourceVersion"]}
+    involved |= {"namespace": meta["namespace"]} if "namespace" in meta else {}
+    body: Object = {"apiVersion": "v1", "kind": "Event"}
+    body["metadata"] = {"name": f"{meta['name']}.{secrets.token_hex(8)}", "namespace": namespace}
+    body |= {"involvedObject": involved, "reason": reason, "message": message, "count": 1}
+    body |= {"type": "Warning" if warning else "Normal", "source": {"component": source}}
+    body |= {"reportingComponent": source, "firstTimestamp": now, "lastTimestamp": now}
+    api.create(kind, namespace, body)
