@@ -25,10 +25,12 @@ _USAGES = (
 
 
 def _write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner can read."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    """Write a file that only its owner can read; it appears whole, since others wait for it."""
+    temporary = path.with_name(f"{path.name}.new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)
+    temporary.replace(path)
 
 
 def ensure_identity(home: Home) -> None:
@@ -73,11 +75,11 @@ def users(home: Home) -> dict[str, User]:
 
 
 def write_kubeconfigs(home: Home, port: int) -> None:
-    """Write the administrator's and the reader's kubeconfig; the user's own is never touched."""
+    """Write the reader's and then the administrator's kubeconfig; the user's own is never touched."""
     tokens = json.loads(home.tokens.read_text("utf-8"))
     authority = base64.b64encode(home.certificate.read_bytes()).decode()
     cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": authority}
-    for path, role in ((home.kubeconfig, "admin"), (home.reader_kubeconfig, "reader")):
+    for path, role in ((home.reader_kubeconfig, "reader"), (home.kubeconfig, "admin")):
         user = f"{CONTEXT}-{role}"
         context = {"cluster": CONTEXT, "user": user, "namespace": "default"}
         content = {
