@@ -1,1 +1,1 @@
-"""What a cluster says of its hardware, read into the model; one reader a source."""
+"""What a cluster publishes about its hardware, read into the model; one reader for each source."""

@@ -19,7 +19,7 @@ from tests.e2e.arena import Arena
 from tests.e2e.definitions import definition
 from tests.topology.fabric.test_read import exact, hyper_node, network_topology
 from tests.topology.objects import koordinator_device
-from tests.topology.sources.test_labels_and_zones import zones
+from tests.topology.sources.test_node_resource_topology import zones
 
 KINDS = {
     "Topology.kueue.x-k8s.io": ("v1beta2", "topologies"),

@@ -17,7 +17,7 @@ from arena_topo.topology.sources.annotation import KEY
 from tests.topology.fabric.test_read import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod
 from tests.topology.sources.test_dra import claim, gpu_slice
-from tests.topology.sources.test_labels_and_zones import zones
+from tests.topology.sources.test_node_resource_topology import zones
 from tests.topology.test_assemble import PRODUCT, agent_value
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(

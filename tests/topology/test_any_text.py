@@ -13,8 +13,10 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.formats.parse import parse_topology
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
+from tests.topology.formats.test_nccl_xml import DUMP, P4D
 from tests.topology.formats.test_nvidia_smi import REAL
-from tests.topology.formats.test_other_texts import CUDA_SAMPLE, DUMP, MI308X, P2P, P4D
+from tests.topology.formats.test_p2p_bandwidth import CUDA_SAMPLE, P2P
+from tests.topology.formats.test_rocm_smi import MI308X
 from tests.topology.test_any_object import JUNK, places, replaced
 from tests.topology.test_snapshot_file import rich_snapshot
 from tests.topology.texts import saved

@@ -1,6 +1,7 @@
 """``top node -o json|yaml``: the document that Arena prints, with every list in a fixed order.
 
-Keys: kubeflow/arena, pkg/apis/types/gpunode.go.
+Its keys and values are what scripts read, and stay as they are in Arena. Source: kubeflow/arena 0.15.5,
+pkg/apis/types/gpunode.go.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from arena_topo.output.top_node.text import (
     NodeMode,
     allocated,
     description,
-    link_words,
+    link_types,
     mode_of,
     role_of,
     status_of,
@@ -26,16 +27,16 @@ _KEYS = {
 
 
 def top_nodes_document(nodes: Sequence[GpuNode]) -> dict[str, Any]:
-    """Return the nodes by kind; GPU-share nodes are not known here, so their list is empty."""
-    found: dict[str, Any] = {
+    """Return the nodes by mode; arena-topo does not know GPU-share nodes, so their list is always empty."""
+    by_mode: dict[str, Any] = {
         "gpuExclusiveNodes": [],
         "gpuShareNodes": [],
         "gpuTopologyNodes": [],
         "normalNodes": [],
     }
     for node in sorted(nodes, key=lambda node: node.name):
-        found[_KEYS[mode_of(node)]].append(_entry(node))
-    return found
+        by_mode[_KEYS[mode_of(node)]].append(_entry(node))
+    return by_mode
 
 
 def _entry(node: GpuNode) -> dict[str, Any]:
@@ -58,11 +59,11 @@ def _entry(node: GpuNode) -> dict[str, Any]:
     }
     instances = [
         _instance(holder, node)
-        for holder in sorted(node.holders, key=lambda each: (each.namespace, each.pod))
+        for holder in sorted(node.holders, key=lambda holder: (holder.namespace, holder.pod))
     ]
     links = {
         "gpuTopology": {
-            "linkMatrix": link_words(node),
+            "linkMatrix": link_types(node),
             "bandwidthMatrix": [list(row) for row in node.measured],
         }
     }
@@ -76,14 +77,8 @@ def _entry(node: GpuNode) -> dict[str, Any]:
             for gpu in node.gpus
         ]
     }
-    shown = mode is NodeMode.TOPOLOGY
-    return {
-        **common,
-        **counted,
-        "instances": instances,
-        **(links if shown else {}),
-        **(devices if shown else {}),
-    }
+    counts = {**common, **counted, "instances": instances}
+    return {**counts, **links, **devices} if mode is NodeMode.TOPOLOGY else counts
 
 
 def _instance(holder: Holder, node: GpuNode) -> dict[str, Any]:
@@ -94,9 +89,12 @@ def _instance(holder: Holder, node: GpuNode) -> dict[str, Any]:
         "requestGPUs": holder.gpus,
     }
     if mode_of(node) is NodeMode.TOPOLOGY:
-        mates = [each for each in node.holders if each is holder or (holder.job and each.job == holder.job)]
+        # In topology mode the pods of a job on one node see each other's GPUs.
+        pods = [
+            other for other in node.holders if other is holder or (holder.job and other.job == holder.job)
+        ]
         entry["allocation"] = [str(index) for index in holder.indices or ()]
         entry["visibleGPUs"] = [
-            str(index) for index in sorted({at for each in mates for at in each.indices or ()})
+            str(index) for index in sorted({index for pod in pods for index in pod.indices or ()})
         ]
     return entry

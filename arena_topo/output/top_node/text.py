@@ -1,7 +1,10 @@
 """``top node`` as Arena prints it, for nodes of every source and in a fixed order.
 
-Texts and columns: kubeflow/arena, pkg/topnode. Nodes in topology mode offer ``aliyun.com/gpu``; all other nodes
-with GPUs are exclusive ones, and show their links too where any source tells them.
+Scripts read these tables, so they are Arena's to the byte, faults included: "This node has none gpu devices" is its
+English. Do not mend it. Source of texts and columns: kubeflow/arena 0.15.5, pkg/topnode.
+
+Nodes in topology mode offer ``aliyun.com/gpu``; all other nodes with GPUs are exclusive ones, and show their links
+too where any source has them.
 """
 
 import struct
@@ -17,11 +20,11 @@ _RULE = "-" * 99
 _HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE = "kubernetes.io/role"
-_BOTH_WAYS = 2
+_DIRECTIONS = 2
 
 
 class NodeMode(Enum):
-    """Arena's kinds of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
+    """Arena's modes of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
 
     NORMAL = ("none", "Normal", "")
     EXCLUSIVE = ("exclusive", "GPUExclusive", "nvidia.com/gpu")
@@ -29,7 +32,7 @@ class NodeMode(Enum):
 
 
 def top_nodes(nodes: Sequence[GpuNode], *, chosen: bool = False) -> str:
-    """Return the summary of *nodes*; *chosen* nodes of several kinds get no footer, as in Arena."""
+    """Return the summary of *nodes*; *chosen* nodes of several modes get no footer, as in Arena."""
     modes = {mode_of(node) for node in nodes}
     unhealthy = any(node.unhealthy for node in nodes)
     several = len(modes - {NodeMode.NORMAL}) > 1
@@ -49,7 +52,7 @@ def node_details(nodes: Sequence[GpuNode]) -> str:
 
 
 def mode_of(node: GpuNode) -> NodeMode:
-    """Return the kind of *node*: in topology mode only where its links are known, as in Arena."""
+    """Return the mode of *node*: topology only where its links are known, as in Arena."""
     if not node.gpu_total and not node.unhealthy:
         return NodeMode.NORMAL
     return (
@@ -70,32 +73,32 @@ def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
 
 
 def _footer(nodes: Sequence[GpuNode], which: str) -> list[list[str]]:
-    whole, held = sum(map(total, nodes)), sum(map(allocated, nodes))
+    gpus, in_use = sum(map(total, nodes)), sum(map(allocated, nodes))
     unhealthy = sum(node.unhealthy for node in nodes)
-    lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(held, whole)]
+    lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(in_use, gpus)]
     if unhealthy:
-        lines += [f"Unhealthy/Total GPUs {which}In Cluster:", _share(unhealthy, whole)]
+        lines += [f"Unhealthy/Total GPUs {which}In Cluster:", _share(unhealthy, gpus)]
     return [[line] for line in lines]
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{part}/{whole} ({part / whole * 100 if whole else 0:.1f}%)"
+def _share(part: int, total: int) -> str:
+    return f"{part}/{total} ({part / total * 100 if total else 0:.1f}%)"
 
 
 def total(node: GpuNode) -> int:
-    """Return how many GPUs *node* has, unhealthy ones too."""
+    """Return how many GPUs *node* has, unhealthy ones included."""
     return node.gpu_total + node.unhealthy
 
 
 def allocated(node: GpuNode) -> int:
-    """Return how many GPUs of *node* pods have asked for."""
+    """Return how many GPUs of *node* pods have requested."""
     return node.requested.get(node.gpu_resource, 0) if mode_of(node) is not NodeMode.NORMAL else 0
 
 
 def role_of(node: GpuNode) -> str:
     """Return the roles of *node* by its labels, ``<none>`` without any."""
-    named = [key.removeprefix(_ROLE_PREFIX) for key in node.labels if key.startswith(_ROLE_PREFIX)]
-    roles = {role for role in (*named, node.labels.get(_ROLE, "")) if role}
+    by_key = [key.removeprefix(_ROLE_PREFIX) for key in node.labels if key.startswith(_ROLE_PREFIX)]
+    roles = {role for role in (*by_key, node.labels.get(_ROLE, "")) if role}
     return ",".join(sorted(roles)) or "<none>"
 
 
@@ -122,7 +125,7 @@ def _details(node: GpuNode) -> list[list[str]]:
 
 
 def description(mode: NodeMode) -> str:
-    """Return what Arena says of nodes of a kind."""
+    """Return what Arena says of nodes of a mode."""
     alias, _, resource = mode.value
     if mode is NodeMode.NORMAL:
         return "\n  This node has none gpu devices\n"
@@ -156,41 +159,40 @@ def _matrices(node: GpuNode) -> list[list[str]]:
         return []
     size = range(node.links.size)
     header = ["  ", *(f"GPU{index}" for index in size)]
-    words = link_words(node)
-    figures = [[_figure(node, a, b) for b in size] for a in size]
+    bandwidths = [[_bandwidth(node, a, b) for b in size] for a in size]
     rows: list[list[str]] = []
-    for title, cells in (("LinkTypeMatrix:", words), ("BandwidthMatrix:", figures)):
+    for title, cells in (("LinkTypeMatrix:", link_types(node)), ("BandwidthMatrix:", bandwidths)):
         rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in size)]
     return rows
 
 
-def link_words(node: GpuNode) -> list[list[str]]:
+def link_types(node: GpuNode) -> list[list[str]]:
     """Return the matrix of link types, ``N-A`` on its diagonal; empty where the links are not known."""
     rows = node.links.links if node.links is not None else ()
     return [["N-A" if a == b else link.label for b, link in enumerate(row)] for a, row in enumerate(rows)]
 
 
-def _figure(node: GpuNode, a: int, b: int) -> str:
-    """Return the bandwidth of a pair in both directions: as measured, else twice the one of its links."""
+def _bandwidth(node: GpuNode, a: int, b: int) -> str:
+    """Return the bandwidth of a pair in both directions: as measured, or else twice that of its links."""
     if node.measured:
         return shortest_float32(node.measured[a][b])
     if a == b or node.links is None:
         return "N-A"
-    return shortest_float32(_BOTH_WAYS * node.links.between(a, b).bandwidth)
+    return shortest_float32(_DIRECTIONS * node.links.between(a, b).bandwidth)
 
 
 def shortest_float32(value: float) -> str:
-    """Return the shortest decimal that is *value* as a 32-bit float, as Go prints it."""
-    wanted = struct.pack("f", value)
+    """Return the shortest decimal that is *value* as a 32-bit float, as Go prints it: 96.44, not 96.44000244140625."""
+    packed = struct.pack("f", value)
     for digits in range(1, 10):
-        written = f"{value:.{digits}g}"
-        if struct.pack("f", float(written)) == wanted:
-            return format(Decimal(written), "f")
+        text = f"{value:.{digits}g}"
+        if struct.pack("f", float(text)) == packed:
+            return format(Decimal(text), "f")
     return format(Decimal(repr(value)), "f")
 
 
 def _devices(node: GpuNode) -> list[list[str]]:
-    """Return the GPUs by index, where a source lists them and tells which are in use."""
+    """Return the GPUs by index, where a source lists them and says which are in use."""
     if not node.gpus or node.used is None:
         return []
     rows = [
@@ -201,6 +203,7 @@ def _devices(node: GpuNode) -> list[list[str]]:
 
 
 def _summary(node: GpuNode, mode: NodeMode) -> list[list[str]]:
+    # Arena indents the first line of the two modes differently.
     space = "" if mode is NodeMode.TOPOLOGY else "    "
     return [
         ["GPU Summary:"],

@@ -1,1 +1,1 @@
-"""The tree of network domains over the nodes."""
+"""The network between nodes, as a tree of domains."""

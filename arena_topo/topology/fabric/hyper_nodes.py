@@ -1,6 +1,8 @@
 """Volcano's HyperNodes: a tree of network domains whose leaves select nodes by name, pattern or label.
 
-Source: topology.volcano.sh/v1alpha1; a lower tier is closer.
+A lower tier is closer. For example, ``leaf-1`` of tier 1 selects the nodes a and b, ``leaf-2`` selects c, and
+``spine`` of tier 2 selects the HyperNodes that match ``^leaf-``: then node a is in (spine, leaf-1), node c in
+(spine, leaf-2). Source: volcano-sh/apis, topology.volcano.sh/v1alpha1.
 """
 
 import re
@@ -35,34 +37,36 @@ class _HyperNode:
     children: tuple[RawObject, ...]
 
 
-def read_hyper_nodes(nodes: Mapping[str, Labels], objects: Iterable[RawObject], told: list[str]) -> Fabric:
+def read_hyper_nodes(
+    nodes: Mapping[str, Labels], objects: Iterable[RawObject], problems: list[str]
+) -> Fabric:
     """Return the fabric that HyperNodes make of *nodes*, which are given with their labels; empty without any.
 
-    What cannot be read is added to *told*.
+    What cannot be read is added to *problems*.
     """
-    found = list(read_each(objects, _hyper_node, told))
-    if not found:
+    hyper_nodes = list(read_each(objects, _hyper_node, problems))
+    if not hyper_nodes:
         return Fabric()
-    order = sorted({each.tier for each in found}, reverse=True)
-    names = {each.tier: each.tier_name or f"tier-{each.tier}" for each in reversed(found)}
+    order = sorted({hyper_node.tier for hyper_node in hyper_nodes}, reverse=True)
+    names = {h.tier: h.tier_name or f"tier-{h.tier}" for h in reversed(hyper_nodes)}
     paths = {node: [""] * len(order) for node in nodes}
-    inside: dict[str, set[str]] = {}
-    for each in sorted(found, key=lambda each: (each.tier, each.name)):
+    members: dict[str, set[str]] = {}
+    # From the closest tier upwards, so that the members of a HyperNode's children are known before its own.
+    for hyper_node in sorted(hyper_nodes, key=lambda hyper_node: (hyper_node.tier, hyper_node.name)):
         try:
-            members = _members(each, nodes, inside)
+            members[hyper_node.name] = _members(hyper_node, nodes, members)
         except Malformed as error:
-            told.append(f"HyperNode {each.name}: {error}; skipped")
+            problems.append(f"HyperNode {hyper_node.name}: {error}; skipped")
             continue
-        inside[each.name] = members
-        for node in sorted(members):
-            place = paths[node]
-            if place[order.index(each.tier)]:
-                told.append(
-                    f"node {node} is in HyperNodes {place[order.index(each.tier)]} and {each.name} "
-                    f"of tier {each.tier}; the former counts"
+        level = order.index(hyper_node.tier)
+        for node in sorted(members[hyper_node.name]):
+            if paths[node][level]:
+                problems.append(
+                    f"node {node} is in HyperNodes {paths[node][level]} and {hyper_node.name} "
+                    f"of tier {hyper_node.tier}; the former counts"
                 )
             else:
-                place[order.index(each.tier)] = each.name
+                paths[node][level] = hyper_node.name
     return Fabric(
         tuple(names[tier] for tier in order),
         {node: tuple(path) for node, path in paths.items()},
@@ -73,26 +77,26 @@ def read_hyper_nodes(nodes: Mapping[str, Labels], objects: Iterable[RawObject], 
 def _hyper_node(raw: RawObject) -> Iterator[_HyperNode]:
     spec = mapping(raw, "spec")
     members: dict[str, list[RawObject]] = {"Node": [], "HyperNode": []}
-    for each in items(spec, "members"):
-        kind = string(each, "type")
+    for member in items(spec, "members"):
+        kind = string(member, "type")
         if kind not in members:
             raise Malformed(f"spec.members type is {kind!r}, expected Node or HyperNode")
-        members[kind].append(mapping(each, "selector"))
+        members[kind].append(mapping(member, "selector"))
     tier_name = optional_string(spec, "tierName")
     yield _HyperNode(
         name(raw), whole_number(spec, "tier"), tier_name, tuple(members["Node"]), tuple(members["HyperNode"])
     )
 
 
-def _members(each: _HyperNode, nodes: Mapping[str, Labels], inside: Mapping[str, set[str]]) -> set[str]:
-    """Return the nodes below a HyperNode; *inside* has those of the lower tiers."""
-    found: set[str] = set()
-    for selector in each.nodes:
-        found |= _selected(selector, nodes)
-    for selector in each.children:
-        for child in _selected(selector, {child: {} for child in inside}):
-            found |= inside[child]
-    return found
+def _members(hyper_node: _HyperNode, nodes: Mapping[str, Labels], below: Mapping[str, set[str]]) -> set[str]:
+    """Return the nodes in a HyperNode; *below* has those in the HyperNodes of lower tiers."""
+    members: set[str] = set()
+    for selector in hyper_node.nodes:
+        members |= _selected(selector, nodes)
+    for selector in hyper_node.children:
+        for child in _selected(selector, {child: {} for child in below}):
+            members |= below[child]
+    return members
 
 
 def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]:
@@ -100,14 +104,14 @@ def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]
         exact = string(mapping(selector, "exactMatch"), "name")
         return {exact} & set(candidates)
     if "regexMatch" in selector:
-        written = string(mapping(selector, "regexMatch"), "pattern")
+        text = string(mapping(selector, "regexMatch"), "pattern")
         try:
             with warnings.catch_warnings(action="ignore"):  # Go reads what Python only warns of
-                pattern = re.compile(written)
+                pattern = re.compile(text)
         except re.error as error:
-            raise Malformed(f"spec.members regexMatch {written!r}: {error}") from error
-        return {each for each in candidates if pattern.search(each)}
-    wanted = mapping(mapping(selector, "labelMatch"), "matchLabels")
-    if not wanted:
+            raise Malformed(f"spec.members regexMatch {text!r}: {error}") from error
+        return {name for name in candidates if pattern.search(name)}
+    required = mapping(mapping(selector, "labelMatch"), "matchLabels")
+    if not required:
         raise Malformed("spec.members has a selector that selects nothing")
-    return {each for each, labels in candidates.items() if wanted.items() <= labels.items()}
+    return {name for name, labels in candidates.items() if required.items() <= labels.items()}

@@ -1,13 +1,12 @@
-"""The tree of network domains over the nodes: as a topology object declares it, else as labels nest."""
+"""The tree of network domains over the nodes: as a topology object declares it, or else as node labels nest."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.topology.fabric.hyper_nodes import read_hyper_nodes
-from arena_topo.topology.fabric.known_ladders import known_keys, value_of
+from arena_topo.topology.fabric.node_labels import LabelTiers, detect_tiers, tiers_of_keys, value_of
 from arena_topo.topology.raw_objects import (
     Malformed,
     RawObject,
@@ -25,53 +24,47 @@ _NODE_LAYERS = frozenset({"NodeTopologyLayer", "ClusterTopologyLayer"})
 """Koordinator's built-in layers: the node itself and the whole cluster are no tiers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ladder:
-    """Tiers, coarse to fine, and how a node's labels name its domain at each: the first key that has a value."""
-
-    tiers: tuple[str, ...]
-    keys: tuple[tuple[str, ...], ...]
-    source: str
-
-
 def read_fabric(
     nodes: Sequence[GpuNode], topologies: Iterable[RawObject], levels: Sequence[str], warnings: list[str]
 ) -> Fabric:
     """Return the fabric of *nodes*.
 
-    *levels*, label keys from coarse to fine, win; then Kueue's Topology, KAI's, Koordinator's
-    ClusterNetworkTopology, Volcano's HyperNodes; then the known labels. Raises ``UsageError`` where a key of
-    *levels* is on no node.
+    *levels*, label keys from coarse to fine, win over everything; then come Kueue's Topology, KAI's Topology,
+    Koordinator's ClusterNetworkTopology and Volcano's HyperNodes, and last the known labels. Raises ``UsageError``
+    where a key of *levels* is on no node.
     """
     if levels:
-        return _given(nodes, levels)
+        return _fabric(nodes, _tiers_of_levels(nodes, levels))
     objects = list(topologies)
-    ladders = [
-        ladder
+    declared = [
+        tiers
         for kind in (_is_kueue, _is_kai, _is_network_topology)
-        for ladder in read_each(filter(kind, objects), _ladders, warnings)
-        if ladder.tiers
+        for tiers in read_each(filter(kind, objects), _declared_tiers, warnings)
+        if tiers.tiers
     ]
-    best = max(ladders, key=lambda ladder: _covered(nodes, ladder), default=None)
+    # An object may be about other nodes, those with CPUs only for example; the first of the best ones counts.
+    best = max(declared, key=lambda tiers: _covered(nodes, tiers), default=None)
     if best and _covered(nodes, best):
-        unused = [ladder.source for ladder in ladders if ladder is not best]
+        unused = [tiers.source for tiers in declared if tiers is not best]
         if unused:
             warnings.append(f"the fabric is read from {best.source}; not used: {', '.join(unused)}")
         return _fabric(nodes, best)
-    hyper_nodes = [each for each in objects if each.get("kind") == "HyperNode"]
+    hyper_nodes = [raw for raw in objects if raw.get("kind") == "HyperNode"]
     fabric = read_hyper_nodes({node.name: node.labels for node in nodes}, hyper_nodes, warnings)
-    return fabric if fabric.tiers else _detected(nodes, warnings)
+    if fabric.tiers:
+        return fabric
+    detected = detect_tiers(nodes, warnings)
+    return _fabric(nodes, detected) if detected else Fabric()
 
 
-def _given(nodes: Sequence[GpuNode], levels: Sequence[str]) -> Fabric:
+def _tiers_of_levels(nodes: Sequence[GpuNode], levels: Sequence[str]) -> LabelTiers:
     for key in levels:
         if not any(value_of(node.labels, key) for node in nodes):
             raise UsageError(
                 f"--topology-levels: no node has the label {key}",
                 hint="name label keys from coarse to fine, for example topology.kubernetes.io/zone,example.com/rack",
             )
-    tiers = tuple(key for key in levels if key != HOSTNAME)
-    return _fabric(nodes, Ladder(tiers, tuple((key,) for key in tiers), "--topology-levels"))
+    return tiers_of_keys([key for key in levels if key != HOSTNAME], "--topology-levels")
 
 
 def _is_kueue(raw: RawObject) -> bool:
@@ -86,27 +79,31 @@ def _is_network_topology(raw: RawObject) -> bool:
     return raw.get("kind") == "ClusterNetworkTopology"
 
 
-def _ladders(raw: RawObject) -> Iterable[Ladder]:
+def _declared_tiers(raw: RawObject) -> Iterator[LabelTiers]:
     spec = mapping(raw, "spec")
     if _is_network_topology(raw):
         layers = _layers(spec)
-        yield Ladder(tuple(name for name, _ in layers), tuple(keys for _, keys in layers), identity(raw))
+        yield LabelTiers(tuple(name for name, _ in layers), tuple(keys for _, keys in layers), identity(raw))
         return
     keys = [string(level, "nodeLabel") for level in items(spec, "levels")]
-    tiers = tuple(key for key in keys if key != HOSTNAME)
-    yield Ladder(tiers, tuple((key,) for key in tiers), identity(raw))
+    # The finest level is usually the node itself, which is no tier.
+    yield tiers_of_keys([key for key in keys if key != HOSTNAME], identity(raw))
 
 
 def _layers(spec: RawObject) -> list[tuple[str, tuple[str, ...]]]:
-    """Return the layers of a ClusterNetworkTopology, coarse to fine by their parents."""
+    """Return the layers of a ClusterNetworkTopology with their label keys, coarse to fine.
+
+    Each layer names its parent: with ``rack`` below ``row`` below ``ClusterTopologyLayer`` the depths are 2 and 1, so
+    ``row`` comes first.
+    """
     keys: dict[str, tuple[str, ...]] = {}
     parents: dict[str, str] = {}
-    for each in items(spec, "networkTopologySpec"):
-        layer = string(each, "topologyLayer")
-        labels = each.get("labelKey", [])
+    for entry in items(spec, "networkTopologySpec"):
+        layer = string(entry, "topologyLayer")
+        labels = entry.get("labelKey", [])
         if not isinstance(labels, list) or not all(isinstance(key, str) for key in labels):
-            raise Malformed(f"spec.networkTopologySpec {layer} labelKey is no list of texts")
-        keys[layer], parents[layer] = tuple(labels), optional_string(each, "parentTopologyLayer")
+            raise Malformed(f"spec.networkTopologySpec {layer} labelKey must be a list of strings")
+        keys[layer], parents[layer] = tuple(labels), optional_string(entry, "parentTopologyLayer")
     depth = {layer: _depth(layer, parents) for layer in keys}
     return [
         (layer, keys[layer])
@@ -126,21 +123,25 @@ def _depth(layer: str, parents: Mapping[str, str]) -> int:
     return depth
 
 
-def _covered(nodes: Sequence[GpuNode], ladder: Ladder) -> int:
-    return sum(all(_domain(node.labels, keys) for keys in ladder.keys) for node in nodes)
+def _covered(nodes: Sequence[GpuNode], tiers: LabelTiers) -> int:
+    """Return how many of *nodes* have a domain at every tier."""
+    return sum(all(_domain(node.labels, keys) for keys in tiers.keys) for node in nodes)
 
 
 def _domain(labels: Mapping[str, str], keys: Sequence[str]) -> str:
     return next((value for value in (value_of(labels, key) for key in keys) if value), "")
 
 
-def _fabric(nodes: Sequence[GpuNode], ladder: Ladder) -> Fabric:
-    paths = {node.name: tuple(_domain(node.labels, keys) for keys in ladder.keys) for node in nodes}
-    return Fabric(ladder.tiers, _unique(paths, len(ladder.tiers)), ladder.source)
+def _fabric(nodes: Sequence[GpuNode], tiers: LabelTiers) -> Fabric:
+    paths = {node.name: tuple(_domain(node.labels, keys) for keys in tiers.keys) for node in nodes}
+    return Fabric(tiers.tiers, _with_unique_names(paths, len(tiers.tiers)), tiers.source)
 
 
-def _unique(paths: Mapping[str, tuple[str, ...]], depth: int) -> dict[str, tuple[str, ...]]:
-    """Give each domain a name of its own: where several parents use a name, the parent's is put before it."""
+def _with_unique_names(paths: Mapping[str, tuple[str, ...]], depth: int) -> dict[str, tuple[str, ...]]:
+    """Return *paths* with one name for each domain: where several parents share a name, the parent's comes first.
+
+    Rack r1 in zone z1 and rack r1 in zone z2 become z1/r1 and z2/r1; r2, which is in z1 only, stays r2.
+    """
     named = dict(paths)
     for tier in range(1, depth):
         parents: dict[str, set[str]] = {}
@@ -151,45 +152,3 @@ def _unique(paths: Mapping[str, tuple[str, ...]], depth: int) -> dict[str, tuple
             if path[tier] and path[tier - 1] and len(parents[path[tier]]) > 1:
                 named[node] = (*path[:tier], f"{path[tier - 1]}/{path[tier]}", *path[tier + 1 :])
     return named
-
-
-def _detected(nodes: Sequence[GpuNode], warnings: list[str]) -> Fabric:
-    """Return the fabric that the known label keys make, ordered by how they nest."""
-    domains: dict[str, list[str]] = {}
-    sources: dict[str, str] = {}
-    for source, key in known_keys():
-        values = [value_of(node.labels, key) for node in nodes]
-        having = sum(map(bool, values))
-        if having == len(values) and values and _is_tier(values):
-            domains[key], sources[key] = values, source
-        elif having and having < len(values):
-            warnings.append(f"label {key} is on {having} of {len(values)} nodes; it is not used as a tier")
-    tiers: list[str] = []
-    for key in sorted(domains, key=lambda key: len(set(domains[key]))):
-        if not tiers or _nests(domains[tiers[-1]], domains[key]) or _same_ladder(tiers[-1], key):
-            tiers.append(key)
-        else:
-            warnings.append(f"label {key} does not nest in {tiers[-1]}; it is not used as a tier")
-    if not tiers:
-        return Fabric()
-    source = ", ".join(dict.fromkeys(sources[key] for key in tiers))
-    ladder = Ladder(tuple(tiers), tuple((key,) for key in tiers), f"node labels ({source})")
-    return _fabric(nodes, ladder)
-
-
-def _is_tier(values: Sequence[str]) -> bool:
-    """Whether some domain holds two nodes; a key that is different on every node names the node."""
-    return len(set(values)) < len(values) or len(values) == 1
-
-
-def _nests(coarse: Sequence[str], fine: Sequence[str]) -> bool:
-    parents: dict[str, str] = {}
-    return all(parents.setdefault(below, above) == above for above, below in zip(coarse, fine, strict=True))
-
-
-def _same_ladder(coarse: str, fine: str) -> bool:
-    """Whether one source names both keys, and in this order: then domains of one name below two parents differ."""
-    order = list(known_keys())
-    places = {key: place for place, (_, key) in enumerate(order)}
-    same = order[places[coarse]][0] == order[places[fine]][0]
-    return same and places[coarse] < places[fine]

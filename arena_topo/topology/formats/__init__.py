@@ -1,1 +1,1 @@
-"""Texts that describe one machine."""
+"""Readers of texts that describe one machine, one module for each format."""

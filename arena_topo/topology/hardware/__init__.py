@@ -1,1 +1,1 @@
-"""What is known of GPUs, links and machines."""
+"""GPU products, how they are wired, and link graphs."""

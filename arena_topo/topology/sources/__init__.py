@@ -1,1 +1,1 @@
-"""Readers, one module per source."""
+"""Readers of cluster objects, one module for each source."""

@@ -3,10 +3,13 @@
 from itertools import combinations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import LinkClass, LinkGraph
+from arena_topo.model.cluster.hardware import Hardware, LinkClass, LinkGraph
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from tests.topology.machines import Machine, machines, written
 from tests.topology.texts import rows, saved
 
 CUBE_MESH = rows(
@@ -229,3 +232,42 @@ def test_a_broken_matrix_is_refused_by_line_and_reason(text: str, reason: str) -
 
     assert caught.value.message.startswith("node-1.txt: ")
     assert reason in caught.value.message
+
+
+def shown(hardware: Hardware) -> object:
+    """Return all that a text tells, free of the order of NICs."""
+    return (hardware.links, hardware.gpus, hardware.nics, hardware.machine)
+
+
+@given(machine=machines(), data=st.data())
+def test_the_form_of_the_text_never_changes_the_graph(machine: Machine, data: st.DataObject) -> None:
+    """Separators, order of rows and NICs, colour, line ends and prompts all read the same."""
+    devices = [*machine.gpus, *machine.nics]
+    plain = "\n".join(written(machine, devices, devices, "\t"))
+    columns = [*machine.gpus, *data.draw(st.permutations(machine.nics))]
+    order = data.draw(st.permutations(devices))
+    cut = data.draw(st.sampled_from(["\t", "    ", " "]))
+    lines = written(machine, columns, order, cut)
+    if data.draw(st.booleans()):
+        start, end = data.draw(st.sampled_from([("\x1b[4m", "\x1b[0m"), ("[4m", "[0m")]))
+        lines[0] = f"{cut}{start}{lines[0].strip()}{end}"
+    indent = data.draw(st.sampled_from(["", "    "])) if cut != "\t" else ""
+    lines = [indent + line for line in lines]
+    preamble = data.draw(st.lists(st.sampled_from(["$ nvidia-smi topo -m", "", "root@gpu-1:~#"]), max_size=2))
+    legend = data.draw(
+        st.sampled_from([[], ["", "Legend:", "", "  X    = Self", "  NV#  = a bonded set of # NVLinks"]])
+    )
+    end_of_line = data.draw(st.sampled_from(["\n", "\r\n"]))
+    text = end_of_line.join([*preamble, *lines, *legend])
+
+    assert shown(parse_matrix(plain)) == shown(parse_matrix(text))
+
+
+@given(machine=machines())
+def test_a_glued_header_reads_as_a_spaced_one(machine: Machine) -> None:
+    """Headers whose names run into each other name the same columns."""
+    devices = [*machine.gpus, *machine.nics]
+    lines = written(machine, devices, devices, "\t")
+    glued = ["    " + "".join(devices) + "\tCPU Affinity\tNUMA Affinity", *lines[1:]]
+
+    assert shown(parse_matrix("\n".join(lines))) == shown(parse_matrix("\n".join(glued)))

@@ -15,8 +15,8 @@ from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import Malformed
 from arena_topo.topology.reading import Reading
 from arena_topo.topology.sources.annotation import KEY, MOST_BYTES, encode, read_annotation
-from tests.topology.formats.test_matrix_forms import Machine, machines, written
 from tests.topology.formats.test_nvidia_smi import REAL
+from tests.topology.machines import Machine, machines, written
 from tests.topology.objects import NOW, WRITTEN
 from tests.topology.texts import saved
 

@@ -1,0 +1,29 @@
+"""Which kind of text a file holds."""
+
+import pytest
+
+from arena_topo.errors import DocumentError
+from arena_topo.topology.formats.parse import parse_topology
+from tests.topology.formats.test_nccl_xml import P4D
+from tests.topology.formats.test_nvidia_smi import REAL
+from tests.topology.formats.test_p2p_bandwidth import P2P
+from tests.topology.formats.test_rocm_smi import MI308X
+from tests.topology.texts import saved
+
+
+@pytest.mark.parametrize("name", [*REAL, MI308X, P2P, P4D])
+def test_the_kind_of_a_text_is_detected(name: str) -> None:
+    """Every real text finds its parser."""
+    hardware = parse_topology(saved(name), name)
+
+    assert hardware.links is not None
+    assert len(hardware.gpus) == hardware.links.size
+
+
+def test_a_text_of_no_known_kind_is_refused_with_advice() -> None:
+    """The error says what to give instead."""
+    with pytest.raises(DocumentError) as caught:
+        parse_topology("hello", "notes.txt")
+
+    assert "notes.txt: neither" in caught.value.message
+    assert "nvidia-smi topo -m" in caught.value.hint
