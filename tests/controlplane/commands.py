@@ -9,6 +9,10 @@ from .options import Options
 from .pki import Pair
 
 
+_UNTHROTTLED = ("--kube-api-qps=500", "--kube-api-burst=1000")
+"""Components wait for the API server, not for the limits by which they would spare that of a shared cluster."""
+
+
 @dataclass(frozen=True, slots=True)
 class Site:
     """Where one control plane lives: its folder, its certificates and its ports on loopback."""
@@ -85,6 +89,7 @@ def controller_manager(built: Built, site: Site, options: Options) -> list[str]:
         "--secure-port=0",
         "--bind-address=127.0.0.1",
         "--node-monitor-grace-period=1h",
+        *_UNTHROTTLED,
         *_gates(options.controller_gates),
     ]
 
@@ -96,6 +101,7 @@ def scheduler(built: Built, site: Site, options: Options) -> list[str]:
         f"--kubeconfig={site.kubeconfig}",
         "--leader-elect=false",
         "--secure-port=0",
+        *_UNTHROTTLED,
         *_gates(options.feature_gates),
     ]
 
@@ -119,13 +125,14 @@ def kwok(built: Built, site: Site) -> list[str]:
 
 
 def mpi_operator(built: Built, site: Site, options: Options) -> list[str]:
-    """Return the command of the MPI operator, with the API rate limit of a busy cluster."""
+    """Return the command of the MPI operator, which by default would work off ten events a second."""
     return [
         str(built.binary("mpi-operator")),
         f"--kubeConfig={site.kubeconfig}",
         "--lock-namespace=mpi-operator",
-        "--kube-api-qps=50",
-        "--kube-api-burst=100",
+        *_UNTHROTTLED,
+        "--controller-queue-rate-limit=500",
+        "--controller-queue-burst=1000",
         *options.operator_args,
     ]
 

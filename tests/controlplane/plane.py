@@ -111,14 +111,14 @@ class ControlPlane:
         start("etcd", commands.etcd(built, site))
         start("kube-apiserver", commands.apiserver(built, site, options))
         self._until("the API server", self._api_ready)
-        if options.nodes:
-            start("kube-controller-manager", commands.controller_manager(built, site, options))
-            start("kube-scheduler", commands.scheduler(built, site, options))
         definitions = install.definitions(built, options)
         for definition in definitions:
             self.kube.apply(definition)
         self._until("the custom resources", lambda: install.established(self.kube, definitions))
         if options.nodes:
+            # After the custom resources: the garbage collector looks for new ones but every half minute.
+            start("kube-controller-manager", commands.controller_manager(built, site, options))
+            start("kube-scheduler", commands.scheduler(built, site, options))
             install.stages(self.kube, built)
             start("kwok", commands.kwok(built, site))
         if options.coscheduling:
