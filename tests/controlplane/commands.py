@@ -8,7 +8,6 @@ from .build import Built
 from .options import Options
 from .pki import Pair
 
-
 _UNTHROTTLED = ("--kube-api-qps=500", "--kube-api-burst=1000")
 """Components wait for the API server, not for the limits by which they would spare that of a shared cluster."""
 
