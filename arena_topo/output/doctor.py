@@ -1,4 +1,4 @@
-"""Findings on a cluster, for people and for programs."""
+"""The findings of ``arena-topo doctor``, for people and for programs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,12 @@ from arena_topo.output.lines import tabulate
 
 
 def findings_text(findings: Sequence[Finding]) -> str:
-    """Return a table of *findings*, and below it what each of them means, with the command that would improve it."""
-    rows = [("CHECK", "STATE", "FOUND"), *((each.topic, each.state.value, each.found) for each in findings)]
-    return tabulate(rows) + "\n" + "\n".join(_block(each) for each in findings)
+    """Return a table of *findings*, followed by what each means for jobs and the command that would improve it."""
+    rows = [
+        ("CHECK", "STATE", "FOUND"),
+        *((finding.topic, finding.state.value, finding.found) for finding in findings),
+    ]
+    return tabulate(rows) + "\n" + "\n".join(map(_block, findings))
 
 
 def _block(finding: Finding) -> str:
@@ -22,12 +25,12 @@ def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:
     """Return *findings* as ``-o json`` and ``-o yaml`` print them."""
     return [
         {
-            "topic": each.topic,
-            "state": each.state.value,
-            "found": each.found,
-            "evidence": each.evidence,
-            "follows": each.follows,
-            **({"command": each.command} if each.command else {}),
+            "topic": finding.topic,
+            "state": finding.state.value,
+            "found": finding.found,
+            "evidence": finding.evidence,
+            "follows": finding.follows,
+            **({"command": finding.command} if finding.command else {}),
         }
-        for each in findings
+        for finding in findings
     ]

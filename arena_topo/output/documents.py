@@ -1,4 +1,4 @@
-"""Values as documents: what ``-o json`` and ``-o yaml`` print."""
+"""Values as documents, as ``-o json`` and ``-o yaml`` print them."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any
 
 from arena_topo.model.notation.yaml_documents import dump
+from arena_topo.model.objects import Object
 
 
 def document(value: Any, form: str) -> str:
@@ -17,22 +18,22 @@ def document(value: Any, form: str) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return *value*, a frozen value or a tuple of such, as what documents are made of, by the names of its fields."""
+    """Return *value* as mappings, lists and scalars; frozen values become mappings by the names of their fields."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        return {name: plain(each) for name, each in value._asdict().items()}
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a named tuple
+        return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple | list):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     return value.value if isinstance(value, Enum) else value
 
 
 def compact(value: Any) -> str:
-    """Return *value* as JSON on one line: a sixth of the time, for what programs read."""
+    """Return *value* as JSON on one line, for programs: it takes a sixth of the time of the indented form."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
 
 
-def objects(items: Sequence[dict[str, Any]], form: str) -> str:
+def objects(items: Sequence[Object], form: str) -> str:
     """Return Kubernetes objects as kubectl reads them back: YAML documents, a JSON object or List, or names."""
     if form == "name":
         return "".join(f"{object_name(item)}\n" for item in items)
@@ -42,7 +43,7 @@ def objects(items: Sequence[dict[str, Any]], form: str) -> str:
     return document(single, "json")
 
 
-def object_name(item: dict[str, Any]) -> str:
+def object_name(item: Object) -> str:
     """Return ``kind.group/name``, as kubectl names an object."""
     group = str(item["apiVersion"]).rpartition("/")[0]
     kind = str(item["kind"]).lower() + (f".{group}" if group else "")

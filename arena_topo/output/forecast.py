@@ -1,8 +1,8 @@
-"""Forecasts as a table, and as a document."""
+"""The forecasts of ``arena-topo predict``, as a table and as a document."""
 
 from collections.abc import Sequence
-from typing import Any
 
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Prediction, Range, Transport
 from arena_topo.output.lines import tabulate
 from arena_topo.prediction.forecast import Forecast
@@ -10,70 +10,71 @@ from arena_topo.prediction.forecast import Forecast
 _HEADER = ("MODEL", "FRAMEWORK", "BATCH", "GPUS", "STEP(ms)", "IMAGES/S PER GPU", "IMAGES/S", "EFFICIENCY")
 
 
-def forecast_table(forecasts: Sequence[Forecast], seen: Prediction, calibration: str) -> str:
-    """Return a row for each forecast, and below what they rest on; likely values, their range in parentheses."""
+def forecast_table(forecasts: Sequence[Forecast], prediction: Prediction, calibration: str) -> str:
+    """Return a row per forecast, likely values with their range in parentheses, and below it what they rest on."""
     rows = [_HEADER, *map(_row, forecasts)]
-    told = [
-        _channel(seen),
-        *(f"assumed: {text}" for text in seen.assumptions if not text.startswith("calibration: ")),
+    basis = [
+        _channel(prediction),
+        # The calibration has its own line, which names its file.
+        *(f"assumed: {text}" for text in prediction.assumptions if not text.startswith("calibration: ")),
         f"calibration: {calibration}",
     ]
-    return tabulate(rows) + "\n" + "".join(f"{line}\n" for line in told)
+    return tabulate(rows) + "\n" + "".join(f"{line}\n" for line in basis)
 
 
-def forecast_document(forecasts: Sequence[Forecast], seen: Prediction, calibration: str) -> dict[str, Any]:
-    """Return the forecasts with what they rest on; seconds, images/s and GB/s."""
+def forecast_document(forecasts: Sequence[Forecast], prediction: Prediction, calibration: str) -> Object:
+    """Return the forecasts and what they rest on, in seconds, images/s and GB/s."""
     return {
-        "forecasts": [_entry(each) for each in forecasts],
-        "busbw": _bounds(seen.busbw),
-        "inside": seen.inside.value,
-        "across": seen.across.value if seen.across else None,
-        "assumptions": list(seen.assumptions),
+        "forecasts": [_entry(forecast) for forecast in forecasts],
+        "busbw": _bounds(prediction.busbw),
+        "inside": prediction.inside.value,
+        "across": prediction.across.value if prediction.across else None,
+        "assumptions": list(prediction.assumptions),
         "calibration": calibration,
     }
 
 
-def _channel(seen: Prediction) -> str:
-    if seen.inside is Transport.NONE and seen.across is None:
-        return "one rank exchanges nothing"
-    across = f", {seen.across.value} across nodes" if seen.across else ""
-    inside = f"{seen.inside.value} inside nodes" if across else seen.inside.value
-    return f"ranks talk over: {inside}{across}, at {_range(seen.busbw, '.3g')} GB/s"
+def _channel(prediction: Prediction) -> str:
+    if prediction.inside is Transport.NONE and prediction.across is None:
+        return "a single rank exchanges nothing"
+    across = f", {prediction.across.value} across nodes" if prediction.across else ""
+    inside = f"{prediction.inside.value} inside nodes" if across else prediction.inside.value
+    return f"ranks communicate over: {inside}{across}, at {_range(prediction.busbw, '.3g')} GB/s"
 
 
-def _row(found: Forecast) -> tuple[str, ...]:
-    work = found.workload
-    step = Range(*(value * 1000 for value in (found.step.low, found.step.likely, found.step.high)))
+def _row(forecast: Forecast) -> tuple[str, ...]:
+    work = forecast.workload
+    step = Range(*(value * 1000 for value in (forecast.step.low, forecast.step.likely, forecast.step.high)))
     return (
         work.model,
         work.framework,
         str(work.batch),
-        f"{found.ranks} x {work.gpu}",
+        f"{forecast.ranks} x {work.gpu}",
         _range(step, ".0f"),
-        _range(found.each, ".1f"),
-        _range(found.total, ".0f"),
-        f"{found.efficiency:.0%}",
+        _range(forecast.each, ".1f"),
+        _range(forecast.total, ".0f"),
+        f"{forecast.efficiency:.0%}",
     )
 
 
 def _range(value: Range, form: str) -> str:
-    low, likely, high = (format(each, form) for each in (value.low, value.likely, value.high))
+    low, likely, high = (format(rate, form) for rate in (value.low, value.likely, value.high))
     return likely if low == high else f"{likely} ({low}-{high})"
 
 
-def _entry(found: Forecast) -> dict[str, Any]:
-    work = found.workload
+def _entry(forecast: Forecast) -> Object:
+    work = forecast.workload
     return {
         "model": work.model,
         "framework": work.framework,
         "batch": work.batch,
         "gpu": work.gpu,
-        "ranks": found.ranks,
-        "imagesPerSecondAlone": found.alone,
-        "stepSeconds": _bounds(found.step),
-        "imagesPerSecondPerGpu": _bounds(found.each),
-        "imagesPerSecond": _bounds(found.total),
-        "efficiency": round(found.efficiency, 4),
+        "ranks": forecast.ranks,
+        "imagesPerSecondAlone": forecast.alone,
+        "stepSeconds": _bounds(forecast.step),
+        "imagesPerSecondPerGpu": _bounds(forecast.each),
+        "imagesPerSecond": _bounds(forecast.total),
+        "efficiency": round(forecast.efficiency, 4),
     }
 
 

@@ -25,7 +25,7 @@ def rendered(lines: Iterable[Line], *, colour: bool) -> str:
     """Return *lines*, each ended by a newline and without spaces at its end; in *colour* with ANSI codes."""
     if not colour:
         return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
-    from io import StringIO  # a plain table needs neither of the two
+    from io import StringIO
 
     from rich.console import Console
     from rich.text import Text
@@ -43,23 +43,24 @@ def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
     """Return *rows* of cells as aligned lines, each ended by a newline."""
     lines = [list(row) for row in rows]
     widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
-    for column in range(max((len(each) for each in widths), default=0)):
+    for column in range(max(map(len, widths), default=0)):
         start = 0
         while start < len(lines):
+            # A block of neighbouring lines that have this column; a shorter line ends it.
             end = start
             while end < len(lines) and column < len(widths[end]):
                 end += 1
-            widest = max((len(lines[at][column]) for at in range(start, end)), default=0)
-            for at in range(start, end):
-                widths[at][column] = widest + padding
+            widest = max((len(lines[row][column]) for row in range(start, end)), default=0)
+            for row in range(start, end):
+                widths[row][column] = widest + padding
             start = max(end, start + 1)
     return "".join(_line(line, width) for line, width in zip(lines, widths, strict=True))
 
 
 def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
     """Yield *rows* as aligned lines, the first of which is the heading."""
-    for at, line in enumerate(tabulate(rows).splitlines()):
-        yield [Span(line, "bold" if at == 0 else "")]
+    for index, line in enumerate(tabulate(rows).splitlines()):
+        yield [Span(line, "bold" if index == 0 else "")]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:

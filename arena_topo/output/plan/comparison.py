@@ -1,4 +1,4 @@
-"""The ways of asking for a gang as one table, and as a document."""
+"""Several ways of asking for a gang, beside topology-unaware schedulers: a table, and a document."""
 
 from collections.abc import Iterator, Sequence
 
@@ -29,7 +29,7 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
         rows += _blind_rows(blind, comparison)
     yield from table_lines(rows)
     yield []
-    yield from ([Span(each, "dim")] for each in _legend(comparison))
+    yield from ([Span(line, "dim")] for line in _legend(comparison))
 
 
 def _row(way: Way) -> Sequence[str]:
@@ -72,7 +72,7 @@ def _blind_rows(blind: Blind, comparison: Comparison) -> Iterator[Sequence[str]]
         stuck = f"starts {blind.placed} of {comparison.workers}, which wait for the rest"
         yield (name, shape, "no", "-", "-", "-", "-", stuck)
         return
-    usual = max(blind.levels, key=lambda each: each.share)
+    usual = max(blind.levels, key=lambda chance: chance.share)
     close = "" if blind.same_level is None else f"{blind.same_level:.0%} as close as best effort"
     yield (
         f"{name}: expected",
@@ -97,7 +97,7 @@ def _mean(figure: Figure | None) -> str:
 def _legend(comparison: Comparison) -> Iterator[str]:
     yield "INSIDE: predicted busbw of the GPUs of a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
     if any(way.isolated for way in comparison.ways):
-        yield "*: INSIDE holds if each pod sees the GPUs of all; else they use sockets. --coalesce packs them into larger pods."
+        yield "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods."
     if any(blind.draws for blind in comparison.blind):
-        yield "blind: a scheduler without topology and gang, simulated; each pod by itself, on any of the free GPUs."
+        yield "blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, on any free GPUs."
     yield from comparison.notes

@@ -1,4 +1,4 @@
-"""What free GPUs are good for, as tables and as a document."""
+"""What jobs the free GPUs can hold, as tables and as a document."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -8,42 +8,45 @@ from arena_topo.model.plan.fragmentation import Fragmentation, Gain, Move, Part,
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 
-def render_fragmentation(found: Fragmentation, form: str = "text", *, colour: bool = False) -> str:
-    """Return *found* as ``text``, ``json`` or ``yaml``."""
+def render_fragmentation(fragmentation: Fragmentation, form: str = "text", *, colour: bool = False) -> str:
+    """Return *fragmentation* as ``text``, ``json`` or ``yaml``."""
     if form in ("json", "yaml"):
         from arena_topo.output.documents import document, plain
 
-        return document(plain(found), form)
-    return rendered(_lines(found), colour=colour)
+        return document(plain(fragmentation), form)
+    return rendered(_lines(fragmentation), colour=colour)
 
 
-def _lines(found: Fragmentation) -> Iterator[Line]:
-    yield [Span(f"{found.free:,} of {plural(found.total, 'GPU')} are free", "bold"), Span(_closed(found), "")]
-    if not found.shapes:
+def _lines(fragmentation: Fragmentation) -> Iterator[Line]:
+    yield [
+        Span(f"{fragmentation.free:,} of {plural(fragmentation.total, 'GPU')} are free", "bold"),
+        Span(_closed(fragmentation), ""),
+    ]
+    if not fragmentation.shapes:
         return
     yield []
-    yield from table_lines(_shapes(found))
-    if found.whole:
+    yield from table_lines(_shapes(fragmentation))
+    if fragmentation.whole:
         yield []
         yield [Span("Gangs of wholly free nodes, side by side: now / on the empty cluster", "")]
-        yield from table_lines(_whole(found))
+        yield from table_lines(_whole(fragmentation))
     yield []
-    if not found.moves:
+    if not fragmentation.moves:
         yield [Span("No move of a job was found that would help.", "")]
         return
     yield [Span("Moves that would help", "bold"), Span(", in this order (advice; nothing is moved)", "")]
-    for number, move in enumerate(found.moves, 1):
+    for number, move in enumerate(fragmentation.moves, 1):
         yield from _move(number, move)
 
 
-def _closed(found: Fragmentation) -> str:
-    return f"; {found.closed:,} more on nodes that take no pods" if found.closed else ""
+def _closed(fragmentation: Fragmentation) -> str:
+    return f"; {fragmentation.closed:,} more on nodes that take no pods" if fragmentation.closed else ""
 
 
-def _shapes(found: Fragmentation) -> list[Sequence[str]]:
-    levels = [f"IN ONE {last_part(level).upper()}" for level in found.levels[:-1]]
+def _shapes(fragmentation: Fragmentation) -> list[Sequence[str]]:
+    levels = [f"IN ONE {last_part(level).upper()}" for level in fragmentation.levels[:-1]]
     head = ("GPUS EACH", "WORKERS", "IF EMPTY", "USABLE", *levels, "BUSBW", "IF EMPTY")
-    return [head, *(_shape(shape, found.free) for shape in found.shapes)]
+    return [head, *(_shape(shape, fragmentation.free) for shape in fragmentation.shapes)]
 
 
 def _shape(shape: ShapeRoom, free: int) -> Sequence[str]:
@@ -59,13 +62,13 @@ def _shape(shape: ShapeRoom, free: int) -> Sequence[str]:
     )
 
 
-def _whole(found: Fragmentation) -> list[Sequence[str]]:
-    head = ("NODES", *(last_part(level).upper() for level in found.levels[1:]))
+def _whole(fragmentation: Fragmentation) -> list[Sequence[str]]:
+    head = ("NODES", *(last_part(level).upper() for level in fragmentation.levels[1:]))
     return [
         head,
         *(
-            (f"{row.nodes}", *(f"{now} / {ever}" for now, ever in zip(row.now, row.empty, strict=True)))
-            for row in found.whole
+            (f"{row.nodes}", *(f"{now} / {empty}" for now, empty in zip(row.now, row.empty, strict=True)))
+            for row in fragmentation.whole
         ),
     ]
 

@@ -24,8 +24,8 @@ blind, any node: expected  4 x 1  yes  cluster (75%)  3.5    40 (50% of runs)  -
 blind, emptiest node       4 x 1  no   -              -      -                 -       starts 3 of 4, which wait for the rest
 
 INSIDE: predicted busbw of the GPUs of a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them.
-*: INSIDE holds if each pod sees the GPUs of all; else they use sockets. --coalesce packs them into larger pods.
-blind: a scheduler without topology and gang, simulated; each pod by itself, on any of the free GPUs.
+*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods.
+blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, on any free GPUs.
 a note
 """
 

@@ -47,7 +47,7 @@ def test_flags_are_enough(invoke: Invoke) -> None:
     assert 0 == outcome.code, outcome.err
     assert ["vgg16", "pytorch", "64", "4", "x", "V100"] == lines[1].split()[:6]
     assert 4 == sum("x V100" in line for line in lines)
-    assert "ranks talk over: pod-isolated socket, at 2.18 (1.73-2.94) GB/s" in lines
+    assert "ranks communicate over: pod-isolated socket, at 2.18 (1.73-2.94) GB/s" in lines
     assert "calibration: the tool's own (calibration.yaml)" in lines
 
 
@@ -98,9 +98,12 @@ def test_the_speed_of_a_gpu_that_no_file_knows_can_be_given(invoke: Invoke) -> N
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
-        (("--workers=1", "--gpus=4"), "ranks talk over: nvlink, at 93.2 (60.5-102) GB/s"),
-        (("--workers=4", "--gpus=1"), "ranks talk over: pod-isolated socket, at 2.18 (1.73-2.94) GB/s"),
-        (("--workers=1", "--gpus=1"), "one rank exchanges nothing"),
+        (("--workers=1", "--gpus=4"), "ranks communicate over: nvlink, at 93.2 (60.5-102) GB/s"),
+        (
+            ("--workers=4", "--gpus=1"),
+            "ranks communicate over: pod-isolated socket, at 2.18 (1.73-2.94) GB/s",
+        ),
+        (("--workers=1", "--gpus=1"), "a single rank exchanges nothing"),
     ],
     ids=["one pod of four", "four pods of one", "one rank"],
 )
