@@ -26,9 +26,6 @@ def decorate(gang: Gang) -> Decoration:
             keys.GANG_MIN_AVAILABLE: str(gang.workers),
         },
         worker_annotations={keys.ACK_LEVEL: _constraint(gang)} if kept else {},
-        scheduler_name=gang.scheduler,
-        min_available=gang.workers,
-        keeps_level=kept,
         notes=(f"ACK's scheduler starts the {gang.workers} workers together", *wish),
     )
 

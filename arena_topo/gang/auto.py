@@ -46,8 +46,8 @@ def choose(facts: ClusterFacts, *, version: ApiVersion, queue: str = "") -> Chos
     return Chosen("", tuple(reasons))
 
 
-def known(gang: Gang, facts: ClusterFacts) -> Gang:
-    """Return *gang* with what *facts* tell of the cluster."""
+def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
+    """Return *gang* with what its back-end must know of the cluster."""
     return replace(
         gang,
         operator_gangs=facts.operator_gangs,

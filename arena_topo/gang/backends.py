@@ -19,11 +19,16 @@ BACKENDS: Mapping[str, Callable[[Gang], Decoration]] = {
 }
 
 
-def decorate(backend: str, gang: Gang) -> Decoration:
-    """Return what *backend* adds to the job. Raises ``UsageError`` where it cannot keep the gang together."""
+def check_backend(backend: str) -> None:
+    """Raise ``UsageError`` unless *backend* exists."""
     if backend not in BACKENDS:
         raise UsageError(
             f"--gang-scheduler: {backend!r} is not a gang scheduler",
             hint=f"use auto, or one of {', '.join(BACKENDS)}",
         )
+
+
+def decorate(backend: str, gang: Gang) -> Decoration:
+    """Return what *backend* adds to the job. Raises ``UsageError`` where it cannot keep the gang together."""
+    check_backend(backend)
     return BACKENDS[backend](gang)

@@ -19,14 +19,13 @@ SCHEDULER = "scheduler-plugins-scheduler"
 
 def decorate(gang: Gang) -> Decoration:
     """Return what makes the gang one PodGroup: the operator's where it makes one, else our own."""
-    scheduler = gang.scheduler or gang.operator_gangs or SCHEDULER
+    scheduler = gang.operator_gangs or SCHEDULER
     refuse_other_operator(gang, "coscheduling", scheduler if scheduler != "volcano" else "")
     together = f"coscheduling ({scheduler}) starts {gang.size} pods together"
     if operator_makes_group(gang):
         return Decoration(
             scheduler_name=scheduler,
             scheduling_policy=operator_policy(gang),
-            min_available=gang.size,
             notes=(
                 f"{together}, in the PodGroup that the MPI operator makes",
                 *level_note(gang, "coscheduling"),
@@ -38,7 +37,6 @@ def decorate(gang: Gang) -> Decoration:
         launcher_labels={} if gang.launcher_waits else label,
         scheduler_name=scheduler,
         scheduling_policy=operator_policy(gang),
-        min_available=gang.size,
         companions=(pod_group(gang, "scheduling.x-k8s.io/v1alpha1", {"minMember": gang.size}),),
         notes=(f"{together}, in PodGroup {gang.name}", *level_note(gang, "coscheduling")),
     )

@@ -1,35 +1,23 @@
-"""Gangs on a stock scheduler: workers stay gated until all of them fit, then all are released at once.
+"""Gangs on a stock scheduler: the workers are created behind a scheduling gate, and released once all of them fit.
 
-Sources: KEP-3521, KEP-3838.
+The gate belongs to the plan, whose pins set it; what is enforced is said with the plan. Sources: KEP-3521, KEP-3838.
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import level_note, operator_policy, unversioned
+from arena_topo.gang.pod_groups import operator_policy, unversioned
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.keys import GANG_GATE
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return the gate; who submits takes it away."""
+    """Return what a gated gang takes besides its gate. Raises ``UsageError`` where the gate would be dropped."""
     if gang.version is ApiVersion.V1ALPHA1:
         raise unversioned(gang, "gates", "it drops the pods' scheduling gates")
     if not gang.keeps_gates:
         raise UsageError(
             f"--gang-scheduler gates cannot be used: the MPIJob {gang.version.value} that this cluster serves drops "
             "the pods' scheduling gates",
-            hint="it takes mpi-operator 0.5 or training-operator 1.7; arena-topo doctor lists what this cluster has",
+            hint="they need mpi-operator >= 0.5 or training-operator >= 1.7; arena-topo doctor lists what this cluster "
+            "has",
         )
-    return Decoration(
-        scheduler_name=gang.scheduler,
-        scheduling_policy=operator_policy(gang),
-        min_available=gang.workers,
-        scheduling_gates=(GANG_GATE,),
-        notes=(
-            (
-                f"arena-topo holds the {gang.workers} workers back until all of them fit, and then releases them; "
-                "a worker that is made again waits for arena-topo resume"
-            ),
-            *level_note(gang, "a stock scheduler"),
-        ),
-    )
+    return Decoration(scheduling_policy=operator_policy(gang))

@@ -30,9 +30,7 @@ def decorate(gang: Gang) -> Decoration:
         job_labels={KAI_QUEUE: gang.queue},
         job_annotations=_level(gang),
         pod_labels={KAI_QUEUE: gang.queue},
-        scheduler_name=gang.scheduler or SCHEDULER,
-        min_available=gang.size,
-        keeps_level=bool(gang.level),
+        scheduler_name=SCHEDULER,
         notes=(f"KAI starts {gang.size} pods together, from queue {gang.queue}",),
     )
 

@@ -15,7 +15,7 @@ _STRATEGY = {True: "MustGather", False: "PreferGather"}
 
 def decorate(gang: Gang) -> Decoration:
     """Return labels and annotations of the workers; Koordinator's scheduler makes the PodGroup from them."""
-    refuse_other_operator(gang, "koordinator", gang.scheduler or SCHEDULER)
+    refuse_other_operator(gang, "koordinator", SCHEDULER)
     annotations = {f"{keys.KOORDINATOR_GANG}/mode": "Strict"}
     if gang.level:
         annotations[f"{keys.KOORDINATOR_GANG}/network-topology-spec"] = _strategy(gang)
@@ -25,9 +25,7 @@ def decorate(gang: Gang) -> Decoration:
             keys.GANG_MIN_AVAILABLE: str(gang.workers),
         },
         worker_annotations=annotations,
-        scheduler_name=gang.scheduler or SCHEDULER,
-        min_available=gang.workers,
-        keeps_level=bool(gang.level),
+        scheduler_name=SCHEDULER,
         notes=(f"Koordinator starts the {gang.workers} workers together",),
     )
 

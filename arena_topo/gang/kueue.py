@@ -27,10 +27,7 @@ def decorate(gang: Gang) -> Decoration:
     return Decoration(
         job_labels={KUEUE_QUEUE: gang.queue},
         worker_annotations={_LEVEL[gang.required]: gang.level} if gang.level else {},
-        scheduler_name=gang.scheduler,
         scheduling_policy=operator_policy(gang),
-        min_available=gang.workers + 1,
-        keeps_level=bool(gang.level),
         notes=_notes(gang),
     )
 

@@ -28,10 +28,7 @@ def decorate(gang: Gang) -> Decoration:
         )
     return Decoration(
         worker_annotations={POD_GROUP: gang.name},
-        scheduler_name=gang.scheduler,
-        min_available=gang.workers,
         companions=(pod_group(gang, f"scheduling.k8s.io/{gang.api}", _spec(gang)),),
-        keeps_level=bool(gang.level) and gang.required,
         notes=(
             f"kube-scheduler starts the {gang.workers} workers together, in PodGroup {gang.name}",
             *_level_note(gang),

@@ -31,7 +31,6 @@ def decorate(gang: Gang) -> Decoration:
         return Decoration(
             scheduler_name=SCHEDULER,
             scheduling_policy={**operator_policy(gang), **_queue(gang), **_priority(gang, "priorityClass")},
-            min_available=gang.size,
             notes=(
                 f"{together}, in the PodGroup that the MPI operator makes",
                 *((lost,) if gang.level else ()),
@@ -39,11 +38,9 @@ def decorate(gang: Gang) -> Decoration:
         )
     return Decoration(
         pod_annotations={keys.VOLCANO_GROUP: gang.name},
-        scheduler_name=gang.scheduler or SCHEDULER,
+        scheduler_name=SCHEDULER,
         scheduling_policy=operator_policy(gang),
-        min_available=gang.size,
         companions=(pod_group(gang, "scheduling.volcano.sh/v1beta1", _spec(gang)),),
-        keeps_level=bool(gang.level),
         notes=(f"{together}, in PodGroup {gang.name}",),
     )
 

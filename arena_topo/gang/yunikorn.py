@@ -40,8 +40,7 @@ def decorate(gang: Gang) -> Decoration:
         },
         worker_annotations={name: "worker"},
         launcher_annotations={} if gang.launcher_waits else {name: "launcher"},
-        scheduler_name=gang.scheduler or SCHEDULER,
-        min_available=gang.size,
+        scheduler_name=SCHEDULER,
         notes=(
             (
                 f"YuniKorn starts {gang.size} pods together, once its placeholders hold room for all; "

@@ -1,4 +1,4 @@
-"""A rendered job with what its gang's back-end adds: nothing that the user set is lost or overruled."""
+"""A rendered job with what its gang's back-end adds: nothing that the user set is lost or overridden."""
 
 from collections.abc import Mapping
 from copy import deepcopy
@@ -15,27 +15,25 @@ def decorated(job: Object, decoration: Decoration) -> Object:
 
     The one template of v1alpha1 is the workers'. Raises ``UsageError`` where the job already says otherwise.
     """
-    made = deepcopy(job)
-    _metadata(made, "labels", "the job", decoration.job_labels)
-    _metadata(made, "annotations", "the job", decoration.job_annotations)
-    own = {
+    result = deepcopy(job)
+    _metadata(result, "labels", "the job", decoration.job_labels)
+    _metadata(result, "annotations", "the job", decoration.job_annotations)
+    by_role = {
         Role.WORKER: (decoration.worker_labels, decoration.worker_annotations),
         Role.LAUNCHER: (decoration.launcher_labels, decoration.launcher_annotations),
     }
-    for role, template in pod_templates(made).items():
-        labels, annotations = own[role]
+    for role, template in pod_templates(result).items():
+        labels, annotations = by_role[role]
         whose = f"the {role.value.lower()}'s pods"
         _metadata(template, "labels", whose, {**decoration.pod_labels, **labels})
         _metadata(template, "annotations", whose, {**decoration.pod_annotations, **annotations})
         if decoration.scheduler_name:
             _set(template["spec"], "schedulerName", whose, decoration.scheduler_name)
-        if role is Role.WORKER:
-            _add_gates(template["spec"], decoration.scheduling_gates)
     if decoration.scheduling_policy:
-        policy = made["spec"].setdefault("runPolicy", {}).setdefault("schedulingPolicy", {})
+        policy = result["spec"].setdefault("runPolicy", {}).setdefault("schedulingPolicy", {})
         for key, value in decoration.scheduling_policy.items():
             _set(policy, key, "the job's schedulingPolicy", value)
-    return made
+    return result
 
 
 def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -> None:
@@ -49,14 +47,8 @@ def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -
         _set(item["metadata"][field], key, whose, value)
 
 
-def _add_gates(spec: Object, gates: tuple[str, ...]) -> None:
-    have = {gate["name"] for gate in spec.get("schedulingGates") or ()}
-    if new := [{"name": gate} for gate in gates if gate not in have]:
-        spec["schedulingGates"] = [*(spec.get("schedulingGates") or ()), *new]
-
-
 def _set(values: Object, key: str, whose: str, value: Any) -> None:
-    """Set a value that is not set, or set to the same."""
+    """Set a value that is not set yet; one that is set to another stops the submit, since both cannot be had."""
     if values.get(key, value) != value:
         raise UsageError(
             f"{whose} have {key} {values[key]!r}, and the gang scheduler needs {value!r}",

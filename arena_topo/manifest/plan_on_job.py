@@ -1,11 +1,19 @@
-"""A rendered job with its plan, held back until the plan is confirmed, and let go with its pins."""
+"""A rendered job with its plan and what enforces it: every change is one value, applied in one copy."""
 
 from collections.abc import Mapping
 from copy import deepcopy
+from dataclasses import dataclass, field
 
-from arena_topo.errors import UsageError
-from arena_topo.model.job.mpijob import ApiVersion, Role, containers, pod_templates, version_of
-from arena_topo.model.keys import CLAIMED_GPUS, DRA_GPU, HAMI_USE_GPUS, PLAN, PLANNED, PLANNED_JOB
+from arena_topo.model.job.mpijob import Role, containers, pod_templates, version_of, worker_template_path
+from arena_topo.model.keys import (
+    CLAIMED_GPUS,
+    DRA_GPU,
+    GANG_GATE,
+    HAMI_USE_GPUS,
+    PLAN,
+    PLANNED,
+    PLANNED_JOB,
+)
 from arena_topo.model.objects import Object
 
 _SHARING: tuple[Object, ...] = (
@@ -19,130 +27,133 @@ _SHARING: tuple[Object, ...] = (
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-def planned(job: Object, plan: str) -> Object:
-    """Return *job* with *plan* as its annotation, and labels by which it and its workers are found."""
-    made = deepcopy(job)
-    _values(made, "annotations")[PLAN] = plan
-    _values(made, "labels")[PLANNED] = "true"
-    own = {PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])}
-    _values(pod_templates(made)[Role.WORKER], "labels").update(own)
-    return made
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pins:
+    """What a plan puts onto a job; what is not given stays as the job has it.
 
-
-def suspended(job: Object) -> Object:
-    """Return *job* so that its operator makes no pods yet. Raises ``UsageError`` for v1alpha1, which cannot."""
-    if version_of(job) is ApiVersion.V1ALPHA1:
-        raise UsageError(
-            "MPIJob v1alpha1 cannot be held back until a plan is confirmed",
-            hint="use --pin=none, or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
-        )
-    made = deepcopy(job)
-    made["spec"].setdefault("runPolicy", {})["suspend"] = True
-    return made
-
-
-def gated(job: Object, gate: str) -> Object:
-    """Return *job* with *gate* before its workers."""
-    made = deepcopy(job)
-    spec = pod_templates(made)[Role.WORKER]["spec"]
-    gates = spec.get("schedulingGates") or []
-    if gate not in [each["name"] for each in gates]:
-        spec["schedulingGates"] = [*gates, {"name": gate}]
-    return made
-
-
-def with_claimed_gpus(job: Object) -> Object:
-    """Return *job* whose workers ask for their GPUs by claim: the number goes from their resources into an annotation."""
-    made = deepcopy(job)
-    template = pod_templates(made)[Role.WORKER]
-    counts = [
-        amounts.pop(DRA_GPU)
-        for container in containers(template)
-        for amounts in (container.get("resources") or {}).values()
-        if DRA_GPU in amounts
-    ]
-    if counts:
-        _values(template, "annotations")[CLAIMED_GPUS] = str(counts[0])
-    return made
-
-
-def with_shared_gpus(job: Object) -> Object:
-    """Return *job* whose workers see the GPUs of all on their node, their own first, and know that they share it.
-
-    NCCL then takes them for ranks of one host (its ``NCCL_HOSTID``) and may use their links; without
-    ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
+    ``plan`` is the text of its annotation. ``new``: the job has no plan yet, so that it gets the labels by which planned
+    jobs are found, and its workers request claimed GPUs by annotation. ``gated`` puts our scheduling gate before the
+    workers; ``suspended`` True keeps the operator from creating pods, False lets it. ``annotations``, ``node_term``,
+    ``spread`` and ``shared_gpus`` are for the workers' template.
     """
-    made = deepcopy(job)
-    for container in containers(pod_templates(made)[Role.WORKER]):
-        env = container.setdefault("env", [])
-        have = {each["name"] for each in env}
-        env += [each for each in _SHARING if each["name"] not in have]
-    return made
+
+    plan: str
+    new: bool = False
+    gated: bool = False
+    suspended: bool | None = None
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    node_term: Object | None = None
+    spread: Object | None = None
+    shared_gpus: bool = False
 
 
-def with_annotations(job: Object, annotations: Mapping[str, str]) -> Object:
-    """Return *job* with *annotations* on its workers."""
-    made = deepcopy(job)
-    _values(pod_templates(made)[Role.WORKER], "annotations").update(annotations)
-    return made
-
-
-def with_affinity(job: Object, term: Object, spread: Object | None) -> Object:
-    """Return *job* whose workers need the node *term* besides what they needed, and follow *spread*."""
-    made = deepcopy(job)
-    spec = pod_templates(made)[Role.WORKER]["spec"]
-    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(_REQUIRED, {})
-    terms = affinity.get("nodeSelectorTerms") or [{}]
-    affinity["nodeSelectorTerms"] = [
-        {**each, "matchExpressions": [*(each.get("matchExpressions") or ()), term]} for each in terms
-    ]
-    if spread:
-        spec["topologySpreadConstraints"] = [*(spec.get("topologySpreadConstraints") or ()), spread]
-    return made
+def with_pins(job: Object, pins: Pins) -> Object:
+    """Return a copy of *job* with *pins*."""
+    pinned = deepcopy(job)
+    worker = pod_templates(pinned)[Role.WORKER]
+    _metadata(pinned, "annotations")[PLAN] = pins.plan
+    if pins.new:
+        _metadata(pinned, "labels")[PLANNED] = "true"
+        _metadata(worker, "labels").update({PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])})
+        _request_by_claim(worker)
+    if pins.annotations:
+        _metadata(worker, "annotations").update(pins.annotations)
+    if pins.gated:
+        _add_gate(worker["spec"])
+    if pins.node_term:
+        _require(worker["spec"], pins.node_term)
+    if pins.spread:
+        constraints = worker["spec"].get("topologySpreadConstraints") or ()
+        worker["spec"]["topologySpreadConstraints"] = [*constraints, pins.spread]
+    if pins.shared_gpus:
+        _share_gpus(worker)
+    _suspend(pinned["spec"], pins.suspended)
+    return pinned
 
 
 def changes(before: Object, after: Object) -> list[Object]:
-    """Return the JSON patch from *before*, as the server has it, to *after*; it holds for that very plan alone."""
+    """Return the JSON patch from *before*, as the server has it, to *after*.
+
+    It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another plan.
+    """
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
-    path = (
-        "/spec/template"
-        if version_of(before) is ApiVersion.V1ALPHA1
-        else "/spec/mpiReplicaSpecs/Worker/template"
-    )
     operations: list[Object] = [{"op": "test", "path": key, "value": _plan(before)}]
     if _plan(after) != _plan(before):
         operations.append({"op": "replace", "path": key, "value": _plan(after)})
-    if pod_templates(after)[Role.WORKER] != pod_templates(before)[Role.WORKER]:
-        operations.append({"op": "replace", "path": path, "value": pod_templates(after)[Role.WORKER]})
-    was, now = ((each["spec"].get("runPolicy") or {}).get("suspend") for each in (before, after))
-    if was != now:
-        operations.append({"op": "add", "path": "/spec/runPolicy/suspend", "value": bool(now)})
+    template = pod_templates(after)[Role.WORKER]
+    if template != pod_templates(before)[Role.WORKER]:
+        path = worker_template_path(version_of(before))
+        operations.append({"op": "replace", "path": path, "value": template})
+    if _suspended(before) != _suspended(after):
+        path = "/spec/runPolicy/suspend"
+        operations.append({"op": "add", "path": path, "value": bool(_suspended(after))})
     return operations
 
 
-def resumed(job: Object) -> Object:
-    """Return *job* so that its operator makes its pods."""
-    made = deepcopy(job)
-    if "suspend" in (made["spec"].get("runPolicy") or {}):
-        made["spec"]["runPolicy"]["suspend"] = False
-    return made
+def _request_by_claim(worker: Object) -> None:
+    """Move the number of GPUs of a DRA driver from the resources into an annotation.
+
+    The name of a device class is no resource that a container may request: the workers get the GPUs from their
+    ResourceClaims, and whoever plans reads the number from the annotation.
+    """
+    counts = [
+        quantities.pop(DRA_GPU)
+        for container in containers(worker)
+        for quantities in (container.get("resources") or {}).values()
+        if DRA_GPU in quantities
+    ]
+    if counts:
+        _metadata(worker, "annotations")[CLAIMED_GPUS] = str(counts[0])
 
 
-def with_plan(job: Object, plan: str) -> Object:
-    """Return *job* with another plan."""
-    made = deepcopy(job)
-    _values(made, "annotations")[PLAN] = plan
-    return made
+def _add_gate(spec: Object) -> None:
+    gates = spec.get("schedulingGates") or []
+    if GANG_GATE not in [gate["name"] for gate in gates]:
+        spec["schedulingGates"] = [*gates, {"name": GANG_GATE}]
+
+
+def _require(spec: Object, term: Object) -> None:
+    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(_REQUIRED, {})
+    # The selector terms are alternatives, each with conditions that must all hold: ours joins every one of them.
+    alternatives = affinity.get("nodeSelectorTerms") or [{}]
+    affinity["nodeSelectorTerms"] = [
+        {**conditions, "matchExpressions": [*(conditions.get("matchExpressions") or ()), term]}
+        for conditions in alternatives
+    ]
+
+
+def _share_gpus(worker: Object) -> None:
+    """Let a worker see the GPUs of all workers on its node, its own first, and NCCL know that they share the node.
+
+    NCCL takes ranks with one ``NCCL_HOSTID`` for ranks of one host and may use the links between their GPUs; without
+    ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
+    """
+    for container in containers(worker):
+        env = container.setdefault("env", [])
+        present = {variable["name"] for variable in env}
+        env += [variable for variable in _SHARING if variable["name"] not in present]
+
+
+def _suspend(spec: Object, suspended: bool | None) -> None:  # None leaves it
+    if suspended:
+        spec.setdefault("runPolicy", {})["suspend"] = True
+    elif suspended is False and "suspend" in (spec.get("runPolicy") or {}):
+        spec["runPolicy"]["suspend"] = False
+
+
+def _suspended(job: Object) -> bool | None:
+    return (job["spec"].get("runPolicy") or {}).get("suspend")
 
 
 def _plan(job: Object) -> str:
     return str((job["metadata"].get("annotations") or {}).get(PLAN, ""))
 
 
-def _values(item: Object, field: str) -> dict[str, str]:
+def _metadata(item: Object, field_name: str) -> dict[str, str]:
+    """Return the labels or annotations of *item*, put there where it has none."""
     if not item.get("metadata"):
         item["metadata"] = {}
-    if not item["metadata"].get(field):
-        item["metadata"][field] = {}
-    values: dict[str, str] = item["metadata"][field]
+    if not item["metadata"].get(field_name):
+        item["metadata"][field_name] = {}
+    values: dict[str, str] = item["metadata"][field_name]
     return values

@@ -48,7 +48,7 @@ def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
 def launcher(job: JobSpec, *, host_network: bool) -> Pod:
     """Return the pod that runs the command: no devices, and claims only where asked.
 
-    It carries no gang labels: it may start after the workers, so a gang that counted it would wait for ever.
+    It carries no gang labels: it may start after the workers, and a gang that counted it would then never start.
     """
     volumes, mounts = _storage(job, claims=job.launcher.mounts)
     return Pod(
@@ -78,7 +78,7 @@ def literal(text: str) -> str:
     Source: ``k8s.io/kubernetes/third_party/forked/golang/expansion``.
     """
     doubled = (
-        "$$" if char == "$" and text[at + 1 : at + 2] in ("$", "(") else char for at, char in enumerate(text)
+        "$$" if char == "$" and text[i + 1 : i + 2] in ("$", "(") else char for i, char in enumerate(text)
     )
     return "".join(doubled)
 
@@ -144,15 +144,19 @@ def _devices(job: JobSpec, gpu_resource: str) -> dict[str, str]:
 
 
 def _limits(compute: Compute, devices: Mapping[str, str]) -> Object:
-    asked = {"cpu": compute.cpu, "memory": compute.memory, **devices}
-    given = {name: quantity for name, quantity in asked.items() if quantity}
-    return {"requests": given, "limits": given} if given else {}
+    quantities = {"cpu": compute.cpu, "memory": compute.memory, **devices}
+    limits = {name: quantity for name, quantity in quantities.items() if quantity}
+    return {"requests": limits, "limits": limits} if limits else {}
 
 
 def _tolerations(tolerations: tuple[Toleration, ...]) -> list[Object]:
     return [
-        {name: value for name in ("key", "operator", "value", "effect") if (value := getattr(each, name))}
-        for each in tolerations
+        {
+            name: value
+            for name in ("key", "operator", "value", "effect")
+            if (value := getattr(toleration, name))
+        }
+        for toleration in tolerations
     ]
 
 
@@ -163,18 +167,18 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
     if pod.shared_memory and not pod.host_ipc:
         memory = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": pod.shared_memory}}
         parts.append((memory, {"name": "dshm", "mountPath": "/dev/shm"}))  # noqa: S108  # the pod's own
-    for at, claim in enumerate(pod.claims if claims else ()):
-        volume = {"name": f"data-{at}", "persistentVolumeClaim": {"claimName": claim.name}}
-        parts.append((volume, {"name": f"data-{at}", "mountPath": claim.path}))
-    for at, directory in enumerate(pod.directories):
-        volume = {"name": f"training-data-{at}", "hostPath": {"path": directory.source}}
-        parts.append((volume, {"name": f"training-data-{at}", "mountPath": directory.path}))
+    for index, claim in enumerate(pod.claims if claims else ()):
+        volume = {"name": f"data-{index}", "persistentVolumeClaim": {"claimName": claim.name}}
+        parts.append((volume, {"name": f"data-{index}", "mountPath": claim.path}))
+    for index, directory in enumerate(pod.directories):
+        volume = {"name": f"training-data-{index}", "hostPath": {"path": directory.source}}
+        parts.append((volume, {"name": f"training-data-{index}", "mountPath": directory.path}))
     volumes, mounts = [volume for volume, _ in parts], [mount for _, mount in parts]
     if pod.files:
         volumes.append({"name": "config-files", "configMap": {"name": files_name(job)}})
         mounts += [
-            {"name": "config-files", "mountPath": file.path, "subPath": f"file-{at}"}
-            for at, file in enumerate(pod.files)
+            {"name": "config-files", "mountPath": file.path, "subPath": f"file-{index}"}
+            for index, file in enumerate(pod.files)
         ]
     return volumes, mounts
 

@@ -1,4 +1,4 @@
-"""A job, a version of the API, a cluster's habits: the objects that the API server gets."""
+"""From a job to the objects that the API server gets, in the version and with the resources of its cluster."""
 
 import base64
 from collections.abc import Mapping
@@ -7,10 +7,10 @@ from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest import pods
-from arena_topo.manifest.templates import render as render_template
+from arena_topo.manifest.templates import render_template
 from arena_topo.model import keys
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.mpijob import ApiVersion, version_of
 from arena_topo.model.job.validation import check_for_version
 from arena_topo.model.notation.yaml_documents import load
 from arena_topo.model.objects import Object
@@ -19,8 +19,8 @@ _LARGEST_CONFIG_MAP = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Habitat:
-    """What the cluster has that shapes the manifest: its MPIJob version, and the resource of its GPUs."""
+class RenderContext:
+    """What of the cluster shapes the objects: its MPIJob version, and the resource by which GPUs are requested."""
 
     version: ApiVersion = ApiVersion.V2BETA1
     gpu_resource: str = keys.NVIDIA_GPU
@@ -28,9 +28,10 @@ class Habitat:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The job, the objects that belong to it, and what the user should know about them."""
+    """The job, its version, the objects that belong to it, and what the user should know about them."""
 
     job: Object
+    version: ApiVersion
     companions: tuple[Object, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -40,56 +41,55 @@ class Manifest:
         return (self.job, *self.companions)
 
 
-def manifest(job: JobSpec, habitat: Habitat, *, template: str = "") -> Manifest:
-    """Return the objects of *job*; *template* is the user's own file or folder of templates.
+def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manifest:
+    """Return the objects of *job* for a cluster like *context*; *template* is the user's own file or folder.
 
     Raises ``UsageError`` for what this version of the API cannot express, ``DocumentError`` for a bad template.
     """
-    check_for_version(job.name, job.workers, habitat.version)
-    _check_expressible(job, habitat.version)
-    name = f"mpijob.{habitat.version.value}.yaml.j2"
-    rendered = _parse(name, render_template(name, _values(job, habitat), given=template))
-    return Manifest(job=rendered, companions=_companions(job), notes=_notes(job, habitat))
+    check_for_version(job.name, job.workers, context.version)
+    _check_expressible(job, context.version)
+    name = f"mpijob.{context.version.value}.yaml.j2"
+    rendered = _parse(name, render_template(name, _values(job, context), given=template))
+    return Manifest(
+        job=rendered, version=version_of(rendered), companions=_companions(job), notes=_notes(job, context)
+    )
 
 
-def _values(job: JobSpec, habitat: Habitat) -> Mapping[str, Any]:
-    network = uses_host_network(job, habitat)
+def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
+    network = uses_host_network(job, context)
     common = {
         "job": job,
         "labels": pods.job_labels(job),
         "annotations": pods.job_annotations(job),
         "launcher_resources": pods.launcher(job, host_network=network).resources,
     }
-    if habitat.version is ApiVersion.V1ALPHA1:
-        return {**common, "pod": pods.shared(job, gpu_resource=habitat.gpu_resource, host_network=network)}
+    if context.version is ApiVersion.V1ALPHA1:
+        return {**common, "pod": pods.shared(job, gpu_resource=context.gpu_resource, host_network=network)}
     return {
         **common,
-        "worker": pods.worker(job, gpu_resource=habitat.gpu_resource, host_network=network),
+        "worker": pods.worker(job, gpu_resource=context.gpu_resource, host_network=network),
         "launcher": pods.launcher(job, host_network=network),
     }
 
 
-def uses_host_network(job: JobSpec, habitat: Habitat) -> bool:
-    """Whether the pods share the node's network: asked for, or Arena's way on the vendor's cluster.
-
-    Not by itself under v2beta1: there every worker runs an ssh server on port 22, and two of them on one node
-    would collide.
-    """
-    vendor = job.topology and habitat.gpu_resource == keys.ACK_GPU
-    return job.pod.host_network or (vendor and habitat.version is not ApiVersion.V2BETA1)
+def uses_host_network(job: JobSpec, context: RenderContext) -> bool:
+    """Whether the pods share the node's network: because the user wants it, or as Arena does on the vendor's cluster."""
+    arenas_way = job.topology and context.gpu_resource == keys.ACK_GPU
+    # Under v2beta1 every worker runs an ssh server on port 22, and two of them on one node would collide.
+    return job.pod.host_network or (arenas_way and context.version is not ApiVersion.V2BETA1)
 
 
 def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
     if version is not ApiVersion.V1ALPHA1:
         return
-    asked = {
+    given = {
         "--ttl-after-finished": job.run.ttl is not None,
         "--running-timeout": job.run.timeout is not None,
         "--launcher-selector": bool(job.launcher.selector),
         "--slots-per-worker": job.slots != max(job.gpus, 1),
     }
-    for flag, given in asked.items():
-        if given:
+    for flag, is_given in given.items():
+        if is_given:
             raise UsageError(
                 f"{flag} cannot be expressed in MPIJob {version.value}, the version that this cluster serves",
                 hint="leave it out, or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
@@ -113,11 +113,11 @@ def _companions(job: JobSpec) -> tuple[Object, ...]:
             hint="put large files on a volume and mount it with --data",
         )
     texts, binaries = {}, {}
-    for at, file in enumerate(job.pod.files):
+    for index, file in enumerate(job.pod.files):
         try:
-            texts[f"file-{at}"] = file.content.decode()
+            texts[f"file-{index}"] = file.content.decode()
         except UnicodeDecodeError:
-            binaries[f"file-{at}"] = base64.b64encode(file.content).decode()
+            binaries[f"file-{index}"] = base64.b64encode(file.content).decode()
     metadata = {"name": pods.files_name(job), "namespace": job.namespace, "labels": pods.job_labels(job)}
     config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
     return (
@@ -125,11 +125,11 @@ def _companions(job: JobSpec) -> tuple[Object, ...]:
     )
 
 
-def _notes(job: JobSpec, habitat: Habitat) -> tuple[str, ...]:
-    notes = []
-    if uses_host_network(job, habitat) and habitat.version is ApiVersion.V2BETA1 and job.workers > 1:
-        notes.append(
-            "with --hostNetwork every worker's ssh server takes port 22 of its node: "
-            "workers that share a node cannot all start"
-        )
-    return tuple(notes)
+def _notes(job: JobSpec, context: RenderContext) -> tuple[str, ...]:
+    if not (uses_host_network(job, context) and context.version is ApiVersion.V2BETA1 and job.workers > 1):
+        return ()
+    note = (
+        "with --hostNetwork every worker's ssh server takes port 22 of its node: "
+        "workers that share a node cannot all start"
+    )
+    return (note,)

@@ -28,7 +28,7 @@ def packaged() -> Path:
     return inside if inside.is_dir() else _PACKAGE.parent / "templates"
 
 
-def render(
+def render_template(
     name: str, values: Mapping[str, Any], *, given: str = "", env: Mapping[str, str] = os.environ
 ) -> str:
     """Return the text of template *name* filled with *values*; *given* is the user's own file or folder.

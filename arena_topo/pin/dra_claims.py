@@ -36,9 +36,9 @@ def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Objec
     }
 
 
-def asks_for(found: Object, wanted: Object) -> bool:
-    """Whether the claim *found* on the server is for the same GPUs as *wanted*."""
-    return _expressions(found) == _expressions(wanted)
+def same_gpus(existing: Object, wanted: Object) -> bool:
+    """Whether the claim *existing* on the server is for the same GPUs as *wanted*."""
+    return _expressions(existing) == _expressions(wanted)
 
 
 def _request(uuids: Sequence[str], version: str) -> Object:
@@ -53,9 +53,9 @@ def _request(uuids: Sequence[str], version: str) -> Object:
     return {"name": "gpus", **exactly} if version == _FLAT else {"name": "gpus", "exactly": exactly}
 
 
-def _expressions(found: Object) -> list[str]:
+def _expressions(claimed: Object) -> list[str]:
     return [
         selector["cel"]["expression"]
-        for request in found["spec"]["devices"]["requests"]
+        for request in claimed["spec"]["devices"]["requests"]
         for selector in (request.get("exactly") or request).get("selectors") or ()
     ]

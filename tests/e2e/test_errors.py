@@ -113,7 +113,7 @@ def test_a_taken_name_is_told(arena: Arena) -> None:
     outcome = arena(*SUBMIT)
 
     assert (1, "") == (outcome.code, outcome.out)
-    assert "error: the job job is already exist, please delete it first" in outcome.err
+    assert "error: the job job already exists, please delete it first" in outcome.err
     assert "hint: use 'arena-topo delete job'" in outcome.err
 
 

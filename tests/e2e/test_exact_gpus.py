@@ -176,7 +176,7 @@ def test_gpus_are_shared_by_claims_alone(arena: Arena, kube: Kube, namespace: st
     """Elsewhere the flag is refused, with what to use instead."""
     outcome = submit(arena, "gang", 2, 2, "--share-gpus")
     assert 2 == outcome.code
-    assert "--share-gpus takes GPUs that a DRA driver hands out" in outcome.err
+    assert "--share-gpus needs GPUs allocated by a DRA driver" in outcome.err
     assert [] == kube.list(*MPIJOB, namespace)
 
 
@@ -232,7 +232,7 @@ def test_hami_is_told_the_gpus_of_each_worker(
         request.getfixturevalue("policy")
     outcome = submit(arena, "gang", 3, 2, "--pin=gpus")
     assert 0 == outcome.code, outcome.err
-    assert "each on its own GPUs, named to HAMi" in outcome.err
+    assert "each on its own GPUs, requested from HAMi by UUID" in outcome.err
     workers = running(kube, namespace, "gang", 3)
     assert [
         (node, ",".join(uuid(node, gpu) for gpu in gpus)) for node, gpus in planned(kube, namespace, "gang")
@@ -247,5 +247,5 @@ def test_exact_gpus_are_refused_where_nothing_keeps_them(arena: Arena, kube: Kub
     """NVIDIA's device plugin leaves the choice to the kubelet."""
     outcome = submit(arena, "gang", 2, 2, "--pin=gpus")
     assert 2 == outcome.code
-    assert "--pin=gpus cannot be kept on this cluster" in outcome.err
+    assert "--pin=gpus cannot be enforced on this cluster" in outcome.err
     assert [] == kube.list(*MPIJOB, namespace)

@@ -13,7 +13,7 @@ import yaml
 from arena_topo.gang.backends import decorate
 from arena_topo.manifest.decorate import decorated
 from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.manifest.render import Habitat, manifest
+from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.job.job_spec import Compute, JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.pin.admission import policy_objects
@@ -143,7 +143,7 @@ def _job(version: ApiVersion) -> Object:
         slots=2,
         compute=Compute(cpu="8", memory="64Gi"),
     )
-    return manifest(spec, Habitat(version)).job
+    return render(spec, RenderContext(version)).job
 
 
 @pytest.mark.parametrize(("backend", "version"), LEGAL, ids=ids)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.placement.plan import PlanOptions
-from arena_topo.jobs.submit.create import SubmitOptions
-from arena_topo.jobs.submit.prepare import PlaceOptions, prepare_placed, submit_placed
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+from arena_topo.jobs.submit.submit import prepare, submit_prepared
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import Session, connect
 from arena_topo.kube.transport import Request, Response, Transport
@@ -70,8 +70,8 @@ def _submit(session: Session, name: str, namespace: str) -> None:
         pod=PodOptions(files=(ConfigFile("/etc/hyper.json", b"{}"),)),
     )
     place = PlaceOptions(plan=PlanOptions())
-    ready = prepare_placed(session, job, SubmitOptions(), place)
-    submit_placed(session, ready, place, Waiter(lambda _: None))
+    ready = prepare(session, job, SubmitOptions(), place)
+    submit_prepared(session, ready, place, Waiter(lambda _: None))
 
 
 def _killed_after(requests: int, kubeconfig: Path, name: str, namespace: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.gang.auto import choose, known
+from arena_topo.gang.auto import choose, with_cluster_facts
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program
 from tests.gang.jobs import ALPHA, V1, V2, gang
@@ -84,7 +84,7 @@ def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
     facts = replace(
         STOCK, programs=runs("mpi-operator", gangs="volcano"), pod_groups="v1beta1", policy=POLICY
     )
-    made = known(gang(), facts)
+    made = with_cluster_facts(gang(), facts)
 
     assert ("volcano", "v1beta1", True, True) == (
         made.operator_gangs,
@@ -92,6 +92,6 @@ def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
         made.admission,
         made.keeps_gates,
     )
-    assert None is known(gang(), STOCK).operator_gangs
-    assert not known(gang(), replace(STOCK, policy=replace(POLICY, gangs=False))).admission
-    assert not known(gang(), replace(STOCK, worker_fields=frozenset())).keeps_gates
+    assert None is with_cluster_facts(gang(), STOCK).operator_gangs
+    assert not with_cluster_facts(gang(), replace(STOCK, policy=replace(POLICY, gangs=False))).admission
+    assert not with_cluster_facts(gang(), replace(STOCK, worker_fields=frozenset())).keeps_gates

@@ -8,6 +8,7 @@ import pytest
 from arena_topo.errors import UsageError
 from arena_topo.gang.backends import BACKENDS, decorate
 from arena_topo.manifest.decorate import decorated
+from arena_topo.model.job.gang import Decoration
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.notation.yaml_documents import dump
 from tests import paths
@@ -60,6 +61,15 @@ def test_an_unknown_back_end_is_refused() -> None:
     assert "volcano" in caught.value.hint
 
 
+def counted(added: Decoration) -> int:
+    """Return how many pods the back-end's scheduler is told to start together, where it reads that."""
+    (*_, group) = ({}, *added.companions)
+    spec = group.get("spec") or {}
+    native = (spec.get("schedulingPolicy") or {}).get("gang") or {}
+    label = added.worker_labels.get("pod-group.scheduling.sigs.k8s.io/min-available", 0)
+    return int(spec.get("minMember") or native.get("minCount") or label)
+
+
 @pytest.mark.parametrize(
     ("backend", "version", "waits", "size"),
     [
@@ -69,18 +79,26 @@ def test_an_unknown_back_end_is_refused() -> None:
         ("coscheduling", ALPHA, True, 4),
         ("volcano", V2, True, 4),
         ("volcano", V2, False, 5),
-        ("kai", V2, True, 4),
-        ("kai", V1, True, 5),
+        ("volcano", V1, True, 5),
         ("ack", V2, False, 4),
+        ("koordinator", V2, False, 4),
         ("native", V2, False, 4),
-        ("gates", V2, False, 4),
     ],
 )
 def test_a_launcher_that_waits_is_never_counted(
     backend: str, version: ApiVersion, waits: bool, size: int
 ) -> None:
-    """Its pod is made after the workers are ready: a gang that counted it would never start."""
-    assert size == decorate(backend, gang(version, waits=waits, **KNOWN[backend])).min_available
+    """Its pod is created after the workers are ready: a gang that counted it would never start."""
+    assert size == counted(decorate(backend, gang(version, waits=waits, **KNOWN[backend])))
+
+
+@pytest.mark.parametrize(("version", "size"), [(V2, 4), (V1, 5)])
+def test_kai_counts_the_pods_itself(version: ApiVersion, size: int) -> None:
+    """Nothing on the job tells it a number; the user is told the one that it will find."""
+    added = decorate("kai", gang(version, **KNOWN["kai"]))
+
+    assert ({}, ()) == (added.scheduling_policy, added.companions)
+    assert added.notes[0].startswith(f"KAI starts {size} pods together")
 
 
 @pytest.mark.parametrize("backend", ["coscheduling", "volcano", "native"])
@@ -231,7 +249,6 @@ def test_volcano_counts_what_the_workers_ask() -> None:
         ("yunikorn", True, False),
         ("native", True, True),
         ("native", False, False),
-        ("gates", True, False),
     ],
 )
 def test_who_keeps_the_level_is_told(backend: str, required: bool, kept: bool) -> None:
@@ -239,7 +256,6 @@ def test_who_keeps_the_level_is_told(backend: str, required: bool, kept: bool) -
     asked = {**KNOWN[backend], "level": "rack", "required": required}
     added = decorate(backend, gang(**asked))
 
-    assert kept is added.keeps_level
     assert kept is not any("pins" in note for note in added.notes)
 
 
@@ -247,7 +263,6 @@ def test_volcanos_operator_loses_the_level_and_says_so() -> None:
     """It writes the whole PodGroup itself."""
     added = decorate("volcano", gang(level="rack", operator_gangs="volcano"))
 
-    assert not added.keeps_level
     assert "drops the level: rack is kept by the pins alone" in added.notes[1]
 
 

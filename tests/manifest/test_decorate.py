@@ -7,10 +7,9 @@ import pytest
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest.decorate import decorated
-from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.model.job.gang import Decoration
 from arena_topo.model.job.mpijob import ApiVersion
-from tests.gang.jobs import ALPHA, V1, V2, job
+from tests.gang.jobs import V1, V2, job
 
 FULL = Decoration(
     job_labels={"a": "1"},
@@ -20,7 +19,6 @@ FULL = Decoration(
     worker_labels={"e": "5"},
     worker_annotations={"f": "6"},
     scheduler_name="s",
-    scheduling_gates=("g",),
 )
 
 
@@ -37,17 +35,16 @@ def test_everything_reaches_the_workers(version: ApiVersion) -> None:
 
     assert ({"a": "1"}, {"b": "2"}) == (made["metadata"]["labels"], made["metadata"]["annotations"])
     assert {"labels": {"c": "3", "e": "5"}, "annotations": {"d": "4", "f": "6"}} == worker["metadata"]
-    assert ("s", [{"name": "g"}]) == (worker["spec"]["schedulerName"], worker["spec"]["schedulingGates"])
+    assert "s" == worker["spec"]["schedulerName"]
 
 
 @pytest.mark.parametrize("version", [V2, V1])
 def test_the_launcher_gets_what_is_for_both_alone(version: ApiVersion) -> None:
-    """It is no worker: neither in their group, nor gated."""
+    """It is no worker, and not in their group."""
     launcher = template(decorated(job(version), FULL), "Launcher")
 
     assert {"labels": {"c": "3"}, "annotations": {"d": "4"}} == launcher["metadata"]
     assert "s" == launcher["spec"]["schedulerName"]
-    assert "schedulingGates" not in launcher["spec"]
 
 
 def test_the_job_itself_stays_as_it_is() -> None:
@@ -60,19 +57,17 @@ def test_the_job_itself_stays_as_it_is() -> None:
 
 
 def test_what_the_user_set_is_kept() -> None:
-    """Labels, gates and a policy of their own stand beside ours."""
+    """Labels and a policy of their own stand beside ours."""
     rendered = job()
     rendered["metadata"]["labels"] = {"team": "x"}
     rendered["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "q"}}
-    template(rendered)["spec"]["schedulingGates"] = [{"name": "theirs"}]
     made = decorated(
         rendered,
-        Decoration(job_labels={"a": "1"}, scheduling_policy={"minAvailable": 4}, scheduling_gates=("g",)),
+        Decoration(job_labels={"a": "1"}, scheduling_policy={"minAvailable": 4}),
     )
 
     assert {"team": "x", "a": "1"} == made["metadata"]["labels"]
     assert {"queue": "q", "minAvailable": 4} == made["spec"]["runPolicy"]["schedulingPolicy"]
-    assert [{"name": "theirs"}, {"name": "g"}] == template(made)["spec"]["schedulingGates"]
 
 
 def test_decorating_twice_changes_nothing() -> None:
@@ -104,50 +99,6 @@ def test_a_contradiction_is_an_error(path: tuple[str, ...], value: str, words: s
     with pytest.raises(UsageError, match=words) as caught:
         decorated(rendered, FULL)
     assert "another --gang-scheduler" in caught.value.hint
-
-
-@pytest.mark.parametrize(
-    ("version", "policy", "waits"),
-    [(V2, "WaitForWorkersReady", True), (V2, "AtStartup", False), (V1, "", False), (ALPHA, "", True)],
-)
-def test_whether_the_launcher_waits_is_read_from_the_job(
-    version: ApiVersion, policy: str, waits: bool
-) -> None:
-    """By the operator's own rules: always under v1alpha1, never under v1, as it says under v2beta1."""
-    rendered = job(version, waits=False)
-    if policy:
-        rendered["spec"]["launcherCreationPolicy"] = policy
-
-    assert waits is gang_of(rendered).launcher_waits
-
-
-@pytest.mark.parametrize("version", ApiVersion)
-def test_the_gang_is_read_from_any_rendered_job(version: ApiVersion) -> None:
-    """So that a template of the user's is a gang too."""
-    rendered = job(version)
-    spec = template(rendered)["spec"]
-    spec["nodeSelector"] = {"pool": "a"}
-    spec["containers"] = [
-        {
-            "name": "mpi",
-            "resources": {"limits": {"nvidia.com/gpu": 2, "cpu": "1500m"}, "requests": {"cpu": "1"}},
-        },
-        {"name": "side", "resources": {"requests": {"cpu": "500m"}}},
-    ]
-    gang = gang_of(rendered)
-
-    assert ("job", "default", version, 4) == (gang.job, gang.namespace, gang.version, gang.workers)
-    assert (2, "nvidia.com/gpu") == (gang.gpus, gang.gpu_resource)
-    assert {"nvidia.com/gpu": "2", "cpu": "1.5"} == gang.requests
-    assert {"nodeSelector": {"pool": "a"}} == gang.placement
-
-
-def test_the_launchers_requests_of_the_oldest_version_are_its_own() -> None:
-    """It shares the template, and not the resources."""
-    rendered = job(ALPHA)
-    rendered["spec"]["launcherResources"] = {"limits": {"cpu": 1}}
-
-    assert {"cpu": "1"} == gang_of(rendered).launcher_requests
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
 from arena_topo.manifest.pods import literal
-from arena_topo.manifest.render import Habitat, manifest
+from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Toleration
 from arena_topo.model.job.job_spec import (
     Claim,
@@ -72,7 +72,7 @@ V2, V1, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1, ApiVersion.V1ALPHA1
 
 def made(job: JobSpec, version: ApiVersion = V2, gpu_resource: str = NVIDIA_GPU) -> Any:
     """Return the MPIJob of *job*."""
-    return manifest(job, Habitat(version, gpu_resource)).job
+    return render(job, RenderContext(version, gpu_resource)).job
 
 
 def pod_of(job: Any, role: str = "Worker") -> Any:
@@ -81,21 +81,21 @@ def pod_of(job: Any, role: str = "Worker") -> Any:
 
 
 @pytest.mark.parametrize(
-    ("name", "job", "habitat"),
+    ("name", "job", "context"),
     [
-        ("plain.v2beta1", PLAIN, Habitat(V2)),
-        ("topology.v2beta1", TOPOLOGY, Habitat(V2)),
-        ("topology-vendor.v2beta1", TOPOLOGY, Habitat(V2, ACK_GPU)),
-        ("topology-vendor.v1", TOPOLOGY, Habitat(V1, ACK_GPU)),
-        ("topology-vendor.v1alpha1", TOPOLOGY, Habitat(ALPHA, ACK_GPU)),
-        ("full.v2beta1", FULL, Habitat(V2)),
-        ("full.v1", FULL, Habitat(V1)),
-        ("full.v1alpha1", FULL_ALPHA, Habitat(ALPHA)),
+        ("plain.v2beta1", PLAIN, RenderContext(V2)),
+        ("topology.v2beta1", TOPOLOGY, RenderContext(V2)),
+        ("topology-vendor.v2beta1", TOPOLOGY, RenderContext(V2, ACK_GPU)),
+        ("topology-vendor.v1", TOPOLOGY, RenderContext(V1, ACK_GPU)),
+        ("topology-vendor.v1alpha1", TOPOLOGY, RenderContext(ALPHA, ACK_GPU)),
+        ("full.v2beta1", FULL, RenderContext(V2)),
+        ("full.v1", FULL, RenderContext(V1)),
+        ("full.v1alpha1", FULL_ALPHA, RenderContext(ALPHA)),
     ],
 )
-def test_the_manifest_is_the_golden_one(name: str, job: JobSpec, habitat: Habitat) -> None:
+def test_the_manifest_is_the_golden_one(name: str, job: JobSpec, context: RenderContext) -> None:
     """Every object, to the byte; tests/data/golden holds them."""
-    text = "---\n".join(dump(item) for item in manifest(job, habitat).objects)
+    text = "---\n".join(dump(item) for item in render(job, context).objects)
 
     assert (GOLDEN / f"{name}.yaml").read_text() == text
 
@@ -199,8 +199,8 @@ def test_two_ssh_servers_on_one_host_are_warned_of() -> None:
     """When the user insists on the host's network."""
     job = replace(PLAIN, pod=PodOptions(host_network=True))
 
-    assert "port 22" in manifest(job, Habitat(V2)).notes[0]
-    assert () == manifest(job, Habitat(V1)).notes
+    assert "port 22" in render(job, RenderContext(V2)).notes[0]
+    assert () == render(job, RenderContext(V1)).notes
 
 
 def test_shared_memory_is_given_unless_the_hosts_is_used() -> None:
@@ -266,7 +266,7 @@ def test_files_that_no_config_map_takes_are_refused() -> None:
     """1 MiB in all."""
     files = tuple(ConfigFile(f"/{at}", b"x" * 600_000) for at in range(2))
     with pytest.raises(UsageError, match="1200000 bytes together"):
-        manifest(replace(PLAIN, pod=PodOptions(files=files)), Habitat())
+        render(replace(PLAIN, pod=PodOptions(files=files)), RenderContext())
 
 
 def test_arenas_readers_find_the_job() -> None:

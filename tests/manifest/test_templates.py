@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.manifest.render import Habitat, manifest
-from arena_topo.manifest.templates import as_json, packaged, render
+from arena_topo.manifest.render import RenderContext, render
+from arena_topo.manifest.templates import as_json, packaged, render_template
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.notation.yaml_documents import load
 
@@ -33,12 +33,12 @@ def test_the_first_hit_wins(tmp_path: Path) -> None:
         "XDG_CONFIG_HOME": str(tmp_path / "home"),
     }
 
-    assert "given" == render(NAME, {}, given=str(folders["given"]), env=env)
-    assert "first" == render(NAME, {}, env=env)
+    assert "given" == render_template(NAME, {}, given=str(folders["given"]), env=env)
+    assert "first" == render_template(NAME, {}, env=env)
     (folders["first"] / NAME).unlink()
-    assert "second" == render(NAME, {}, env=env)
+    assert "second" == render_template(NAME, {}, env=env)
     (folders["second"] / NAME).unlink()
-    assert "home/arena-topo/templates" == render(NAME, {}, env=env)
+    assert "home/arena-topo/templates" == render_template(NAME, {}, env=env)
 
 
 def test_one_file_stands_for_the_version_in_use(tmp_path: Path) -> None:
@@ -46,13 +46,13 @@ def test_one_file_stands_for_the_version_in_use(tmp_path: Path) -> None:
     file = tmp_path / "mine.j2"
     file.write_text(MINIMAL % "{{ (job.name + '-mine') | q }}")
 
-    assert "a-mine" == manifest(JOB, Habitat(), template=str(file)).job["metadata"]["name"]
+    assert "a-mine" == render(JOB, RenderContext(), template=str(file)).job["metadata"]["name"]
 
 
 def test_a_users_template_builds_on_the_packaged_one(tmp_path: Path) -> None:
     """By its name with builtin: before it."""
     (tmp_path / NAME).write_text('{% include "builtin:mpijob.v2beta1.yaml.j2" %}\nstatus: {mine: true}\n')
-    job = manifest(JOB, Habitat(), template=str(tmp_path)).job
+    job = render(JOB, RenderContext(), template=str(tmp_path)).job
 
     assert ("MPIJob", {"mine": True}) == (job["kind"], job["status"])
 
@@ -74,14 +74,14 @@ def test_a_wrong_template_is_named_with_its_fault(tmp_path: Path, text: str, wor
     file = tmp_path / "mine.j2"
     file.write_text(text)
     with pytest.raises(DocumentError, match="template") as caught:
-        manifest(JOB, Habitat(), template=str(file))
+        render(JOB, RenderContext(), template=str(file))
     assert words in caught.value.message
 
 
 def test_a_missing_template_is_told() -> None:
     """By its path."""
     with pytest.raises(UsageError, match="template /nowhere cannot be read"):
-        manifest(JOB, Habitat(), template="/nowhere")
+        render(JOB, RenderContext(), template="/nowhere")
 
 
 @pytest.mark.parametrize("text", ["😀", "\x7f", "\x85", "\u2028", "é", '"', "\\", "\n", "\x1b"])

@@ -12,8 +12,8 @@ from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.placement.plan import PlanOptions
-    from arena_topo.jobs.submit.prepare import PlaceOptions
+    from arena_topo.jobs.placement.options import PlanOptions
+    from arena_topo.jobs.submit.options import PlaceOptions
 
 POLICIES = ("best-effort", "restricted", "none")
 PINS = ("auto", "none", "nodes", "workers", "gpus")
@@ -132,7 +132,7 @@ class EnforcementFlags:
 
 def plan_options(flags: PlanFlags) -> "PlanOptions":
     """Return what the planner is asked. Raises ``UsageError`` where a file of measurements cannot be used."""
-    from arena_topo.jobs.placement.plan import PlanOptions
+    from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.model.plan.demand import TopologyPolicy
     from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 
@@ -155,16 +155,15 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
 
 def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOptions":
     """Return what is asked of gang and placement. Raises ``UsageError`` as ``plan_options`` does."""
-    from arena_topo.jobs.placement.plan import PlanOptions
-    from arena_topo.jobs.submit.gang import GangWishes
-    from arena_topo.jobs.submit.prepare import PlaceOptions
+    from arena_topo.jobs.placement.options import PlanOptions
+    from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
     from arena_topo.model.plan.plan_record import Pin
 
     plan = plan_options(flags)
     level = plan.required_level or plan.preferred_level
     return PlaceOptions(
         plan=plan,
-        gang=GangWishes(
+        gang=GangRequest(
             scheduler=enforcement.gang_scheduler,
             queue=enforcement.queue,
             level=level,
@@ -172,6 +171,6 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOpti
         ),
         pin=Pin(enforcement.pin),
         # A flag of the placement asks for a plan, even without --gputopology.
-        given=plan != PlanOptions() or enforcement.pin not in ("auto", "none"),
+        requested=plan != PlanOptions() or enforcement.pin not in ("auto", "none"),
         timeout=enforcement.wait,
     )

@@ -1,13 +1,11 @@
-"""How a plan is made to hold on this cluster: the means, and what it puts onto the job."""
+"""How a plan is enforced on this cluster: the choice, and the pins that carry it out."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
-from arena_topo.manifest import plan_on_job as manifest
+from arena_topo.manifest.plan_on_job import Pins
 from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.keys import GANG_GATE
-from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     GpuEnforcement,
@@ -22,116 +20,128 @@ from arena_topo.pin.dra_claims import claim_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """What of a cluster decides the means.
+class PinSupport:
+    """What of a cluster decides how a plan can be enforced.
 
-    ``admission``: our policy is installed and current; ``keeps_gates``: the served MPIJob keeps scheduling gates;
-    ``may_release``: the user may patch pods.
+    ``admission``: our policy is installed and current; ``keeps_gates``: the served MPIJob keeps scheduling gates.
     """
 
     version: ApiVersion
     admission: bool = False
     keeps_gates: bool = True
-    may_release: bool = True
 
 
-def choose_means(pin: Pin, ground: Ground, *, gates_are_the_gang: bool = False) -> Enforcement:
-    """Return the means for *pin* on *ground*. Raises ``UsageError`` where none is exact enough."""
-    if pin is Pin.NONE and not gates_are_the_gang:
-        return Enforcement.NONE
-    held = ground.version is not ApiVersion.V1ALPHA1
-    gates = held and ground.keeps_gates and ground.may_release
+def choose_enforcement(pin: Pin, support: PinSupport, *, gates_are_the_gang: bool = False) -> Enforcement:
+    """Return how a plan is enforced for *pin*. Raises ``UsageError`` where nothing is exact enough."""
+    # Where the gates are what starts the gang together, they are set whatever pin was asked for.
     if gates_are_the_gang:
         return Enforcement.GATES
-    if ground.admission and held and pin is not Pin.NODES:
+    if pin is Pin.NONE:
+        return Enforcement.NONE
+    # v1alpha1 can be neither suspended nor gated, so nothing could wait for a plan to be confirmed. --pin=nodes asks
+    # for the set of nodes alone, which leaves the scheduler its choice among them.
+    each_worker = support.version is not ApiVersion.V1ALPHA1 and pin is not Pin.NODES
+    # The policy comes first: it places a recreated worker by itself, which a gate leaves to arena-topo resume.
+    if each_worker and support.admission:
         return Enforcement.ADMISSION
-    if gates and pin is not Pin.NODES:
+    if each_worker and support.keeps_gates:
         return Enforcement.GATES
+    # Affinity does not decide for each worker, so it is too weak where that was asked for.
     if pin in (Pin.WORKERS, Pin.GPUS):
-        raise _too_exact(pin, "neither the admission policy nor scheduling gates can be used")
+        raise UsageError(
+            f"--pin={pin.value} cannot be enforced on this cluster: neither the admission policy nor scheduling gates "
+            "can be used",
+            hint="use --pin=auto, or ask the cluster's admin for: arena-topo cluster setup --apply",
+        )
     return Enforcement.AFFINITY
 
 
-def _too_exact(pin: Pin, why: str) -> UsageError:
-    return UsageError(
-        f"--pin={pin.value} cannot be kept on this cluster: {why}",
-        hint="use --pin=auto, or ask the cluster's admin for: arena-topo cluster setup --apply",
-    )
+def suspended_with_plan(record: PlanRecord) -> Pins:
+    """Return the pins of a job that is created with the proposal *record* and waits until that is confirmed."""
+    gated = record.enforcement is Enforcement.GATES
+    return Pins(plan=encode(record), new=True, gated=gated, suspended=None if gated else True)
 
 
-def held(job: Object, record: PlanRecord, means: Enforcement) -> Object:
-    """Return *job* with its plan, held back by *means* until ``let_go``."""
-    made = manifest.with_claimed_gpus(manifest.planned(job, encode(record)))
-    return manifest.gated(made, GANG_GATE) if means is Enforcement.GATES else manifest.suspended(made)
+def rewritten(job: str, record: PlanRecord, uuids: Mapping[int, Sequence[str]] | None = None) -> Pins:
+    """Return the pins by which the waiting job named *job* gets the plan *record*, in place of the one before.
 
-
-def at_once(job: Object, record: PlanRecord) -> Object:
-    """Return *job* with its plan and pins, not held back: for v1alpha1, whose operator cannot be made to wait."""
-    confirmed = replace(record, stage=Stage.CONFIRMED)
-    return let_go(manifest.planned(job, encode(confirmed)), confirmed)
-
-
-def let_go(job: Object, record: PlanRecord, uuids: Mapping[int, Sequence[str]] | None = None) -> Object:
-    """Return the held *job* with the confirmed *record* and its pins; gated workers are then released one by one.
-
-    *uuids* are the workers' GPUs, where the plan enforces them.
+    A confirmed plan starts the job: its pins take effect, and the operator may create the pods. Gated workers are
+    released one by one after that. *uuids* are the workers' GPUs, where the plan enforces them.
     """
-    made = manifest.with_plan(job, encode(record))
+    # A plan that is only proposed, or waits, must not start anything: the text of the plan alone is replaced.
     if record.stage is not Stage.CONFIRMED:
-        return made
+        return Pins(plan=encode(record))
+    started = Pins(plan=encode(record), suspended=False)
     hostnames = [record.hostname(slot.node) for slot in record.slots]
     match record.enforcement:
         case Enforcement.ADMISSION:
-            made = manifest.with_annotations(made, _pins(job, record, hostnames, uuids or {}))
-            made = (
-                manifest.with_shared_gpus(made)
-                if record.gpu_enforcement is GpuEnforcement.SHARED_CLAIMS
-                else made
+            return replace(
+                started,
+                annotations=_run_lists(job, record, hostnames, uuids or {}),
+                shared_gpus=record.gpu_enforcement is GpuEnforcement.SHARED_CLAIMS,
             )
         case Enforcement.AFFINITY:
-            name = str(job["metadata"]["name"])
-            made = manifest.with_affinity(made, affinity.term(hostnames), affinity.spread(name, hostnames))
+            return replace(
+                started, node_term=affinity.term(hostnames), spread=affinity.spread(job, hostnames)
+            )
         case Enforcement.GATES | Enforcement.NONE:
-            pass
-    return manifest.resumed(made)
+            return started
 
 
-def _pins(
-    job: Object, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
+def pinned_immediately(job: str, record: PlanRecord) -> Pins:
+    """Return the pins of the job named *job* that starts as it is created, its plan in force.
+
+    For v1alpha1, which can be neither suspended nor gated until a plan is confirmed.
+    """
+    return replace(rewritten(job, replace(record, stage=Stage.CONFIRMED)), new=True)
+
+
+def _run_lists(
+    job: str, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
 ) -> dict[str, str]:
     """Return the lists that the admission policy reads."""
-    name, claiming = str(job["metadata"]["name"]), record.gpu_enforcement.by_claim
-    owners = claimants(record) if claiming else {}
-    named = record.gpu_enforcement in (GpuEnforcement.UUIDS, GpuEnforcement.SHARED_CLAIMS)
+    gpus = record.gpu_enforcement
+    claimants = claimant_by_worker(record) if gpus.by_claim else {}
+    # HAMi allocates by UUID; workers that share a claim find by UUID which of its GPUs are their own.
+    by_uuid = gpus in (GpuEnforcement.UUIDS, GpuEnforcement.SHARED_CLAIMS)
     return run_lists.pins(
         nodes=hostnames,
-        gpus=[uuids[slot.worker] for slot in record.slots] if named else (),
-        claims=[claim_name(name, owners[slot.worker]) for slot in record.slots] if claiming else (),
+        gpus=[uuids[slot.worker] for slot in record.slots] if by_uuid else (),
+        claims=[claim_name(job, claimants[slot.worker]) for slot in record.slots] if claimants else (),
     )
 
 
-def claimants(record: PlanRecord) -> dict[int, int]:
-    """Return for each worker the one after which its claim is named: itself, or the first that shares it."""
+def claimant_by_worker(record: PlanRecord) -> dict[int, int]:
+    """Map each worker to the worker whose name its claim carries: itself, or the first of those that share the claim."""
     if record.gpu_enforcement is not GpuEnforcement.SHARED_CLAIMS:
         return {slot.worker: slot.worker for slot in record.slots}
-    return {slot.worker: slots[0].worker for _, slots in slots_by_node(record).items() for slot in slots}
+    return {slot.worker: slots[0].worker for slots in slots_by_node(record).values() for slot in slots}
 
 
-ENFORCED_GPUS = {
+_ENFORCED_GPUS = {
     GpuEnforcement.CLAIMS: "each on its own GPUs, by a DRA claim",
-    GpuEnforcement.SHARED_CLAIMS: "the workers of a node share a DRA claim, each its own GPUs first (experimental: not seen on hardware yet)",
-    GpuEnforcement.UUIDS: "each on its own GPUs, named to HAMi",
+    GpuEnforcement.SHARED_CLAIMS: (
+        "the workers of a node share a DRA claim, each its own GPUs first (experimental: not seen on hardware yet)"
+    ),
+    GpuEnforcement.UUIDS: "each on its own GPUs, requested from HAMi by UUID",
     GpuEnforcement.NONE: "which GPUs of the node it gets is the kubelet's choice",
 }
-"""What users are told of exact GPUs."""
 
-ENFORCED = {
+_ENFORCED = {
     Enforcement.ADMISSION: "all workers together, each on its node, by the cluster's admission policy",
     Enforcement.GATES: (
         "all workers together, each on its node, by scheduling gates; "
-        "one that is made again waits for arena-topo resume"
+        "a recreated worker waits for arena-topo resume"
     ),
     Enforcement.AFFINITY: "the set of nodes, by node affinity; which worker goes where is left to the scheduler",
     Enforcement.NONE: "nothing: the placement is a prediction",
 }
-"""What users are told of each means."""
+
+
+def enforced_text(record: PlanRecord) -> str:
+    """Return what users are told of the confirmed *record*: what is enforced, and by what."""
+    text = _ENFORCED[record.enforcement]
+    # Of GPUs there is something to say only where the plan knows them and each worker has a node of its own.
+    if not (record.enforcement.places_each_worker and any(slot.gpus for slot in record.slots)):
+        return text
+    return f"{text}; {_ENFORCED_GPUS[record.gpu_enforcement]}"

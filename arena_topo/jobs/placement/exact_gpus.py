@@ -1,51 +1,81 @@
-"""Which GPUs of its node each worker gets, where the cluster can be told: DRA claims, or HAMi's annotation."""
+"""Which GPUs of its node each worker gets, where the cluster can be told: by DRA claims, or by HAMi's annotation."""
 
 from collections.abc import Mapping, Sequence
 
 from arena_topo.errors import Conflict, NotFound, UsageError
-from arena_topo.jobs.placement.enforcement import claimants
+from arena_topo.jobs.placement.enforcement import claimant_by_worker
 from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.keys import DRA_GPU
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Placement
-from arena_topo.model.plan.plan_record import Enforcement, GpuEnforcement, PlanRecord, slots_by_node
-from arena_topo.pin.dra_claims import GROUP, VERSIONS, asks_for, claim
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, GpuEnforcement, Pin, PlanRecord, slots_by_node
+from arena_topo.pin.dra_claims import GROUP, VERSIONS, claim, same_gpus
 
 _HAMI = "hami.io/"
 
 
-def exactness(
-    verdict: Placement, snapshot: Snapshot, resource: str, means: Enforcement, *, share: bool = False
+def choose_gpu_enforcement(
+    slots: Sequence[Slot],
+    snapshot: Snapshot,
+    gpu_resource: str,
+    *,
+    enforcement: Enforcement,
+    pin: Pin,
+    share: bool = False,
 ) -> GpuEnforcement:
-    """Return how the GPUs of *verdict* can be enforced.
+    """Return how the GPUs of *slots*, which the workers request by *gpu_resource*, are enforced.
 
-    Raises ``UsageError`` where GPUs are handed out by claims alone and nothing can give each worker its own.
+    Raises ``UsageError`` where that is less than *pin* or *share* takes, and where GPUs are allocated by claims alone
+    but nothing can give each worker its own.
     """
-    if resource == DRA_GPU:
-        if means is Enforcement.ADMISSION:
+    possible = _possible(slots, snapshot, gpu_resource, enforcement, share=share)
+    if share and possible is not GpuEnforcement.SHARED_CLAIMS:
+        raise UsageError(
+            "--share-gpus needs GPUs allocated by a DRA driver and the admission policy",
+            hint="use --coalesce, which makes one pod of a node's ranks on any cluster",
+        )
+    if pin is Pin.GPUS and possible is GpuEnforcement.NONE:
+        raise UsageError(
+            "--pin=gpus cannot be enforced on this cluster: it needs GPUs of a DRA driver, or HAMi's",
+            hint="use --pin=auto, which says what is only predicted",
+        )
+    # HAMi can choose by itself, so --pin=workers leaves it the choice; a claim must name the GPUs in any case.
+    if pin is Pin.WORKERS and possible is GpuEnforcement.UUIDS:
+        return GpuEnforcement.NONE
+    return possible
+
+
+def _possible(
+    slots: Sequence[Slot], snapshot: Snapshot, gpu_resource: str, enforcement: Enforcement, *, share: bool
+) -> GpuEnforcement:
+    if gpu_resource == DRA_GPU:
+        # All workers have one template, so only the policy can name another claim for each of them.
+        if enforcement is Enforcement.ADMISSION:
             return GpuEnforcement.SHARED_CLAIMS if share else GpuEnforcement.CLAIMS
         raise UsageError(
-            "the GPUs of this cluster are handed out by DRA claims, and a claim of its own for each worker takes the "
-            "admission policy, which is not installed",
+            "the GPUs of this cluster are allocated by DRA claims, and per-worker claims need the admission policy, "
+            "which is not installed",
             hint="ask the cluster's admin for: arena-topo cluster setup --apply",
         )
     nodes = {node.name: node for node in snapshot.nodes}
-    chosen = [nodes[slot.node] for slot in verdict.slots if slot.gpus]
-    by_hami = bool(chosen) and all(_is_hami(node) for node in chosen)
-    return GpuEnforcement.UUIDS if by_hami and means.places_each_worker else GpuEnforcement.NONE
+    with_gpus = [nodes[slot.node] for slot in slots if slot.gpus]
+    # HAMi reads the UUIDs from the pod's annotation, which the policy writes, or the patch that opens the gate.
+    by_hami = bool(with_gpus) and all(_is_hami(node) for node in with_gpus)
+    return GpuEnforcement.UUIDS if by_hami and enforcement.places_each_worker else GpuEnforcement.NONE
 
 
 def uuids_of(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
-    """Return the UUIDs of each worker's GPUs, by its index; empty texts where a node does not tell them.
+    """Return the UUIDs of each worker's GPUs, by its index; empty strings where a node does not publish them.
 
-    Where the workers of a node share its GPUs each has all of them, its own first.
+    Workers that share a claim have all GPUs of the claim, their own first. For example, with worker 0 on GPUs 0 and 1
+    of a node and worker 1 on GPUs 2 and 3, worker 1 gets the UUIDs of GPUs 2, 3, 0 and 1.
     """
-    known = {node.name: {gpu.index: gpu.uuid for gpu in node.gpus} for node in snapshot.nodes}
+    published = {node.name: {gpu.index: gpu.uuid for gpu in node.gpus} for node in snapshot.nodes}
     own = {
-        slot.worker: tuple(known.get(slot.node, {}).get(gpu, "") for gpu in slot.gpus or ())
+        slot.worker: tuple(published.get(slot.node, {}).get(gpu, "") for gpu in slot.gpus or ())
         for slot in record.slots
     }
     if record.gpu_enforcement is not GpuEnforcement.SHARED_CLAIMS:
@@ -59,44 +89,49 @@ def uuids_of(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...
     }
 
 
-def make_claims(
+def create_claims(
     session: Session, job: Object, record: PlanRecord, uuids: Mapping[int, Sequence[str]]
 ) -> None:
-    """Make the claim of every worker, or the one of every node; one that is there for other GPUs, of an earlier plan, is made anew.
+    """Create the claim of every worker, or of every node where they are shared.
 
-    Raises ``NotFound`` where the cluster serves no claims, ``UsageError`` where a GPU's UUID is not known.
+    A claim that exists for other GPUs, of an earlier plan, is recreated. Raises ``NotFound`` where the cluster serves
+    no claims, ``UsageError`` where a GPU's UUID is not known.
     """
-    if any(not uuid for each in uuids.values() for uuid in each):
-        raise UsageError("a planned GPU tells no UUID, so that it cannot be claimed", hint="use --pin=none")
-    version = _version(session)
-    for worker in sorted(set(claimants(record).values())):
-        _make(session, claim(job, worker, uuids[worker], version))
+    if any(not uuid for gpus in uuids.values() for uuid in gpus):
+        raise UsageError("a planned GPU has no known UUID, so it cannot be claimed", hint="use --pin=none")
+    version = _served_version(session)
+    for worker in sorted(set(claimant_by_worker(record).values())):
+        _create(session, claim(job, worker, uuids[worker], version))
 
 
-def _make(session: Session, wanted: Object) -> None:
+def _create(session: Session, wanted: Object) -> None:
     meta = wanted["metadata"]
-    resource, path = resource_of(wanted["apiVersion"], wanted["kind"]), path_of(wanted)
+    collection, path = (
+        resource_of(wanted["apiVersion"], wanted["kind"]).path(meta["namespace"]),
+        path_of(wanted),
+    )
     try:
-        session.create(resource.path(meta["namespace"]), wanted)
+        session.create(collection, wanted)
     except Conflict as error:
-        found = session.get(path)
-        if asks_for(found, wanted):
+        existing = session.get(path)
+        # An interrupted submit, or a proposal that lost, left it; for the same GPUs it serves as it is.
+        if same_gpus(existing, wanted):
             return
-        if (found.get("status") or {}).get("reservedFor"):
+        if (existing.get("status") or {}).get("reservedFor"):
             raise Conflict(
                 f"the claim {meta['name']} is in use with other GPUs",
                 hint="delete the job and submit it again",
                 status=409,
             ) from error
-        session.delete(path, uid=found["metadata"]["uid"])
-        session.create(resource.path(meta["namespace"]), wanted)
+        session.delete(path, uid=existing["metadata"]["uid"])
+        session.create(collection, wanted)
 
 
-def _version(session: Session) -> str:
-    version = preferred_version(served_versions(session), GROUP, VERSIONS)
-    if not version:
+def _served_version(session: Session) -> str:
+    newest = preferred_version(served_versions(session), GROUP, VERSIONS)
+    if not newest:
         raise NotFound(f"this cluster serves no ResourceClaims ({GROUP})", status=404)
-    return version
+    return newest
 
 
 def _is_hami(node: GpuNode) -> bool:

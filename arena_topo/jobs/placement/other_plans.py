@@ -1,4 +1,4 @@
-"""The plans that other jobs carry, as promises to the planner."""
+"""The plans that other jobs carry, as promises that the planner must keep free."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -25,25 +25,30 @@ _SELECTOR = f"{PLANNED}=true"
 
 def bound_workers(session: Session) -> Bound:
     """Return the workers of planned jobs that have a node now."""
-    found: dict[tuple[str, str], set[int]] = {}
+    bound: dict[tuple[str, str], set[int]] = {}
     for pod in _listed(session, PODS.path(), PODS.path(session.namespace)):
         worker = parse_worker_name(pod["metadata"]["name"])
         if worker and (pod.get("spec") or {}).get("nodeName"):
-            found.setdefault((pod["metadata"]["namespace"], worker.job), set()).add(worker.index)
-    return {job: frozenset(workers) for job, workers in found.items()}
+            bound.setdefault((pod["metadata"]["namespace"], worker.job), set()).add(worker.index)
+    return {job: frozenset(workers) for job, workers in bound.items()}
 
 
-def promises(session: Session, version: ApiVersion, bound: Bound, *, but: str = "") -> list[Promise]:
-    """Return the plans of all jobs that have not ended, but for the job with the uid *but*."""
+def promises(session: Session, version: ApiVersion, bound: Bound, *, exclude_uid: str = "") -> list[Promise]:
+    """Return the plans of all jobs that have not ended, but for the job with the uid *exclude_uid*."""
     resource = mpijobs(version)
     jobs = _listed(session, resource.path(), resource.path(session.namespace))
     now = datetime.now(UTC)
-    read = (_promise(job, bound, now) for job in jobs if job["metadata"]["uid"] != but and not has_ended(job))
-    return [each for each in read if each is not None]
+    found = (
+        _promise(job, bound, now)
+        for job in jobs
+        if job["metadata"]["uid"] != exclude_uid and not has_ended(job)
+    )
+    return [promise for promise in found if promise is not None]
 
 
 def promised_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster as it is now, less what was promised to jobs whose workers do not run yet."""
+    # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     snapshot = take_snapshot(session, levels=levels)
     return reserved(snapshot, promises(session, version, bound))
@@ -60,6 +65,7 @@ def _promise(job: Object, bound: Bound, now: datetime) -> Promise | None:
     try:
         record = decode((meta.get("annotations") or {}).get(PLAN, ""))
     except UnreadablePlan:
+        # Anybody may write an annotation: one that is unreadable reserves nothing, and stops nobody.
         return None
     if record.stage is Stage.WAITING:
         return None
@@ -75,6 +81,7 @@ def _age(written: str, now: datetime) -> float:
     try:
         return (now - parse_instant(written)).total_seconds()
     except ValueError:
+        # A proposal without a readable time is stale: its GPUs stay reserved, but others do not wait for it.
         return _STALE + 1
 
 

@@ -8,34 +8,39 @@ from typing import Any
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Conflict, Invalid
-from arena_topo.jobs.placement.enforcement import let_go
-from arena_topo.jobs.placement.exact_gpus import make_claims, uuids_of
+from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.placement.exact_gpus import create_claims, uuids_of
 from arena_topo.jobs.placement.other_plans import Bound, bound_workers, order_of, promises
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
-from arena_topo.manifest.plan_on_job import changes
+from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import reserved
+from arena_topo.planner.reservations.conflicts import Promise, reserved
 from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 
 Create = Callable[[PlanRecord], Object]
+"""Creates the job with its first plan, and returns it as the server has it."""
 
 _PAUSE = 0.3
 
 
-@dataclass(slots=True)
-class Desk:
-    """Where one job's reservation is made.
+def _must_not_create(_: PlanRecord) -> Object:
+    raise AssertionError("the job exists already")
 
-    ``job`` is the job as the server has it, None before the first plan is written, which creates it by ``create``.
+
+@dataclass(slots=True)
+class Reservation:
+    """One job's reservation, as far as it got.
+
+    ``job`` is the job as the server has it, None until the first plan is written: that creates it by ``create``.
     """
 
     session: Session
     version: ApiVersion
-    create: Create
+    create: Create = _must_not_create
     job: Object | None = None
     levels: tuple[str, ...] = ()
     sleep: Callable[[float], None] = time.sleep
@@ -43,13 +48,13 @@ class Desk:
     _bound: Bound = field(default_factory=dict, init=False)
 
     @property
-    def made(self) -> Object:
+    def created_job(self) -> Object:
         """The job as the server has it, once a plan was written. Raises ``LookupError`` before."""
         if self.job is None:
             raise LookupError("no plan was written yet")
         return self.job
 
-    def settle(self, plan: Plan, workers: frozenset[int] | None = None) -> PlanRecord:
+    def acquire(self, plan: Plan, workers: frozenset[int] | None = None) -> PlanRecord:
         """Plan, propose and confirm; return the plan that the job has then, confirmed or waiting.
 
         *workers* are those that have no node yet, None for all. Raises ``Conflict`` when somebody else changes the
@@ -61,6 +66,14 @@ class Desk:
         """Return the cluster as it is now, less what other jobs were promised."""
         seen: Seen = self._do(Look())
         return reserved(seen.snapshot, seen.promises)
+
+    def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
+        """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
+        if record.gpu_enforcement is GpuEnforcement.NONE:
+            return {}
+        if self.snapshot is None:
+            self.look()
+        return uuids_of(record, self.snapshot or Snapshot())
 
     def _carried_out(self, steps: Generator[Step, Any, PlanRecord]) -> PlanRecord:
         answer: Any = None
@@ -75,7 +88,8 @@ class Desk:
     def _do(self, step: Step) -> Any:
         match step:
             case Look():
-                # The other way round, a worker bound in between would be counted nowhere.
+                # Bound workers are listed before the snapshot: a worker bound in between would otherwise be missed by
+                # both. This way it counts twice, as a pod and as a promise, which only leaves its node out.
                 self._bound = bound_workers(self.session)
                 self.snapshot = take_snapshot(self.session, levels=self.levels)
                 return Seen(self.snapshot, self._promises())
@@ -87,37 +101,29 @@ class Desk:
                 self.sleep(_PAUSE)
         return None
 
-    def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
-        """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
-        if record.gpu_enforcement is GpuEnforcement.NONE:
-            return {}
-        if self.snapshot is None:
-            self.look()
-        return uuids_of(record, self.snapshot or Snapshot())
-
     def _order(self) -> tuple[str, str]:
         return order_of(self.job) if self.job else ("", "")
 
-    def _promises(self) -> Any:
+    def _promises(self) -> list[Promise]:
         uid = str(self.job["metadata"]["uid"]) if self.job else ""
-        return promises(self.session, self.version, self._bound, but=uid)
+        return promises(self.session, self.version, self._bound, exclude_uid=uid)
 
     def _write(self, record: PlanRecord) -> None:
         if self.job is None:
             self.job = self.create(record)
             return
-        meta = self.job["metadata"]
+        name, namespace = self.job["metadata"]["name"], self.job["metadata"]["namespace"]
         uuids = self.uuids(record) if record.stage is Stage.CONFIRMED else {}
+        # The claims come before the patch that starts the job: its pods could not be created without them.
         if record.stage is Stage.CONFIRMED and record.gpu_enforcement.by_claim:
-            make_claims(self.session, self.job, record, uuids)
-        operations = changes(self.job, let_go(self.job, record, uuids))
-        path = mpijobs(self.version).path(meta["namespace"], meta["name"])
+            create_claims(self.session, self.job, record, uuids)
+        operations = changes(self.job, with_pins(self.job, rewritten(name, record, uuids)))
         try:
-            self.job = self.session.patch(path, operations, "json")
+            self.job = self.session.patch(mpijobs(self.version).path(namespace, name), operations, "json")
         except Invalid as error:
             raise Conflict(
-                f"somebody else is placing the job {meta['name']} at this moment",
-                hint=f"see arena-topo get {meta['name']}, or try again",
+                f"somebody else is placing the job {name} at this moment",
+                hint=f"see arena-topo get {name}, or try again",
                 status=409,
             ) from error
 

@@ -21,35 +21,35 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """How far a release got: workers let go now, workers that had been, and those that do not exist yet."""
+    """How far a release got: workers released now, workers released before, and those that do not exist yet."""
 
     now: int
     before: int
     missing: int
 
 
-def gated_workers(session: Session, found: ServedJob) -> frozenset[int]:
-    """Return the workers of the job that are held back."""
-    return frozenset(index for index, pod in _workers(pods_of(session, found)) if is_gated(pod))
+def gated_workers(session: Session, served: ServedJob) -> frozenset[int]:
+    """Return the workers of the job that wait at our gate."""
+    return frozenset(index for index, pod in _workers(pods_of(session, served)) if is_gated(pod))
 
 
-def release_all(
-    session: Session, found: ServedJob, record: PlanRecord, uuids: Uuids | None = None
+def ungate_existing(
+    session: Session, served: ServedJob, record: PlanRecord, uuids: Uuids | None = None
 ) -> Released:
     """Release every gated worker of the job that exists to its place in *record*, and to its GPUs where given."""
-    workers = dict(_workers(pods_of(session, found)))
+    workers = dict(_workers(pods_of(session, served)))
     gated = {index: pod for index, pod in workers.items() if is_gated(pod)}
     for slot in record.slots:
         if slot.worker in gated:
             gpus = (uuids or {}).get(slot.worker, ())
             _release(session, gated[slot.worker], record.hostname(slot.node), gpus)
-    known = sum(slot.worker in workers for slot in record.slots)
-    return Released(len(gated), known - len(gated), len(record.slots) - known)
+    existing = sum(slot.worker in workers for slot in record.slots)
+    return Released(len(gated), existing - len(gated), len(record.slots) - existing)
 
 
-def release_as_they_come(
+def ungate_as_created(
     session: Session,
-    found: ServedJob,
+    served: ServedJob,
     record: PlanRecord,
     waiter: Waiter,
     *,
@@ -57,22 +57,24 @@ def release_as_they_come(
     timeout: float = 120.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> int:
-    """Release the workers as the operator makes them; return how many were released now.
+    """Release the workers as the operator creates them; return how many were released now.
 
-    *timeout* is in seconds. Raises ``WaitTimeout`` when some were never made.
+    *timeout* is in seconds. Raises ``WaitTimeout`` when some were never created.
     """
     deadline, released = clock() + timeout, 0
     while True:
-        done = release_all(session, found, record, uuids)
-        released += done.now
-        if not done.missing:
+        progress = ungate_existing(session, served, record, uuids)
+        released += progress.now
+        if not progress.missing:
             return released
+        missing = f"{progress.missing} of {len(record.slots)} workers"
         if clock() > deadline:
             raise WaitTimeout(
-                f"{done.missing} of {len(record.slots)} workers have not been made after {timeout:g} seconds",
-                hint=f"is the MPI operator running? arena-topo resume {found.job['metadata']['name']} goes on",
+                f"{missing} were not created within {timeout:g} seconds",
+                hint="is the MPI operator running? Continue with: arena-topo resume "
+                f"{served.job['metadata']['name']}",
             )
-        waiter.pause(f"waiting for the operator to make {done.missing} of {len(record.slots)} workers")
+        waiter.pause(f"waiting for the operator to create {missing}")
 
 
 def _workers(pods: list[Object]) -> Iterator[tuple[int, Object]]:
@@ -87,10 +89,12 @@ def _release(session: Session, pod: Object, hostname: str, uuids: Sequence[str])
         try:
             session.patch(path, release(pod, hostname, uuids))
         except Conflict:
+            # The operator or kubelet wrote the pod since it was read; another submitter may have released it.
             pod = session.get(path)
             if not is_gated(pod):
                 return
         except NotFound:
+            # A worker that was deleted is recreated behind the gate, and waits for arena-topo resume.
             return
         else:
             return

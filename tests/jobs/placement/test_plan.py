@@ -1,23 +1,12 @@
-"""What the planner is asked is what the pods will ask of kube-scheduler, in every version of MPIJob."""
+"""A job's plan, in the shape that it takes and with the transport that its ranks will use."""
 
 from dataclasses import replace
 
-import pytest
-
-from arena_topo.jobs.placement.plan import (
-    PlanOptions,
-    demand_of,
-    options_from_annotation,
-    plan_spec,
-    reshaped,
-)
-from arena_topo.manifest.render import Habitat, manifest
-from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.jobs.placement.plan import plan_spec, reshaped
+from arena_topo.model.cluster.scheduling import Toleration
 from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, PodOptions
-from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.plan.demand import TopologyPolicy
 from arena_topo.model.plan.placement import Placement, Transport
-from tests.objects import mpijob
 from tests.planner.fleets import V100, cluster, node
 
 JOB = JobSpec(
@@ -35,57 +24,6 @@ JOB = JobSpec(
     launcher=LauncherOptions(compute=Compute(cpu="2"), selector={"pool": "b"}),
 )
 CLUSTER = cluster([node("n", links=V100)])
-
-
-@pytest.mark.parametrize("version", [ApiVersion.V2BETA1, ApiVersion.V1])
-def test_a_demand_is_read_off_the_job_itself(version: ApiVersion) -> None:
-    """Requests in amounts, selectors, tolerations, and the launcher's own."""
-    demand = demand_of(manifest(JOB, Habitat(version)).job, CLUSTER, PlanOptions())
-    assert (4, 2, "nvidia.com/gpu") == (demand.workers, demand.gpus, demand.gpu_resource)
-    assert {"cpu": 500, "memory": 2**30, "rdma/hca": 1, "x/y": 1} == demand.requests
-    assert {"pool": "a"} == demand.node_selector
-    assert (Toleration("gpu", "Exists"),) == demand.tolerations
-    assert ({"cpu": 2000}, {"pool": "b"}) == (demand.launcher, demand.launcher_selector)
-
-
-def test_v1alpha1_has_one_template() -> None:
-    """Its launcher asks for nothing that is known."""
-    demand = demand_of(mpijob("job", ApiVersion.V1ALPHA1), CLUSTER, PlanOptions())
-    assert (4, 1, {}) == (demand.workers, demand.gpus, demand.launcher)
-
-
-def test_a_users_affinity_counts() -> None:
-    """As a template of theirs may have it."""
-    job = mpijob("job")
-    expression = {"key": "zone", "operator": "In", "values": ["z1"]}
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["affinity"] = {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {
-                "nodeSelectorTerms": [{"matchExpressions": [expression]}]
-            }
-        }
-    }
-    term = SelectorTerm(expressions=(Requirement("zone", "In", ("z1",)),))
-    assert (term,) == demand_of(job, CLUSTER, PlanOptions()).affinity
-
-
-def test_gpus_of_another_vendor_are_a_device() -> None:
-    """They are counted as GPUs where nodes offer them."""
-    amd = replace(CLUSTER.nodes[0], gpu_resource="amd.com/gpu", allocatable={"amd.com/gpu": 8})
-    job = replace(JOB, gpus=0, pod=PodOptions(devices={"amd.com/gpu": "4"}))
-    demand = demand_of(manifest(job, Habitat()).job, cluster([amd]), PlanOptions())
-    assert ("amd.com/gpu", 4) == (demand.gpu_resource, demand.gpus)
-
-
-def test_wishes_are_kept_with_a_plan() -> None:
-    """So that resume plans as submit did."""
-    asked = PlanOptions(
-        policy=TopologyPolicy.RESTRICTED,
-        required_level="rack",
-        preferred_level="node",
-        levels=("zone", "rack"),
-    )
-    assert asked == options_from_annotation(asked.annotation)
 
 
 def test_coalesced_pods_ask_for_what_their_ranks_asked() -> None:

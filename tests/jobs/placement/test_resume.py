@@ -1,10 +1,19 @@
-"""Other places for workers that were made again, and nothing else of the plan changes."""
+"""Going on with a job: what cannot be resumed is said, and lost workers alone get other places."""
 
+import time
 from dataclasses import replace
 
-from arena_topo.jobs.placement.resume import Replacement
+import pytest
+
+from arena_topo.errors import DocumentError, NotFound, UsageError
+from arena_topo.jobs.logs.wait import Waiter
+from arena_topo.jobs.placement.place import WaitPolicy
+from arena_topo.jobs.placement.resume import Replacement, plan_of, resume_job
+from arena_topo.kube.session import Session
+from arena_topo.model.keys import PLAN
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from tests.fakes import Answer, Call, missing, session, unserved
 from tests.objects import mpijob
 from tests.planner.fleets import cluster, node
 
@@ -22,3 +31,42 @@ def test_only_the_lost_worker_gets_another_place() -> None:
     assert [0, 1] == [slot.worker for slot in found.slots]
     assert ("n1", RECORD.slots[1]) == (found.slots[0].node, found.slots[1])
     assert {"n1": "host-n1", "n2": "host-n2"} == found.hostnames
+
+
+AT_ONCE = WaitPolicy(waiter=Waiter(lambda _: None), clock=time.monotonic)
+
+
+def opened(annotations: dict[str, str]) -> Session:
+    """Return a session with a cluster that has the job, and nothing else."""
+    job = mpijob("job")
+    job["metadata"]["annotations"] = annotations
+
+    def answer(call: Call) -> Answer:
+        if "/v2beta1/" in call.path:
+            return Answer(body=job)
+        return missing("files") if "configmaps" in call.path else unserved()
+
+    return session(answer)[0]
+
+
+def test_a_job_without_a_plan_cannot_be_resumed() -> None:
+    """And it is said which jobs have one."""
+    with pytest.raises(UsageError, match="the job job has no plan"):
+        resume_job(opened({}), "job", AT_ONCE)
+
+
+def test_a_plan_of_a_newer_tool_is_left_alone() -> None:
+    """Nothing is guessed."""
+    with pytest.raises(DocumentError, match="job job: the annotation"):
+        plan_of({"metadata": {"name": "job", "annotations": {PLAN: '{"v":9}'}}})
+
+
+def test_a_job_that_was_half_created_is_told() -> None:
+    """What is missing cannot be made again: only the user has the file."""
+    half = PlanRecord(
+        stage=Stage.PROPOSED, companion_paths=("/api/v1/namespaces/default/configmaps/job-files",)
+    )
+    with pytest.raises(
+        NotFound, match="half created: /api/v1/namespaces/default/configmaps/job-files is missing"
+    ):
+        resume_job(opened({PLAN: encode(half)}), "job", AT_ONCE)

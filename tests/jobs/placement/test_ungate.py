@@ -5,13 +5,11 @@ import pytest
 from arena_topo.errors import WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
-from arena_topo.jobs.placement.ungate import Released, release_all, release_as_they_come
-from arena_topo.jobs.status.plan_drift import plan_view
+from arena_topo.jobs.placement.ungate import Released, ungate_as_created, ungate_existing
 from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
 from tests.fakes import Answer, Call, Script, missing, refusal, session
 from tests.objects import mpijob, pod
 
@@ -23,7 +21,7 @@ RECORD = PlanRecord(
     enforcement=Enforcement.GATES,
     hostnames={"n1": "host-1"},
 )
-FOUND = ServedJob(ApiVersion.V2BETA1, mpijob("job"))
+SERVED = ServedJob(ApiVersion.V2BETA1, mpijob("job"))
 
 
 def gated(index: int, *others: Object) -> Object:
@@ -51,7 +49,7 @@ def server(*pods: Object, answers: list[Answer] | None = None) -> Script:
 def test_each_gated_worker_gets_its_node_and_loses_our_gate() -> None:
     """In one patch that holds for the state that was read; gates of others stay."""
     opened, transport = session(server(gated(0), gated(1, OTHER)))
-    assert Released(now=2, before=0, missing=0) == release_all(opened, FOUND, RECORD)
+    assert Released(now=2, before=0, missing=0) == ungate_existing(opened, SERVED, RECORD)
     first, second = (call.body for call in transport.calls if call.method == "PATCH")
     assert {"nodeSelector": {"kubernetes.io/hostname": "n0"}, "schedulingGates": []} == first["spec"]
     assert {"nodeSelector": {"kubernetes.io/hostname": "host-1"}, "schedulingGates": [OTHER]} == second[
@@ -63,21 +61,21 @@ def test_each_gated_worker_gets_its_node_and_loses_our_gate() -> None:
 def test_workers_that_run_are_left_alone() -> None:
     """And those that do not exist yet are counted."""
     opened, transport = session(server(pod("job-worker-0")))
-    assert Released(now=0, before=1, missing=1) == release_all(opened, FOUND, RECORD)
+    assert Released(now=0, before=1, missing=1) == ungate_existing(opened, SERVED, RECORD)
     assert {"GET"} == {call.method for call in transport.calls}
 
 
 def test_a_change_in_between_is_no_harm() -> None:
     """The worker is read again, and released as it is then."""
     opened, transport = session(server(gated(0), gated(1), answers=[refusal(409, "Conflict")]))
-    release_all(opened, FOUND, RECORD)
+    ungate_existing(opened, SERVED, RECORD)
     assert 3 == sum(call.method == "PATCH" for call in transport.calls)
 
 
-def test_a_worker_that_vanishes_is_made_again_by_its_operator() -> None:
+def test_a_worker_that_vanishes_is_recreated_by_its_operator() -> None:
     """It is not waited for here."""
     opened, _ = session(server(gated(0), gated(1), answers=[missing("job-worker-0")]))
-    assert 2 == release_all(opened, FOUND, RECORD).now
+    assert 2 == ungate_existing(opened, SERVED, RECORD).now
 
 
 def test_workers_that_never_come_are_told() -> None:
@@ -86,82 +84,7 @@ def test_workers_that_never_come_are_told() -> None:
     told: list[str] = []
     times = iter([0.0, 1.0, 200.0])
     waiter = Waiter(told.append, sleep=lambda _: None)
-    with pytest.raises(WaitTimeout, match="1 of 2 workers have not been made after 120 seconds") as late:
-        release_as_they_come(opened, FOUND, RECORD, waiter, clock=lambda: next(times))
+    with pytest.raises(WaitTimeout, match="1 of 2 workers were not created within 120 seconds") as late:
+        ungate_as_created(opened, SERVED, RECORD, waiter, clock=lambda: next(times))
     assert "arena-topo resume job" in late.value.hint
-    assert ["waiting for the operator to make 1 of 2 workers"] == told
-
-
-def job(record: PlanRecord | str) -> Object:
-    """Return the job with a plan."""
-    made = mpijob("job")
-    made["metadata"]["annotations"] = {PLAN: record if isinstance(record, str) else encode(record)}
-    return made
-
-
-@pytest.mark.parametrize(
-    ("record", "nodes", "message", "moved"),
-    [
-        (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)", ()),
-        (RECORD, ("n0",), "1 of 2 workers where planned (gates)", ()),
-        (
-            RECORD,
-            ("n0", "n9"),
-            "1 of 2 workers where planned (gates); elsewhere: job-worker-1",
-            ("job-worker-1",),
-        ),
-        (
-            PlanRecord(stage=Stage.WAITING, waiting_reason="full"),
-            (),
-            "waits for a placement: full; retry with: arena-topo resume job",
-            (),
-        ),
-        (
-            PlanRecord(stage=Stage.PROPOSED),
-            (),
-            "submission was interrupted; continue with: arena-topo resume job",
-            (),
-        ),
-        (
-            "{}",
-            (),
-            "the annotation arena-topo.dev/plan cannot be read: 'v'",
-            (),
-        ),
-    ],
-    ids=["there", "not yet", "moved", "waiting", "interrupted", "unreadable"],
-)
-def test_planned_is_told_against_actual(
-    record: PlanRecord | str, nodes: tuple[str, ...], message: str, moved: tuple[str, ...]
-) -> None:
-    """In one line, with the workers that are elsewhere."""
-    pods = [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)]
-    view = plan_view(job(record), pods)
-    assert view is not None
-    assert (message, moved) == (view.message, view.moved)
-
-
-@pytest.mark.parametrize(
-    ("record", "nodes", "message"),
-    [
-        (RECORD, (), "2 workers on 2 nodes (gates); the job has ended"),
-        (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)"),
-        (PlanRecord(stage=Stage.WAITING, waiting_reason="full"), (), "the job ended without a place"),
-    ],
-    ids=["pods gone", "pods kept", "never placed"],
-)
-def test_an_ended_job_is_not_said_to_lack_its_workers(
-    record: PlanRecord, nodes: tuple[str, ...], message: str
-) -> None:
-    """The operator cleans pods up, and there is nothing left to resume."""
-    made = job(record)
-    made["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
-    view = plan_view(made, [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)])
-
-    assert view is not None
-    assert message == view.message
-
-
-def test_a_job_without_a_plan_tells_none() -> None:
-    """As those of other tools."""
-    assert None is plan_view(mpijob("job"), [])
+    assert ["waiting for the operator to create 1 of 2 workers"] == told

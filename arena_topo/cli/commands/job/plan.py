@@ -18,7 +18,7 @@ from arena_topo.errors import ExitCode, NotFound, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.placement.plan import PlanOptions
+    from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.model.cluster.snapshot import Snapshot
     from arena_topo.model.job.job_spec import JobSpec
 

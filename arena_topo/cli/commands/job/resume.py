@@ -31,17 +31,18 @@ def resume(flags: ResumeFlags) -> ExitCode:
     that the operator recreated return to their nodes. The exit code is 3 when the job still does not fit.
     """
     from arena_topo.jobs.logs.wait import Waiter
-    from arena_topo.jobs.placement.place import Waiting, resume_job
+    from arena_topo.jobs.placement.place import WaitPolicy
+    from arena_topo.jobs.placement.resume import resume_job
     from arena_topo.kube.session import connect
     from arena_topo.model.notation.words import plural
     from arena_topo.model.plan.plan_record import Stage
 
     session = connect(flags.kube)
-    settled = resume_job(
-        session, flags.name, Waiting(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
+    placed = resume_job(
+        session, flags.name, WaitPolicy(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
     )
-    print_placement(flags.name, settled)
-    if settled.record.stage is Stage.WAITING:
+    print_placement(flags.name, placed)
+    if placed.record.stage is Stage.WAITING:
         return ExitCode.DOES_NOT_FIT
-    click.echo(f"The job {flags.name} is placed; {plural(settled.released, 'worker')} released")
+    click.echo(f"The job {flags.name} is placed; {plural(placed.released, 'worker')} released")
     return ExitCode.OK

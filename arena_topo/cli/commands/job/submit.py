@@ -22,9 +22,8 @@ from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.placement.place import Settled
-    from arena_topo.jobs.submit.create import SubmitOptions
-    from arena_topo.jobs.submit.prepare import PlaceOptions
+    from arena_topo.jobs.placement.place import PlacedJob
+    from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
     from arena_topo.model.job.job_spec import JobSpec
 
 submit = Group(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
@@ -90,7 +89,7 @@ def mpi(flags: SubmitFlags) -> None:
           --image=IMAGE "mpirun -np 4 python train.py"
       arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --image=IMAGE -- mpirun -np 4 python train.py
     """
-    from arena_topo.jobs.submit.create import SubmitOptions
+    from arena_topo.jobs.submit.options import SubmitOptions
 
     options = SubmitOptions(
         version=flags.api_version, template=flags.template, dry_run=flags.dry_run is DryRun.SERVER
@@ -108,16 +107,16 @@ submit.add_command(mpi)
 
 def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
     from arena_topo.jobs.logs.wait import Waiter
-    from arena_topo.jobs.submit.prepare import prepare_placed, submit_placed
+    from arena_topo.jobs.submit.submit import prepare, submit_prepared
     from arena_topo.kube.session import connect
 
     session = connect(flags.kube)
-    ready = prepare_placed(session, job, options, place)
-    _print_notes(ready.warnings, ready.notes)
-    made = submit_placed(session, ready, place, Waiter(say), dry_run=options.dry_run)
-    _print_objects(made.objects, flags.output, " (server dry run)" if options.dry_run else "")
-    if made.settled:
-        print_placement(job.name, made.settled)
+    prepared = prepare(session, job, options, place)
+    _print_notes(prepared.warnings, prepared.notes)
+    submitted = submit_prepared(session, prepared, place, Waiter(say), dry_run=options.dry_run)
+    _print_objects(submitted.objects, flags.output, " (server dry run)" if options.dry_run else "")
+    if submitted.placed:
+        print_placement(job.name, submitted.placed)
     if not options.dry_run:
         say(f"The Job {job.name} has been submitted successfully")
         say(
@@ -125,33 +124,30 @@ def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fla
         )
 
 
-def print_placement(name: str, settled: "Settled") -> None:
+def print_placement(name: str, placed: "PlacedJob") -> None:
     """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
     from arena_topo.output.plan.render import submitted_lines
 
     for line in submitted_lines(
-        name, settled.verdict, settled.record, suspended=settled.held, enforced=settled.enforced
+        name, placed.verdict, placed.record, suspended=placed.suspended, enforced=placed.enforced
     ):
         say(line)
 
 
 def _dry_run(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
     """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
-    from arena_topo.jobs.submit.create import offline
-    from arena_topo.jobs.submit.prepare import prepare_placed
+    from arena_topo.jobs.submit.submit import prepare, prepare_offline
     from arena_topo.kube.session import connect
 
     try:
-        ready = prepare_placed(connect(flags.kube), job, options, place)
-        manifest = ready.manifest
-        _print_notes(ready.warnings, ready.notes)
+        prepared = prepare(connect(flags.kube), job, options, place)
     except (ConnectionFailed, DocumentError) as error:
         if names_cluster(flags.kube):
             raise
         say(f"no cluster reachable ({error.message}); rendering for the current version of MPIJob")
-        manifest = offline(job, options)
-        _print_notes(manifest.notes, ())
-    _print_objects(manifest.objects, flags.output, " (dry run)")
+        prepared = prepare_offline(job, options)
+    _print_notes(prepared.warnings, prepared.notes)
+    _print_objects(prepared.manifest.objects, flags.output, " (dry run)")
 
 
 def names_cluster(connection: ConnectionFlags) -> bool:

@@ -1,0 +1,85 @@
+"""What the planner is asked: the demand of an MPIJob of any version, read from its pod templates."""
+
+from collections.abc import Mapping
+
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.model import keys
+from arena_topo.model.cluster.pod_requests import pod_spec_requests
+from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.mpijob import replicas
+from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.demand import Demand
+
+
+def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
+    """Return what the pods of the MPIJob *job*, of any version, request from the cluster in *snapshot*."""
+    worker, *others = replicas(job)
+    spec = worker.template.get("spec") or {}
+    requests = _requests(worker.template)
+    gpu_resource = _gpu_resource(requests, snapshot)
+    # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
+    launcher = others[0].template if others else {}
+    return Demand(
+        workers=worker.count,
+        gpus=requests.get(gpu_resource, 0),
+        requests={name: amount for name, amount in requests.items() if name != gpu_resource},
+        launcher=_requests(launcher),
+        launcher_selector=(launcher.get("spec") or {}).get("nodeSelector") or {},
+        gpu_resource=gpu_resource,
+        node_selector=spec.get("nodeSelector") or {},
+        affinity=_required_affinity(spec),
+        tolerations=tuple(_toleration(toleration) for toleration in spec.get("tolerations") or ()),
+        policy=options.policy,
+        required_level=options.required_level,
+        preferred_level=options.preferred_level,
+        coalesce=options.coalesce,
+    )
+
+
+def _requests(template: Object) -> Resources:
+    """Return what kube-scheduler will reserve for a pod of *template*."""
+    requests = pod_spec_requests(template.get("spec") or {})
+    claimed = ((template.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS, "")
+    # Once a job was created its claimed GPUs are a number in an annotation, and no container requests them.
+    return {**requests, keys.DRA_GPU: int(claimed)} if claimed.isdecimal() else requests
+
+
+def _gpu_resource(requests: Resources, snapshot: Snapshot) -> str:
+    """Return the resource by which a worker requests its GPUs, empty where it has none.
+
+    Some node of the cluster offers its GPUs by it, or it is named as a GPU of a vendor that none has.
+    """
+    offered = {node.gpu_resource for node in snapshot.nodes}
+    candidates = [name for name in requests if name in offered or name.endswith("/gpu")]
+    return max(candidates, key=lambda name: requests[name], default="")
+
+
+def _toleration(raw: Object) -> Toleration:
+    return Toleration(
+        key=raw.get("key") or "",
+        operator=raw.get("operator") or "Equal",
+        value=raw.get("value") or "",
+        effect=raw.get("effect") or "",
+    )
+
+
+def _required_affinity(spec: Object) -> tuple[SelectorTerm, ...]:
+    affinity: Mapping[str, list[Object]] = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    return tuple(
+        SelectorTerm(
+            expressions=_requirements(term.get("matchExpressions")),
+            fields=_requirements(term.get("matchFields")),
+        )
+        for term in affinity.get("nodeSelectorTerms") or ()
+    )
+
+
+def _requirements(raw: list[Object] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(str(entry.get("key")), str(entry.get("operator")), tuple(entry.get("values") or ()))
+        for entry in raw or ()
+    )

@@ -1,0 +1,56 @@
+"""What the user asks of a placement, on the command line and kept with the plan on the job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arena_topo.model.plan.demand import TopologyPolicy
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What the user asks of a placement; levels are a tier's name or label key, empty for none.
+
+    ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each other's GPUs.
+    ``levels`` are label keys, coarse to fine, that replace the fabric ladder which the cluster shows.
+    """
+
+    policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
+    required_level: str = ""
+    preferred_level: str = ""
+    coalesce: bool = False
+    share_gpus: bool = False
+    levels: tuple[str, ...] = ()
+    model: BandwidthModel = DEFAULT_MODEL
+
+    @property
+    def annotation(self) -> dict[str, str]:
+        """The options that are kept with the job's plan, for ``options_from_annotation``.
+
+        ``coalesce`` is not: once a job was submitted it has its shape.
+        """
+        texts = {
+            "required": self.required_level,
+            "preferred": self.preferred_level,
+            "levels": ",".join(self.levels),
+            "share": "true" if self.share_gpus else "",
+            "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
+        }
+        return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}
+
+
+def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
+    """Return the options that were kept with a plan."""
+    return PlanOptions(
+        policy=TopologyPolicy(annotation.get("policy", TopologyPolicy.BEST_EFFORT.value)),
+        required_level=annotation.get("required", ""),
+        preferred_level=annotation.get("preferred", ""),
+        levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
+        share_gpus=annotation.get("share") == "true",
+        model=_model(annotation.get("nccl", "")),
+    )
+
+
+def _model(nccl: str) -> BandwidthModel:
+    major, _, minor = nccl.partition(".")
+    return BandwidthModel(nccl=(int(major), int(minor))) if minor.isdecimal() else DEFAULT_MODEL

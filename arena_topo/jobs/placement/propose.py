@@ -1,0 +1,72 @@
+"""A job's plan for one snapshot: the planner's answer, as the record that the job carries."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.exact_gpus import choose_gpu_enforcement
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.jobs.placement.plan import plan_demand
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.placement import Infeasible, Slot, Verdict
+from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
+
+
+@dataclass(slots=True)
+class JobPlanner:
+    """Plans one job for each snapshot that it is given, and keeps the planner's last answer in ``verdict``."""
+
+    job: Object
+    options: PlanOptions
+    enforcement: Enforcement
+    companion_paths: tuple[str, ...] = ()
+    pin: Pin = Pin.AUTO
+    verdict: Verdict | None = field(default=None, init=False)
+
+    def __call__(self, snapshot: Snapshot) -> PlanRecord:
+        """Return the proposal for *snapshot*, or why the job waits. Raises ``UsageError``."""
+        demand = demand_of(self.job, snapshot, self.options)
+        self.verdict = verdict = plan_demand(demand, snapshot, self.options)
+        if isinstance(verdict, Infeasible):
+            return PlanRecord(
+                stage=Stage.WAITING,
+                enforcement=self.enforcement,
+                waiting_reason=waiting_reason(verdict),
+                requested_options=self.options.annotation,
+                companion_paths=self.companion_paths,
+            )
+        return PlanRecord(
+            stage=Stage.PROPOSED,
+            slots=verdict.slots,
+            worker_requests={
+                **demand.requests,
+                **({demand.gpu_resource: demand.gpus} if demand.gpus else {}),
+            },
+            enforcement=self.enforcement,
+            hostnames=hostnames_of(verdict.slots, snapshot),
+            level=verdict.level,
+            domain=verdict.domain,
+            requested_options=self.options.annotation,
+            companion_paths=self.companion_paths,
+            gpu_enforcement=choose_gpu_enforcement(
+                verdict.slots,
+                snapshot,
+                demand.gpu_resource,
+                enforcement=self.enforcement,
+                pin=self.pin,
+                share=self.options.share_gpus,
+            ),
+        )
+
+
+def waiting_reason(verdict: Infeasible) -> str:
+    """Return in one sentence why a job waits."""
+    return "; ".join((verdict.summary, *(reason.text for reason in verdict.reasons[:2])))
+
+
+def hostnames_of(slots: Iterable[Slot], snapshot: Snapshot) -> dict[str, str]:
+    """Return the hostname labels of the nodes of *slots*, where they differ from the nodes' names."""
+    planned = {slot.node for slot in slots}
+    labels = {node.name: node.hostname or node.name for node in snapshot.nodes if node.name in planned}
+    return {name: labels[name] for name in sorted(labels) if labels[name] != name}

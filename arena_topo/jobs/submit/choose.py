@@ -1,0 +1,104 @@
+"""Choosing how a job is kept together and in place: the gang's back-end, and how its plan is enforced."""
+
+from dataclasses import dataclass, replace
+
+from arena_topo.errors import Forbidden, UsageError
+from arena_topo.gang.auto import choose as choose_backend
+from arena_topo.gang.backends import check_backend
+from arena_topo.jobs.placement.enforcement import PinSupport, choose_enforcement
+from arena_topo.jobs.submit.look import TargetCluster
+from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
+from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.keys import ACK_GPU
+from arena_topo.model.plan.capabilities import ClusterFacts
+from arena_topo.model.plan.plan_record import Enforcement, Pin
+
+GATES, KUEUE = "gates", "kueue"
+
+NO_GANG = (
+    "no gang scheduler on this cluster can honour --gang: the workers only get Arena's labels and may start one by one; "
+    "arena-topo doctor lists what is missing"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """How a job is kept together and in place.
+
+    ``backend`` is the gang's, empty for none; ``enforcement`` is the plan's, None for a job that gets no plan of ours.
+    ``warnings`` are what may surprise the user.
+    """
+
+    backend: str = ""
+    enforcement: Enforcement | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
+    """Return how *job* is kept together and in place on *cluster*.
+
+    Raises ``UsageError`` for a gang scheduler that does not exist, and for a pin that nothing here can enforce.
+    """
+    facts, version = cluster.facts, cluster.context.version
+    if facts is None:
+        return Choice()
+    backend = _backend(facts, version, place.gang) if job.gang else ""
+    if not _is_planned(job, cluster, backend, place):
+        return Choice(backend=backend)
+    support = PinSupport(
+        version=version,
+        admission=facts.policy.current,
+        # A schema that the user may not read is taken to be a current one, which keeps gates.
+        keeps_gates=facts.worker_fields is None or facts.keeps("schedulingGates"),
+    )
+    # Where the policy is installed, a suspended job that the policy pins starts together as well as gated workers do,
+    # and a recreated worker then needs no arena-topo resume. A user who names the gates gets them.
+    gates_are_the_gang = backend == GATES and (place.gang.scheduler == GATES or not support.admission)
+    enforcement = choose_enforcement(place.pin, support, gates_are_the_gang=gates_are_the_gang)
+    return Choice(backend=backend, enforcement=enforcement)
+
+
+def without_plan(choice: Choice, missing: tuple[str, ...], place: PlaceOptions) -> Choice:
+    """Return *choice* for a user who lacks the rights *missing* that a plan takes.
+
+    Raises ``Forbidden`` where a plan was asked for.
+    """
+    reason = f"you may not {', '.join(missing)}"
+    if place.requested or place.gang.scheduler == GATES:
+        raise Forbidden(
+            f"the job cannot be planned: {reason}",
+            hint="ask the cluster's admin for: arena-topo cluster setup --apply --users=user:YOU; "
+            "or leave out the flags of the placement",
+            status=403,
+        )
+    warning = f"the job is not planned, and it will not be pinned: {reason}"
+    # Gates are opened by whoever planned the job: without a plan nothing would keep the gang together.
+    backend = "" if choice.backend == GATES else choice.backend
+    return replace(choice, backend=backend, enforcement=None, warnings=(*choice.warnings, warning))
+
+
+def _backend(facts: ClusterFacts, version: ApiVersion, request: GangRequest) -> str:
+    if request.scheduler != "auto":
+        check_backend(request.scheduler)
+        return request.scheduler
+    return choose_backend(facts, version=version, queue=request.queue).backend
+
+
+def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:
+    """Whether *job* gets a plan of ours. Raises ``UsageError`` where pins are asked of a scheduler that has its own."""
+    # Kueue assigns the topology itself, at admission: a plan of ours beside it would contradict it.
+    if backend == KUEUE and place.pin not in (Pin.AUTO, Pin.NONE):
+        raise UsageError(
+            f"--pin={place.pin.value} cannot be enforced under Kueue, which chooses the places of a job's workers itself",
+            hint="use --require-topology or --prefer-topology, which are passed to Kueue",
+        )
+    # Gates, on the other hand, are nothing without a plan: it says when all workers fit.
+    if backend in (GATES, KUEUE):
+        return backend == GATES
+    return place.requested or (job.topology and not _requests_ack_gpus(job, cluster))
+
+
+def _requests_ack_gpus(job: JobSpec, cluster: TargetCluster) -> bool:
+    """Whether ACK's scheduler will place the workers by GPU topology, which it does for its own resource alone."""
+    return ACK_GPU in job.pod.devices or (job.gpus > 0 and cluster.context.gpu_resource == ACK_GPU)

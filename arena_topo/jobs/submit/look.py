@@ -1,0 +1,90 @@
+"""Looking at the cluster before a submit: every read that shapes the job, gathered in one frozen value."""
+
+from dataclasses import dataclass
+
+from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
+from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
+from arena_topo.errors import Forbidden, NotFound, UsageError
+from arena_topo.jobs.lookup import look_up
+from arena_topo.jobs.placement.other_plans import promised_snapshot
+from arena_topo.jobs.submit.create import name_taken
+from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+from arena_topo.kube.resources import PRIORITY_CLASSES
+from arena_topo.kube.session import Session
+from arena_topo.manifest.render import RenderContext
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.keys import ACK_GPU, DRA_GPU, NVIDIA_GPU
+from arena_topo.model.plan.capabilities import ClusterFacts
+from arena_topo.model.plan.plan_record import Enforcement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetCluster:
+    """The cluster that a job is submitted to.
+
+    ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs were
+    promised, is taken only where the shape of the job depends on it.
+    """
+
+    context: RenderContext
+    facts: ClusterFacts | None = None
+    snapshot: Snapshot | None = None
+
+
+def look(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> TargetCluster:
+    """Return what the cluster serves and offers, once nothing stands in the way of *job*.
+
+    Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist, ``NotFound``
+    when no MPIJob is served, and ``Forbidden`` where the shape needs nodes that the user may not list.
+    """
+    served, existing = look_up(session, job.name)
+    if existing is not None:
+        raise name_taken(job.name)
+    _check_priority(session, job)
+    version = options.version or served
+    # A plain job costs one call, two with a priority: it is created as Arena would create it.
+    if not (job.gang or job.topology or place.requested):
+        return TargetCluster(context=RenderContext(version))
+    facts = detect(session)
+    coalesced = place.plan.coalesce
+    return TargetCluster(
+        context=RenderContext(version, _gpu_resource(session, job, facts)),
+        facts=facts,
+        snapshot=promised_snapshot(session, version, levels=place.plan.levels) if coalesced else None,
+    )
+
+
+def missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:
+    """Return what the user lacks for a plan with *enforcement*, as ``kubectl auth can-i`` takes it.
+
+    It is asked once the enforcement is chosen: every right is a call, and only gates take the one to patch pods.
+    """
+    needs = RELEASING_NEEDS if enforcement is Enforcement.GATES else PLANNING_NEEDS
+    return tuple(need.what for need in needs if check_access(session, need, namespace).allowed is False)
+
+
+def _check_priority(session: Session, job: JobSpec) -> None:
+    if not job.pod.priority:
+        return
+    try:
+        session.get(PRIORITY_CLASSES.path(name=job.pod.priority))
+    except NotFound as error:
+        raise UsageError(
+            f"the priority {job.pod.priority} doesn't exist",
+            hint="please check with `kubectl get pc` to get a valid priority",
+        ) from error
+    except Forbidden:
+        # The check is a courtesy: who may not look at priority classes may still use one.
+        return
+
+
+def _gpu_resource(session: Session, job: JobSpec, facts: ClusterFacts) -> str:
+    """Return the resource by which *job* requests its GPUs on this cluster."""
+    # Where a DRA driver publishes GPUs and no device plugin offers any, a request would never be scheduled. The nodes
+    # are read for it only where there is such a driver.
+    if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and uses_device_plugin(session) is False:
+        return DRA_GPU
+    # ACK's nodes offer aliyun.com/gpu and not nvidia.com/gpu; requested elsewhere it would never be scheduled. A user
+    # who may not list nodes is taken to be on ACK, as in Arena.
+    return ACK_GPU if job.topology and facts.ack is not False else NVIDIA_GPU

@@ -1,0 +1,41 @@
+"""What the user asks of a submit, besides the job itself."""
+
+from dataclasses import dataclass, field
+
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.plan_record import Pin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitOptions:
+    """How a job is submitted; ``version`` None means the one that the cluster serves."""
+
+    version: ApiVersion | None = None
+    template: str = ""
+    dry_run: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangRequest:
+    """What the user asks of the gang: the back-end's name or ``auto``, a queue, and a level of the fabric."""
+
+    scheduler: str = "auto"
+    queue: str = ""
+    level: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOptions:
+    """What the user asks of gang and placement.
+
+    ``requested``: a flag of the placement was typed, so that the job is planned even without ``--gputopology``.
+    ``timeout`` is how long a job may wait for a place, in seconds: None for not at all, 0 for as long as it takes.
+    """
+
+    plan: PlanOptions = field(default_factory=PlanOptions)
+    gang: GangRequest = field(default_factory=GangRequest)
+    pin: Pin = Pin.AUTO
+    requested: bool = False
+    timeout: float | None = None
