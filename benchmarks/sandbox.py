@@ -20,7 +20,7 @@ from arena_topo.sandbox import lifecycle
 from arena_topo.sandbox.home import Home
 from benchmarks.snapshot import CONNECTIONS, fill, name
 from tests.controlplane.kube import Object
-from tests.controlplane.nodes import A100, NodeSpec, manifest, schedulable
+from tests.controlplane.machines.nodes import A100, NodeSpec, manifest, schedulable
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 

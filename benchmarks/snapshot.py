@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from tests.controlplane.components.options import api_only
 from tests.controlplane.kube import Kube, Object
-from tests.controlplane.nodes import A100, NodeSpec, manifest
-from tests.controlplane.options import api_only
+from tests.controlplane.machines.nodes import A100, NodeSpec, manifest
 from tests.controlplane.plane import ControlPlane
 
 KUBECTL = str(Path(sysconfig.get_path("scripts")) / "kubectl")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from benchmarks.processes import Contest, run, table
 from tests.controlplane.kube import Object
-from tests.controlplane.nodes import create_nodes, two_v100
+from tests.controlplane.machines.nodes import create_nodes, two_v100
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 

@@ -9,10 +9,10 @@ from typing import Protocol, TypeVar
 
 from arena_topo.sandbox.home import Home
 from tests.contract.client import Client, Object
-from tests.controlplane.logs import FakeLog
-from tests.controlplane.nodes import NodeSpec, manifest
+from tests.controlplane.machines.logs import FakeLog
+from tests.controlplane.machines.nodes import NodeSpec, manifest
+from tests.controlplane.machines.pods import FINISH
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.pods import FINISH
 from tests.sandbox.served import served
 
 T = TypeVar("T")

@@ -4,12 +4,12 @@ import argparse
 import sys
 import threading
 
-from .build import ensure_built
-from .errors import ControlPlaneError
-from .logs import FakeLog
-from .nodes import create_nodes, two_v100
-from .options import Options, coscheduling, native_gang
-from .plane import ControlPlane
+from tests.controlplane.build.ensure import ensure_built
+from tests.controlplane.components.options import Options, coscheduling, native_gang
+from tests.controlplane.errors import ControlPlaneError
+from tests.controlplane.machines.logs import FakeLog
+from tests.controlplane.machines.nodes import create_nodes, two_v100
+from tests.controlplane.plane import ControlPlane
 
 _NODES = {"none": list, "two-v100": two_v100}
 _GANGS = {"none": Options, "native": native_gang, "coscheduling": coscheduling}

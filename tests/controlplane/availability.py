@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from .build import ensure_built
-from .errors import ControlPlaneError
+from tests.controlplane.build.ensure import ensure_built
+from tests.controlplane.errors import ControlPlaneError
 
 MARKER = "controlplane"
 REQUIRE = "ARENA_TOPO_REQUIRE_CONTROLPLANE"

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from . import install
-from .availability import require_built
-from .kube import Kube
-from .kubeconfig import write_kubeconfig
-from .kubelet import ScriptedKubelet
-from .logs import FakeLog
-from .nodes import NodeSpec, create_nodes, delete_nodes, remove_pods, two_v100
-from .plane import ControlPlane
-from .polling import eventually
+from tests.controlplane.availability import require_built
+from tests.controlplane.components import install
+from tests.controlplane.components.kubeconfig import write_kubeconfig
+from tests.controlplane.kube import Kube
+from tests.controlplane.machines.kubelet import ScriptedKubelet
+from tests.controlplane.machines.logs import FakeLog
+from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods, two_v100
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from .pki import Pair
-from .polling import PATIENCE, eventually
+from tests.controlplane.components.pki import Pair
+from tests.controlplane.polling import PATIENCE, eventually
 
 Object = dict[str, Any]
 

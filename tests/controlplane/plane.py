@@ -11,17 +11,17 @@ from typing import Self
 
 import urllib3
 
-from . import commands, install
-from .build import Built, ensure_built
-from .commands import Site
-from .errors import ControlPlaneError
-from .kube import Kube, KubeError
-from .kubeconfig import write_kubeconfig
-from .options import Options
-from .pki import Authority, signing_keys
-from .polling import eventually
-from .ports import free_ports
-from .processes import Processes
+from tests.controlplane.build.ensure import Built, ensure_built
+from tests.controlplane.components import commands, install
+from tests.controlplane.components.commands import Site
+from tests.controlplane.components.kubeconfig import write_kubeconfig
+from tests.controlplane.components.options import Options
+from tests.controlplane.components.pki import Authority, signing_keys
+from tests.controlplane.components.ports import free_ports
+from tests.controlplane.components.processes import Processes
+from tests.controlplane.errors import ControlPlaneError
+from tests.controlplane.kube import Kube, KubeError
+from tests.controlplane.polling import eventually
 
 _ADMINS = "system:masters"
 

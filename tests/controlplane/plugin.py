@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from .availability import MARKER, REQUIRE, build_for, is_required, why_unavailable
+from tests.controlplane.availability import MARKER, REQUIRE, build_for, is_required, why_unavailable
 
 _E2E = Path(__file__).parent.parent / "e2e"
 _NEEDS_PLANE = (MARKER, True)
@@ -64,13 +64,18 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Mark every test that uses the plane or lies in tests/e2e, before ``-m`` selects; let them come first.
 
-    They wait the longest: workers that have none of them left fill the time with all others.
+    They take the longest: workers that have none of them left fill the time with all others.
     """
     for item in items:
         if "plane" in getattr(item, "fixturenames", ()) or _E2E in item.path.parents:
             item.add_marker(MARKER)
     yield
-    items.sort(key=lambda item: item.get_closest_marker(MARKER) is None)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    marks = (item.get_closest_marker(name) for name in ("first", MARKER))
+    return next((turn for turn, mark in enumerate(marks) if mark is not None), 2)
 
 
 def pytest_deselected(items: Iterable[pytest.Item]) -> None:

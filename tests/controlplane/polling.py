@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
-from .errors import ControlPlaneError
+from tests.controlplane.errors import ControlPlaneError
 
 T = TypeVar("T")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from .availability import REQUIRE
-from .paths import SOURCES
+from tests.controlplane.availability import REQUIRE
+from tests.paths import ROOT
 
-_ROOT = SOURCES.parent.parent
+_ROOT = ROOT
 _PLUGINS = ("-p", "tests.controlplane.plugin", "-p", "no:cacheprovider")
 _SUITE = """
 import pytest

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.controlplane import pods
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from arena_topo.pin.run_lists import pins
-from tests.controlplane import pods
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena

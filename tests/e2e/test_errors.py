@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.components.options import api_only
 from tests.controlplane.kube import Kube
-from tests.controlplane.options import api_only
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
-from tests.controlplane import pods
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome

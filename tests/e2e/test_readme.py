@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from tests.controlplane import pods
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.shapes import shape

@@ -6,7 +6,7 @@ from typing import Literal
 import pytest
 
 from tests.controlplane.availability import require_built
-from tests.controlplane.options import api_only
+from tests.controlplane.components.options import api_only
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 from tests.seeds import SEEDS, Seed

@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane.pki import Authority
+from tests.controlplane.components.pki import Authority
 
 _FIN_WAIT_1 = 4
 """Linux's state of a connection whose end the other side has not acknowledged (``include/net/tcp_states.h``)."""

@@ -10,15 +10,15 @@ from arena_topo.model.plan.placement import NodeShare, Prediction, Range, Transp
 from arena_topo.prediction.calibration import shipped_calibration
 from arena_topo.prediction.transports import gang_prediction
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from tests.controlplane.paths import SOURCES
+from tests.paths import DATA
 
-DATA = SOURCES.parent / "data" / "topologies"
+TOPOLOGIES = DATA / "topologies"
 GIVEN = shipped_calibration().bandwidths
 
 
 def machine(name: str, file: str, product: str, rate: float = 0.0) -> GpuNode:
     """Return a node wired as in a saved matrix, its cards telling *rate*."""
-    found = parse_matrix((DATA / file).read_text(), file, product)
+    found = parse_matrix((TOPOLOGIES / file).read_text(), file, product)
     nics = tuple(Nic(nic.name, nic.numa, rate) for nic in found.nics)
     return GpuNode(
         name, gpus=found.gpus, links=found.links, nics=nics, allocatable={"nvidia.com/gpu": len(found.gpus)}

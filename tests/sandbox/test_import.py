@@ -14,13 +14,13 @@ from arena_topo.sandbox.home import Home
 from arena_topo.sandbox.import_snapshot import layout_document
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.cli.conftest import Invoke, invoke
-from tests.controlplane.paths import SOURCES
+from tests.paths import DATA
 from tests.sandbox.served import served
 from tests.sandbox.shown import ageless, reimported, settled, views
 from tests.topology.test_snapshot_file import rich_snapshot
 
 __all__ = ["invoke"]
-V100 = SOURCES.parent / "data" / "topologies" / "v100-sxm2-8gpu-driver580.txt"
+V100 = DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 AT = "2026-11-21T08:00:00Z"
 
 

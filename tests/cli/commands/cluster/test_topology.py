@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Invoke
-from tests.controlplane.paths import SOURCES
+from tests.paths import DATA
 
-DATA = SOURCES.parent / "data" / "topologies"
-V100 = DATA / "v100-sxm2-8gpu-driver580.txt"
+TOPOLOGIES = DATA / "topologies"
+V100 = TOPOLOGIES / "v100-sxm2-8gpu-driver580.txt"
 
 
 def test_a_saved_matrix_is_shown_as_a_machine(invoke: Invoke) -> None:

@@ -10,9 +10,9 @@ import pytest
 
 from arena_topo.model.plan.placement import NodeShare, Placement, Prediction, Range, Slot, Transport
 from tests.cli.conftest import Invoke
-from tests.controlplane.paths import SOURCES
+from tests.paths import DATA
 
-V100 = SOURCES.parent / "data" / "topologies" / "v100-sxm2-8gpu-driver580.txt"
+V100 = DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 PLACEMENT = Placement(
     slots=tuple(Slot(at, "a", (at,)) for at in range(4)),
     shares=(NodeShare("a", (0, 1, 2, 3), (0, 1, 2, 3), 93.0, 93.0),),

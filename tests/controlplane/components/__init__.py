@@ -1,0 +1,1 @@
+"""The components as processes: command lines, certificates, what they hold at the start."""

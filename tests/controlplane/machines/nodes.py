@@ -1,0 +1,128 @@
+"""Fake GPU servers, which KWOK keeps Ready."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tests.controlplane.kube import Kube, Object, suppress_missing
+
+MANAGED = {"kwok.x-k8s.io/node": "fake"}
+SEED_NODES = ("cn-shanghai.192.168.16.172", "cn-shanghai.192.168.16.173")
+
+
+@dataclass(frozen=True, slots=True)
+class GpuModel:
+    """What GPU feature discovery says about one GPU; ``memory`` in MiB."""
+
+    product: str
+    memory: int
+    family: str
+    compute: str
+
+
+V100 = GpuModel("Tesla-V100-SXM2-16GB", 16384, "volta", "7.0")
+A100 = GpuModel("NVIDIA-A100-SXM4-80GB", 81920, "ampere", "8.0")
+H100 = GpuModel("NVIDIA-H100-80GB-HBM3", 81559, "hopper", "9.0")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSpec:
+    """One server as the cluster shall see it."""
+
+    name: str
+    gpus: int = 8
+    model: GpuModel = V100
+    resource: str = "nvidia.com/gpu"
+    cpu: str = "96"
+    memory: str = "768Gi"
+    pods: str = "110"
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, str]] = ()
+    capacity: Mapping[str, str] = field(default_factory=dict)
+
+
+def two_v100() -> list[NodeSpec]:
+    """Return two servers of eight V100 with the node names of Alibaba's examples."""
+    return [NodeSpec(name) for name in SEED_NODES]
+
+
+def discovery_labels(spec: NodeSpec) -> dict[str, str]:
+    """Return the labels that Kubernetes and NVIDIA's GPU feature discovery put on such a node."""
+    labels = {
+        "kubernetes.io/hostname": spec.name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": "amd64",
+    }
+    if spec.gpus:
+        major, minor = spec.model.compute.split(".")
+        labels |= {
+            "nvidia.com/gpu.present": "true",
+            "nvidia.com/gpu.count": str(spec.gpus),
+            "nvidia.com/gpu.product": spec.model.product,
+            "nvidia.com/gpu.memory": str(spec.model.memory),
+            "nvidia.com/gpu.family": spec.model.family,
+            "nvidia.com/gpu.compute.major": major,
+            "nvidia.com/gpu.compute.minor": minor,
+            "nvidia.com/gpu.replicas": "1",
+        }
+    return labels
+
+
+def manifest(spec: NodeSpec, *, managed: bool = True) -> Object:
+    """Return the Node object; KWOK leaves a node that is not ``managed`` alone."""
+    capacity = {"cpu": spec.cpu, "memory": spec.memory, "pods": spec.pods, "ephemeral-storage": "1Ti"}
+    capacity |= {spec.resource: str(spec.gpus)} if spec.gpus else {}
+    capacity |= spec.capacity
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": spec.name,
+            "labels": discovery_labels(spec) | dict(spec.labels),
+            "annotations": (MANAGED if managed else {}) | dict(spec.annotations),
+        },
+        "spec": {"taints": [dict(taint) for taint in spec.taints]} if spec.taints else {},
+        "status": {"capacity": capacity, "allocatable": capacity},
+    }
+
+
+def create_nodes(kube: Kube, specs: Sequence[NodeSpec]) -> list[str]:
+    """Create fake nodes and return their names once pods can be scheduled to them."""
+    for spec in specs:
+        kube.create(manifest(spec))
+    names = [spec.name for spec in specs]
+    for name in names:
+        kube.wait_for("v1", "Node", name, until=schedulable)
+    return names
+
+
+def delete_nodes(kube: Kube, names: Sequence[str]) -> None:
+    """Delete nodes, and whatever pods are still on them."""
+    for name in names:
+        remove_pods(kube, fieldSelector=f"spec.nodeName={name}")
+        kube.delete("v1", "Node", name)
+    for name in names:
+        kube.wait_gone("v1", "Node", name)
+
+
+def remove_pods(kube: Kube, namespace: str | None = None, **selectors: str) -> int:
+    """Delete pods without waiting for their kubelet, which may be nobody; return how many there were.
+
+    A Job's finalizer goes first: its controller waits for an end that no kubelet will report, and the end of a
+    namespace deletes pods before Jobs.
+    """
+    found = kube.list("v1", "Pod", namespace, **selectors)
+    for meta in (pod["metadata"] for pod in found):
+        name, where = meta["name"], meta["namespace"]
+        with suppress_missing():
+            if meta.get("finalizers"):
+                kube.patch("v1", "Pod", name, {"metadata": {"finalizers": None}}, where)
+        kube.delete("v1", "Pod", name, where, gracePeriodSeconds="0")
+    return len(found)
+
+
+def schedulable(node: Object) -> bool:
+    """Tell whether a node is Ready and the taint of its beginning is gone."""
+    conditions = {one["type"]: one["status"] for one in node["status"].get("conditions", ())}
+    taints = {taint["key"] for taint in node["spec"].get("taints", ())}
+    return conditions.get("Ready") == "True" and "node.kubernetes.io/not-ready" not in taints

@@ -1,0 +1,244 @@
+"""Workers of the real operator get their own place at creation, by the policy that a real API server runs."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arena_topo.pin.run_lists import pins
+from tests.controlplane.kube import Kube, KubeError, Object
+from tests.controlplane.machines import pods
+from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.pinning import (
+    HOSTNAME,
+    admission_policy,
+    made_again,
+    mpijob,
+    nodes_of,
+    running_workers,
+    tried,
+)
+
+_GPU = "nvidia.com/gpu"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _policy(plane: ControlPlane) -> Iterator[None]:
+    with admission_policy(plane):
+        yield
+
+
+def test_each_worker_runs_on_its_planned_node_and_comes_back_to_it(
+    kube: Kube, namespace: str, gpu_nodes: list[str]
+) -> None:
+    """Also when it is made again; the launcher is left to the scheduler."""
+    one, two = gpu_nodes
+    planned = [two, one, one, two]
+    kube.create(mpijob("job", 4, {_GPU: "2"}, pins(nodes=planned)), namespace)
+    workers = running_workers(kube, namespace, "job", 4)
+
+    assert planned == nodes_of(workers)
+    assert [two, one] == nodes_of([made_again(kube, namespace, workers[at]) for at in (3, 1)])
+    launcher = eventually(lambda: pods.of_job(kube, namespace, "job", "launcher"), "the launcher")[0]
+    assert "nodeSelector" not in launcher["spec"]
+
+
+def test_a_job_that_is_scaled_up_gets_workers_without_a_place(
+    kube: Kube, namespace: str, gpu_nodes: list[str]
+) -> None:
+    """They are not refused, and run where the scheduler finds room."""
+    one, _ = gpu_nodes
+    kube.create(mpijob("job", 2, {_GPU: "2"}, pins(nodes=[one, one])), namespace)
+    running_workers(kube, namespace, "job", 2)
+    change = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}}
+    kube.patch("kubeflow.org/v2beta1", "MPIJob", "job", change, namespace)
+    workers = running_workers(kube, namespace, "job", 4)
+
+    pinned = [(pod["spec"].get("nodeSelector") or {}).get(HOSTNAME) for pod in workers]
+    assert [one, one, None, None] == pinned
+
+
+def test_a_launcher_that_works_too_moves_nobody(kube: Kube, namespace: str, gpu_nodes: list[str]) -> None:
+    """The operator then counts its workers from one in their label, and from nought in their names."""
+    planned = list(reversed(gpu_nodes))
+    job = mpijob("job", 2, {_GPU: "2"}, pins(nodes=planned))
+    job["spec"]["runLauncherAsWorker"] = True
+    kube.create(job, namespace)
+    workers = running_workers(kube, namespace, "job", 2)
+
+    assert ["1", "2"] == [pod["metadata"]["labels"]["training.kubeflow.org/replica-index"] for pod in workers]
+    assert planned == nodes_of(workers)
+
+
+def test_a_node_is_named_by_its_label(kube: Kube, namespace: str) -> None:
+    """Which may differ from its name."""
+    label = {HOSTNAME: f"host-of-{namespace}"}
+    (node,) = create_nodes(kube, [NodeSpec(f"node-of-{namespace}", labels=label)])
+    kube.create(mpijob("job", 1, {_GPU: "1"}, pins(nodes=[label[HOSTNAME]])), namespace)
+    workers = running_workers(kube, namespace, "job", 1)
+    delete_nodes(kube, [node])
+
+    assert [node] == nodes_of(workers)
+
+
+def test_exact_gpus_are_claimed_by_index(kube: Kube, namespace: str, gpu_nodes: list[str]) -> None:
+    """Two workers share a node, and each has the GPUs that it was planned, also when it is made again."""
+    prefix = namespace
+    slices = [_slice(prefix, node) for node in gpu_nodes]
+    kube.create(_device_class(prefix))
+    for each in slices:
+        kube.create(each)
+    one, two = gpu_nodes
+    planned = [(one, (4, 7)), (one, (0, 1)), (two, (0, 3)), (two, (5, 6))]
+    for worker, (node, gpus) in enumerate(planned):
+        kube.create(_claim(prefix, f"job-gpus-{worker}", [_uuid(node, gpu) for gpu in gpus]), namespace)
+    wanted = pins(nodes=[node for node, _ in planned], claims=[f"job-gpus-{worker}" for worker in range(4)])
+    kube.create(mpijob("job", 4, {}, wanted), namespace)
+    workers = running_workers(kube, namespace, "job", 4)
+
+    expected = [(node, {f"gpu-{gpu}" for gpu in gpus}) for node, gpus in planned]
+    assert expected == [_devices(kube, namespace, pod) for pod in workers]
+    again = made_again(kube, namespace, workers[1])
+    assert expected[1] == _devices(kube, namespace, again)
+    used = [container["resources"]["claims"] for container in again["spec"]["containers"]]
+    assert [[{"name": "gpus"}]] == used
+    for each in slices:
+        kube.delete("resource.k8s.io/v1", "ResourceSlice", each["metadata"]["name"])
+    kube.delete("resource.k8s.io/v1", "DeviceClass", prefix)
+
+
+@pytest.mark.parametrize(("worker", "gpus"), [(0, "GPU-a,GPU-b"), (1, "GPU-c"), (2, None), (3, None)])
+def test_hamis_gpus_are_annotated_by_index(kube: Kube, worker: int, gpus: str | None) -> None:
+    """As HAMi's scheduler reads them; a worker without any is left alone."""
+    wanted = pins(gpus=[["GPU-a", "GPU-b"], ["GPU-c"], []])
+    made = tried(kube, f"job-worker-{worker}", wanted)
+
+    assert gpus == (made["metadata"].get("annotations") or {}).get("nvidia.com/use-gpuuuid")
+
+
+@pytest.mark.parametrize(
+    ("name", "annotations"),
+    [
+        ("job-worker-0", {"note": "0:a,1:"}),
+        ("job-launcher", pins(nodes=["a"])),
+        ("job-launcher-x7k2p", pins(nodes=["a"])),
+        ("job-worker-0-side", pins(nodes=["a"])),
+    ],
+)
+def test_pods_that_are_no_pinned_workers_are_untouched(
+    kube: Kube, name: str, annotations: dict[str, str]
+) -> None:
+    """Whatever they are called, and also where v1alpha1 gives the launcher the workers' template."""
+    made = tried(kube, name, annotations)
+
+    assert annotations == made["metadata"]["annotations"]
+    assert {"nodeSelector", "resourceClaims"}.isdisjoint(made["spec"])
+
+
+def test_a_pod_without_annotations_is_untouched(kube: Kube) -> None:
+    """The policy asks nothing of it."""
+    assert "nodeSelector" not in tried(kube, "job-worker-0", {})["spec"]
+
+
+def test_what_the_user_selects_is_kept_beside_the_pin(kube: Kube) -> None:
+    """And so are other annotations; the lists are taken off."""
+    made = tried(
+        kube, "my-worker-7-worker-1", {"note": "x", **pins(nodes=["a", "b"])}, nodeSelector={"pool": "v100"}
+    )
+
+    assert {"pool": "v100", HOSTNAME: "b"} == made["spec"]["nodeSelector"]
+    assert {"note": "x"} == made["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("text", ["node-a", "0:a,x:b,2:", ""])
+def test_a_list_that_cannot_be_read_keeps_the_pod_from_being_made(kube: Kube, text: str) -> None:
+    """A worker without its place does not slip through."""
+    with pytest.raises(KubeError, match=r"policy 'arena-topo' .* denied request"):
+        tried(kube, "job-worker-1", {"arena-topo.dev/pin-nodes": text})
+
+
+@pytest.mark.parametrize("worker", [0, 7, 499, 999])
+def test_one_of_a_thousand_workers_finds_its_place(kube: Kube, worker: int) -> None:
+    """On host names and claims of the greatest length, within what the API server lets an expression cost."""
+    names = [f"{at:063d}" for at in range(1000)]
+    claims = [f"{'c' * 49}-gpus-{at:04d}" for at in range(1000)]
+    made = tried(kube, f"job-worker-{worker}", pins(nodes=names, claims=claims))
+
+    assert names[worker] == made["spec"]["nodeSelector"][HOSTNAME]
+    assert claims[worker] == made["spec"]["resourceClaims"][0]["resourceClaimName"]
+    assert not made["metadata"].get("annotations")
+
+
+def test_gpus_of_a_thousand_workers_find_theirs(kube: Kube) -> None:
+    """Four UUIDs each, eight workers a node."""
+    uuids = [[f"GPU-{worker:08d}-0000-0000-0000-{gpu:012d}" for gpu in range(4)] for worker in range(1000)]
+    wanted = pins(nodes=[f"{at // 8:063d}" for at in range(1000)], gpus=uuids)
+    made = tried(kube, "job-worker-998", wanted)
+
+    assert ",".join(uuids[998]) == made["metadata"]["annotations"]["nvidia.com/use-gpuuuid"]
+
+
+def test_the_thousandth_and_first_is_not_refused(kube: Kube) -> None:
+    """A list that ends is no error."""
+    made = tried(kube, "job-worker-1000", pins(nodes=[f"n-{at}" for at in range(1000)]))
+
+    assert "nodeSelector" not in made["spec"]
+
+
+def _uuid(node: str, gpu: int) -> str:
+    return f"GPU-{node}-{gpu}"
+
+
+def _device_class(prefix: str) -> Object:
+    """Return a class of the devices of one test's driver."""
+    selector = {"cel": {"expression": f"device.driver == '{prefix}.example.com'"}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceClass",
+        "metadata": {"name": prefix},
+        "spec": {"selectors": [selector]},
+    }
+
+
+def _slice(prefix: str, node: str) -> Object:
+    """Return what a driver publishes of the eight GPUs of *node*."""
+    devices = [
+        {"name": f"gpu-{gpu}", "attributes": {"uuid": {"string": _uuid(node, gpu)}}} for gpu in range(8)
+    ]
+    spec = {
+        "driver": f"{prefix}.example.com",
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "devices": devices,
+    }
+    metadata = {"name": f"{prefix}-{node}"}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": metadata, "spec": spec}
+
+
+def _claim(prefix: str, name: str, uuids: list[str]) -> Object:
+    """Return a claim of exactly the GPUs *uuids*."""
+    listed = ", ".join(f"'{uuid}'" for uuid in uuids)
+    expression = f"device.attributes['{prefix}.example.com'].uuid in [{listed}]"
+    exactly = {
+        "deviceClassName": prefix,
+        "count": len(uuids),
+        "selectors": [{"cel": {"expression": expression}}],
+    }
+    spec = {"devices": {"requests": [{"name": "gpus", "exactly": exactly}]}}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def _devices(kube: Kube, namespace: str, pod: Object) -> tuple[str, set[str]]:
+    """Return the node and the devices that a pod's claim got."""
+    name = pod["spec"]["resourceClaims"][0]["resourceClaimName"]
+    claim = kube.get("resource.k8s.io/v1", "ResourceClaim", name, namespace)
+    results = claim["status"]["allocation"]["devices"]["results"]
+    (pool,) = {each["pool"] for each in results}
+    assert pool == pod["spec"]["nodeName"]
+    return pool, {each["device"] for each in results}

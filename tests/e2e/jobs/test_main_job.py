@@ -1,0 +1,104 @@
+"""The documented jobs, from submit to delete, on a real API server with the real MPI operator."""
+
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane.kube import Kube
+from tests.controlplane.machines import pods
+from tests.controlplane.machines.kubelet import ScriptedKubelet
+from tests.controlplane.machines.nodes import SEED_NODES, NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+from tests.e2e.shapes import shape
+from tests.seeds import SEEDS, Seed
+
+MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
+
+
+@pytest.fixture
+def vendor_nodes(plane: ControlPlane) -> Iterator[list[str]]:
+    """Names of two servers with the vendor's topology scheduling switched on."""
+    labels = {"ack.node.gpu.schedule": "topology"}
+    names = create_nodes(
+        plane.kube, [NodeSpec(name, resource="aliyun.com/gpu", labels=labels) for name in SEED_NODES]
+    )
+    yield names
+    delete_nodes(plane.kube, names)
+
+
+def submit(arena: Arena, seed: Seed) -> None:
+    """Type the documented command, with the tool's own name."""
+    outcome = arena.shell(seed.command.replace("arena ", "arena-topo ", 1))
+    assert (0, f"mpijob.kubeflow.org/{seed.name} created\n") == (outcome.code, outcome.out), outcome.err
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+def test_a_documented_job_runs_from_submit_to_delete(
+    arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], seed: Seed
+) -> None:
+    """The command is taken verbatim, the table is the documented one, and nothing is left in the end."""
+    submit(arena, seed)
+    running = lambda: "Status:    RUNNING" in arena("get", seed.name, "--type", "mpijob").out  # noqa: E731
+    eventually(running, f"{seed.name} to run")
+    table = arena("get", seed.name, "--type", "mpijob").out
+
+    assert shape(seed.table) == shape(table)
+    assert set(gpu_nodes) >= set(re.findall(r"cn-shanghai\.[\d.]+", table))
+    outcome = arena("delete", seed.name)
+    assert (0, f"The training job {seed.name} has been deleted successfully\n") == (outcome.code, outcome.out)
+    assert None is kube.find(*MPIJOB, seed.name, namespace)
+    assert [] == kube.list("v1", "Pod", namespace)
+    leftovers = [("batch/v1", "Job"), ("v1", "Secret"), ("v1", "Service")]
+    eventually(
+        lambda: not any(kube.list(*kind, namespace) for kind in leftovers), "the operator's objects to go"
+    )
+    assert ["kube-root-ca.crt"] == [
+        each["metadata"]["name"] for each in kube.list("v1", "ConfigMap", namespace)
+    ]
+
+
+def test_on_the_vendors_nodes_the_vendors_resource_is_asked_for(
+    arena: Arena, kube: Kube, namespace: str, vendor_nodes: list[str]
+) -> None:
+    """The pods run there, where nvidia.com/gpu is not offered, and the table counts their GPUs."""
+    submit(arena, SEEDS[0])
+    eventually(lambda: "RUNNING" in arena("get", SEEDS[0].name).out, "the job to run")
+    workers = pods.of_job(kube, namespace, SEEDS[0].name, "worker")
+
+    assert [{"aliyun.com/gpu": "1"}] * 4 == [
+        pod["spec"]["containers"][0]["resources"]["limits"] for pod in workers
+    ]
+    assert set(vendor_nodes) >= {pod["spec"]["nodeName"] for pod in workers}
+    assert shape(SEEDS[0].table) == shape(arena("get", SEEDS[0].name).out)
+
+
+@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+def test_the_log_is_followed_from_submit_to_the_end(
+    arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], kubelet: ScriptedKubelet, seed: Seed
+) -> None:
+    """Started right after submit it waits, prints the documented lines, and ends with the launcher."""
+    there = f"--selector=kubernetes.io/hostname={gpu_nodes[0]}"
+    flag = f" {there} --launcher-selector=kubernetes.io/hostname={kubelet.name} "
+    outcome = arena.shell(seed.command.replace("arena submit mpi", f"arena-topo submit mpi {flag}", 1))
+    assert 0 == outcome.code, outcome.err
+    with arena.running("logs", "-f", seed.name) as following:
+        launcher = eventually(lambda: pods.of_job(kube, namespace, seed.name, "launcher"), "a launcher")[0][
+            "metadata"
+        ]["name"]
+        kubelet.hold(namespace, launcher, "ContainerCreating")
+        eventually(lambda: following.said("ContainerCreating"), "the reason for waiting")
+        log = kubelet.log(namespace, launcher, "mpi")
+        kubelet.run(namespace, launcher)
+        for line in seed.log.splitlines():
+            log.write(line)
+        eventually(lambda: "".join(following.out) == seed.log, "the documented lines")
+        assert None is following.process.poll()
+        kubelet.finish(namespace, launcher)
+        log.end()
+        ended = following.wait()
+
+    assert (0, seed.log) == (ended.code, ended.out)
+    eventually(lambda: "SUCCEEDED" in arena("get", seed.name).out, "the job to have succeeded")
