@@ -1,4 +1,7 @@
-"""What users of a cluster need, as RBAC objects; docs/reference/permissions.md says what each rule is for."""
+"""The permissions that users of a cluster need, as RBAC objects.
+
+docs/reference/permissions.md says what each rule is for.
+"""
 
 import re
 from hashlib import sha256
@@ -13,9 +16,9 @@ LABELS = {MANAGED_BY: OWN_NAME}
 
 
 def _rule(groups: str, resources: str, verbs: str) -> Object:
-    """Return a rule; ``core`` is the group without a name."""
-    named = ["" if group == "core" else group for group in groups.split()]
-    return {"apiGroups": named, "resources": resources.split(), "verbs": verbs.split()}
+    """Return a rule from lists in one text each; ``core`` stands for the group without a name."""
+    api_groups = ["" if group == "core" else group for group in groups.split()]
+    return {"apiGroups": api_groups, "resources": resources.split(), "verbs": verbs.split()}
 
 
 USER_RULES = [
@@ -29,7 +32,7 @@ USER_RULES = [
     _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
     _rule("resource.k8s.io", "resourceclaims", "create"),
 ]
-"""In the namespace of the jobs: submit, read, follow, delete, plans; then files, gates, v1alpha1, gangs, exact GPUs."""
+"""In the namespace of the jobs: submit, get, logs and delete, plans; then files, gates, v1alpha1, gangs, exact GPUs."""
 
 TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
@@ -47,7 +50,7 @@ TOPOLOGY_RULES = [
         "get",
     ),
 ]
-"""In the whole cluster: plan, topology and doctor."""
+"""In the whole cluster: for plan, topology and doctor."""
 
 
 def roles() -> list[Object]:
@@ -55,27 +58,28 @@ def roles() -> list[Object]:
     return [_role(USER, USER_RULES), _role(TOPOLOGY, TOPOLOGY_RULES)]
 
 
-def bindings(who: str, namespace: str) -> list[Object]:
-    """Return what lets *who* submit in *namespace* and read the topology of the cluster.
+def bindings(user: str, namespace: str) -> list[Object]:
+    """Return the bindings that let *user* submit in *namespace* and read the topology of the cluster.
 
-    *who* is ``user:NAME``, ``group:NAME`` or ``serviceaccount:NAMESPACE/NAME``. Raises ``UsageError``.
+    *user* is ``user:NAME``, ``group:NAME`` or ``serviceaccount:NAMESPACE/NAME``. Raises ``UsageError``.
     """
-    subject = _subject(who)
-    suffix = sha256(who.encode()).hexdigest()[:8]
+    subject = _subject(user)
+    # Names of users may have characters that names of objects may not.
+    suffix = sha256(user.encode()).hexdigest()[:8]
     return [
         _binding("RoleBinding", {"name": f"{USER}-{suffix}", "namespace": namespace}, USER, subject),
         _binding("ClusterRoleBinding", {"name": f"{TOPOLOGY}-{suffix}"}, TOPOLOGY, subject),
     ]
 
 
-def _subject(who: str) -> Object:
-    kind, _, name = who.partition(":")
+def _subject(user: str) -> Object:
+    kind, _, name = user.partition(":")
     if kind in {"user", "group"} and name:
         return {"apiGroup": _GROUP, "kind": kind.capitalize(), "name": name}
     if kind == "serviceaccount" and (match := re.fullmatch(r"([^/]+)/([^/]+)", name)):
         return {"kind": "ServiceAccount", "namespace": match[1], "name": match[2]}
     raise UsageError(
-        f"--users: {who!r} names nobody",
+        f"--users: {user!r} names nobody",
         hint="write user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME",
     )
 

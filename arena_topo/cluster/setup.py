@@ -1,4 +1,4 @@
-"""The admin's one-time part: what a cluster needs for the plans of all its users to hold, made and taken away."""
+"""What an admin sets up once, so that the plans of all users can be enforced: printed, applied and removed."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -27,51 +27,53 @@ _REMOVED = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What decides the form of the admission policy.
+class ServedApis:
+    """What a cluster serves that decides the form of the admission policy.
 
-    ``policy_api`` is the version of its API, empty where it is not served; ``gangs`` whether pods can be in a group
-    of kube-scheduler's.
+    ``policy_api`` is the version of the policy's API, empty where it is not served; ``gangs`` says whether pods can
+    belong to kube-scheduler's own PodGroups.
     """
 
     policy_api: str = "v1"
     gangs: bool = False
 
 
-def served(session: Session) -> Served:
+def served_apis(session: Session) -> ServedApis:
     """Return what the cluster of *session* serves."""
-    groups = served_versions(session)
-    return Served(policy_api=policy_api(session, groups), gangs=bool(pod_group_api(session, groups)))
+    served = served_versions(session)
+    return ServedApis(policy_api=policy_api(session, served), gangs=bool(pod_group_api(session, served)))
 
 
-def setup_objects(by: Served, users: Sequence[str], namespace: str) -> tuple[list[Object], tuple[str, ...]]:
-    """Return the objects of the setup, and what the admin should know of them.
+def setup_objects(
+    apis: ServedApis, users: Sequence[str], namespace: str
+) -> tuple[list[Object], tuple[str, ...]]:
+    """Return the objects of the setup, and notes on them for the admin.
 
-    Each of *users* may submit in *namespace*. Raises ``UsageError`` for one that names nobody.
+    Each of *users* (see ``bindings``) may submit in *namespace*. Raises ``UsageError`` for a text that names nobody.
     """
-    policy = policy_objects(by.policy_api, gangs=by.gangs) if by.policy_api else ()
-    granted = [binding for who in users for binding in bindings(who, namespace)]
+    policy = policy_objects(apis.policy_api, gangs=apis.gangs) if apis.policy_api else ()
+    user_bindings = [binding for user in users for binding in bindings(user, namespace)]
     notes = []
-    if not by.policy_api:
+    if not apis.policy_api:
         notes.append(
-            "this cluster does not serve MutatingAdmissionPolicy (Kubernetes 1.36 does): there is no admission policy, "
-            "and workers are pinned by gates or node affinity"
+            "this cluster does not serve MutatingAdmissionPolicy (Kubernetes 1.36 does): the admission policy is left "
+            "out, and workers are pinned by gates or node affinity"
         )
     if not users:
-        notes.append("nobody is given the roles: --users binds them")
-    return [*policy, *roles(), *granted], tuple(notes)
+        notes.append("the roles are not bound to anyone: --users binds them")
+    return [*policy, *roles(), *user_bindings], tuple(notes)
 
 
 def apply(session: Session, objects: Iterable[Object]) -> Iterator[Object]:
-    """Apply *objects* one by one, and yield each once it stands."""
+    """Apply *objects* one by one, and yield each once the server has it."""
     for item in objects:
         session.apply(path_of(item), item)
         yield item
 
 
-def installed(session: Session) -> list[Object]:
+def installed_objects(session: Session) -> list[Object]:
     """Return the objects of the setup that the cluster has, in the order in which to remove them."""
-    found: dict[str, Object] = {}
+    objects: dict[str, Object] = {}
     for api_version, kind in _REMOVED:
         path = resource_of(api_version, kind).path()
         try:
@@ -79,15 +81,17 @@ def installed(session: Session) -> list[Object]:
         except NotFound:
             continue
         for item in items:
+            # What another object owns goes with that one.
             if item["metadata"].get("ownerReferences"):
                 continue
-            named = {"apiVersion": api_version, "kind": kind, "metadata": item["metadata"]}
-            found.setdefault(item["metadata"]["uid"], named)
-    return list(found.values())
+            # The policy is listed in each version that is served; items of a list do not say their kind.
+            typed = {"apiVersion": api_version, "kind": kind, "metadata": item["metadata"]}
+            objects.setdefault(item["metadata"]["uid"], typed)
+    return list(objects.values())
 
 
 def remove(session: Session, objects: Iterable[Object]) -> Iterator[Object]:
-    """Delete *objects* one by one, each only if it is still the one that was seen, and yield it once it is done."""
+    """Delete *objects* one by one, each only if it still has its uid, and yield it once it is deleted."""
     for item in objects:
         try:
             session.delete(path_of(item), uid=item["metadata"]["uid"])

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES, bindings
-from arena_topo.cluster.setup import Served, apply, installed, remove, served, setup_objects
+from arena_topo.cluster.setup import ServedApis, apply, installed_objects, remove, served_apis, setup_objects
 from arena_topo.errors import UsageError
 from arena_topo.model.notation.yaml_documents import load
 from tests.cli.conftest import Invoke, invoke
@@ -24,11 +24,11 @@ def kinds(objects: list[dict[str, Any]]) -> list[str]:
 
 def test_the_setup_is_policy_and_roles() -> None:
     """Roles bind nobody unless told whom."""
-    objects, notes = setup_objects(Served(), (), "ml")
+    objects, notes = setup_objects(ServedApis(), (), "ml")
 
     expected = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ClusterRole", "ClusterRole"]
     assert expected == kinds(objects)
-    assert ["nobody is given the roles: --users binds them"] == list(notes)
+    assert ["the roles are not bound to anyone: --users binds them"] == list(notes)
 
 
 @pytest.mark.parametrize(
@@ -60,13 +60,13 @@ def test_each_user_has_bindings_of_their_own() -> None:
 def test_whoever_names_nobody_is_told(who: str) -> None:
     """With how to write it."""
     with pytest.raises(UsageError, match="names nobody") as caught:
-        setup_objects(Served(), (who,), "ml")
+        setup_objects(ServedApis(), (who,), "ml")
     assert "group:NAME" in caught.value.hint
 
 
 def test_a_cluster_without_the_policys_api_gets_the_roles_alone() -> None:
     """And is told what it misses."""
-    objects, notes = setup_objects(Served(policy_api=""), ("user:a",), "ml")
+    objects, notes = setup_objects(ServedApis(policy_api=""), ("user:a",), "ml")
 
     assert ["ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding"] == kinds(objects)
     assert "does not serve MutatingAdmissionPolicy" in notes[0]
@@ -86,13 +86,13 @@ def test_the_form_of_the_policy_is_what_is_served() -> None:
     }
     opened, _ = session(lambda call: Answer(body=paths[call.path]))
 
-    assert Served(policy_api="v1beta1", gangs=True) == served(opened)
+    assert ServedApis(policy_api="v1beta1", gangs=True) == served_apis(opened)
 
 
 def test_everything_is_applied_to_its_own_place() -> None:
     """By server-side apply, taking over what an older one set."""
     opened, transport = session(lambda call: Answer(body=call.body))
-    objects, _ = setup_objects(Served(), ("user:a",), "ml")
+    objects, _ = setup_objects(ServedApis(), ("user:a",), "ml")
     done = list(apply(opened, objects))
 
     assert objects == done
@@ -126,7 +126,7 @@ def cluster_with(*names: str, owned: str = "") -> Any:
 def test_what_is_there_is_found_by_our_label_and_taken_away() -> None:
     """Only the very objects that were seen; what has gone meanwhile is gone."""
     opened, transport = session(cluster_with("a", "gone"))
-    found = installed(opened)
+    found = installed_objects(opened)
     done = list(remove(opened, found))
 
     assert ["a", "gone"] == [item["metadata"]["name"] for item in found]
@@ -140,7 +140,7 @@ def test_what_belongs_to_something_else_is_left() -> None:
     """An operator may hand our label on to what it makes for a job."""
     opened, _ = session(cluster_with("a", "b", owned="b"))
 
-    assert ["a"] == [item["metadata"]["name"] for item in installed(opened)]
+    assert ["a"] == [item["metadata"]["name"] for item in installed_objects(opened)]
 
 
 def test_without_a_cluster_it_can_be_read(invoke: Invoke) -> None:

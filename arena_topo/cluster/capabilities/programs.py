@@ -1,4 +1,7 @@
-"""Schedulers and operators that a cluster runs, known by the Deployments of their projects' own manifests."""
+"""Schedulers and operators that a cluster runs, recognized by their Deployments.
+
+Names and images are those of the projects' own manifests and charts.
+"""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -17,7 +20,7 @@ _IMAGES = {
     "hami": r"(^|/)(hami|vgpu)$",
     "kai": r"(^|/)kai-scheduler/scheduler$",
 }
-"""Images by what they are, where a chart's release has renamed the Deployment; without registry and tag."""
+"""Patterns of images without tag, for Deployments that a chart's release has renamed."""
 
 _NAMES = {
     "mpi-operator": r"mpi-operator",
@@ -30,12 +33,14 @@ _NAMES = {
     "hami": r"(.*-)?hami-scheduler",
     "kai": r"kai-scheduler(-default)?",
 }
-_SHARED = frozenset({"hami", "yunikorn"})
+_SHARED_IMAGES = frozenset({"hami", "yunikorn"})
+"""Projects that ship their scheduler and other programs in one image."""
+
 _GANG_FLAGS = re.compile(r"^--?gang-schedul(?:ing|er-name)(?:=(.*))?$")
 
 
 def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
-    """Return what runs by what it is; of several of a kind the first that is ready."""
+    """Return the programs by their kind (``volcano``, ``mpi-operator``); of several of a kind the first that is ready."""
     found: dict[str, Program] = {}
     for deployment in deployments:
         for kind in _kinds(deployment):
@@ -47,20 +52,21 @@ def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
 
 def _kinds(deployment: Object) -> Iterator[str]:
     name = deployment["metadata"]["name"]
-    images = [_bare(str(container.get("image", ""))) for container in _containers(deployment)]
+    images = [_without_tag(str(container.get("image", ""))) for container in _containers(deployment)]
     for kind, pattern in _NAMES.items():
         if re.fullmatch(pattern, name) or any(_matches(kind, name, image) for image in images):
             yield kind
 
 
 def _matches(kind: str, name: str, image: str) -> bool:
-    """Whether *image* is the scheduler or operator itself: some projects ship several programs in one image."""
-    return bool(re.search(_IMAGES[kind], image)) and (kind not in _SHARED or "scheduler" in name)
+    """Whether *image* is of *kind*; where its image is shared, the name must say that it is the scheduler."""
+    return bool(re.search(_IMAGES[kind], image)) and (kind not in _SHARED_IMAGES or "scheduler" in name)
 
 
-def _bare(image: str) -> str:
+def _without_tag(image: str) -> str:
     """Return an image without digest and tag."""
     image = image.partition("@")[0]
+    # A registry may have a port, so that the first colon need not begin the tag: registry:5000/kueue/kueue:v0.19.
     head, slash, last = image.rpartition("/")
     return head + slash + last.partition(":")[0]
 
@@ -77,9 +83,9 @@ def _program(deployment: Object) -> Program:
 
 def _gangs(arguments: list[str]) -> str:
     """Return the gang scheduler that an operator's arguments name, by Go's rules for flags."""
-    for at, argument in enumerate(arguments):
+    for index, argument in enumerate(arguments):
         if match := _GANG_FLAGS.match(argument):
-            following = arguments[at + 1] if at + 1 < len(arguments) else ""
+            following = arguments[index + 1] if index + 1 < len(arguments) else ""
             return following if match[1] is None else str(match[1])
     return ""
 

@@ -1,4 +1,4 @@
-"""Which pod fields the worker template of the served MPIJob keeps; what its schema does not name, the server drops.
+"""Which pod fields the worker template of the served MPIJob keeps: the server drops what the schema does not name.
 
 Read from the API server's OpenAPI documents, which every user may read.
 """
@@ -34,6 +34,7 @@ def kept_fields(document: Object, version: ApiVersion) -> frozenset[str] | None:
     schema = next((each for name, each in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)
     if schema is None:
         return None
+    # Descend to the pod's schema. A part that is open keeps everything below it, one that is closed nothing.
     for step in _PATHS[version]:
         below = (
             schema.get("additionalProperties") if step == "*" else (schema.get("properties") or {}).get(step)

@@ -56,10 +56,10 @@ def setup(flags: SetupFlags) -> None:
       arena-topo cluster setup --apply --users group:research -n research
     """
     from arena_topo.agent.manifests import agent_objects
-    from arena_topo.cluster.setup import Served, apply, served, setup_objects
+    from arena_topo.cluster.setup import ServedApis, apply, served_apis, setup_objects
 
     session = _session(flags.kube, needed=flags.apply)
-    apis = served(session) if session else Served()
+    apis = served_apis(session) if session else ServedApis()
     namespace = session.namespace if session else flags.kube.namespace or "default"
     objects, notes = setup_objects(apis, flags.users, namespace)
     if flags.agent_image:
@@ -96,12 +96,12 @@ def remove(flags: RemoveFlags) -> None:
       arena-topo cluster remove
       arena-topo cluster remove --apply
     """
-    from arena_topo.cluster.setup import installed
+    from arena_topo.cluster.setup import installed_objects
     from arena_topo.cluster.setup import remove as delete
     from arena_topo.kube.session import connect
 
     session = connect(flags.kube)
-    objects = installed(session)
+    objects = installed_objects(session)
     if not objects:
         say("arena-topo is not set up on this cluster: there is nothing to remove")
         return
