@@ -1,48 +1,53 @@
-"""Every placement of a gang on a small cluster, to tell how far from the best a rule's answer is."""
+"""Every placement of a gang on a small cluster, to measure how far from the best a rule's answer is."""
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import domains, names
-from arena_topo.planner.nodes.offers import Offers
+from arena_topo.planner.nodes.levels import domains_at, level_names
 
 Merit = tuple[int, int, float, float, int, int]
 """Level, nodes, busbw and busbw inside the nodes (negative), damage on the nodes used, places left in the domain."""
 
 
-def merit(fleet: Fleet, gpus: int, places: Sequence[int], taken: dict[int, int]) -> Merit:
-    """Return what a placement is worth, the lowest best, given the best GPUs on each of its nodes."""
-    offers = Offers(fleet, gpus)
-    found = [offers.of(fleet.kinds[at], workers, places[at]) for at, workers in taken.items()]
-    first, last = min(taken), max(taken)
+def merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int]) -> Merit:
+    """Return the merit of a placement, the lowest best, given the best GPUs on each of its nodes.
+
+    *workers* are those of each node that is used, by position.
+    """
+    offers = [
+        fleet.tables.offer(gpus, fleet.state_ids[position], count, places[position])
+        for position, count in workers.items()
+    ]
+    first, last = min(workers), max(workers)
     level, left = next(
-        (level, sum(places[each.start : each.end]) - sum(taken.values()))
-        for level in range(len(names(fleet)))
-        for each in domains(fleet, level)
-        if each.start <= first and last < each.end
+        (level, sum(places[domain.start : domain.end]) - sum(workers.values()))
+        for level in range(len(level_names(fleet)))
+        for domain in domains_at(fleet, level)
+        if domain.start <= first and last < domain.end
     )
-    inside = min(offer.inside for offer in found)
-    across = min(offer.busbw for offer in found) if len(found) > 1 else inside
-    damage = sum(offer.damage for offer in found)
-    return level, len(found), -across, -inside, damage, left if level else 0
+    inside = min(offer.inside for offer in offers)
+    across = min(offer.busbw for offer in offers) if len(offers) > 1 else inside
+    damage = sum(offer.damage for offer in offers)
+    return level, len(offers), -across, -inside, damage, left if level else 0
 
 
 def best_merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: int) -> Merit | None:
     """Return the merit of the best of all placements, None where there is none."""
-    able = [at for at, count in enumerate(places) if count]
+    able = [position for position, count in enumerate(places) if count]
     return min(
         (
             merit(fleet, gpus, places, dict(zip(chosen, split, strict=True)))
             for size in range(1, len(able) + 1)
             for chosen in combinations(able, size)
-            for split in _splits([places[at] for at in chosen], workers)
+            for split in _splits([places[position] for position in chosen], workers)
         ),
         default=None,
     )
 
 
 def _splits(most: Sequence[int], workers: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to put *workers* on nodes that take *most* each, at least one on every node."""
     if not most:
         if not workers:
             yield ()

@@ -18,9 +18,9 @@ from time import process_time
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement
-from arena_topo.planner.nodes.fit import places
+from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Fleet, make_fleet
-from arena_topo.planner.plan import decide
+from arena_topo.planner.plan import plan_shape
 from benchmarks.exact import Merit, best_merit, merit
 from benchmarks.fleets import FILLS, SHAPES, demands, large, misleading, random_small
 from benchmarks.peers.gangs import RULES, Answer, Rule
@@ -67,14 +67,14 @@ def _row(count: int, fill: str, snapshot: Snapshot) -> str:
     built, held = process_time() - start, _resident() - before
     gc.collect()
     gc.freeze()
-    times = timed(lambda demand: decide(demand, fleet), demands(ROUNDS))
+    times = timed(lambda demand: plan_shape(demand, fleet), demands(ROUNDS))
     first, later = times[: len(SHAPES)], times[len(SHAPES) :]
-    answers = [decide(demand, fleet) for demand in demands(1)]
+    answers = [plan_shape(demand, fleet) for demand in demands(1)]
     placed = [each for each in answers if isinstance(each, Placement)]
     proven = sum(all(step.proven for step in each.why) for each in placed)
     tracemalloc.start()
     for demand in demands(1):
-        decide(demand, fleet)
+        plan_shape(demand, fleet)
     peak = tracemalloc.get_traced_memory()[1] / 2**20
     tracemalloc.stop()
     gc.unfreeze()
@@ -99,7 +99,7 @@ def shapes(count: int) -> None:
     print(f"\n{count:,} nodes, fragmented, ms (median of {ROUNDS - 1}; peers of {PEER_ROUNDS})\n")
     print(f"| workers x GPUs | arena-topo | {' | '.join(RULES)} |")
     print("|---|---|" + "---|" * len(RULES))
-    ours = timed(lambda demand: decide(demand, fleet), demands(ROUNDS))
+    ours = timed(lambda demand: plan_shape(demand, fleet), demands(ROUNDS))
     theirs = {
         name: timed(partial(_by_rule, rule, fleet), demands(PEER_ROUNDS)) for name, rule in RULES.items()
     }
@@ -111,7 +111,7 @@ def shapes(count: int) -> None:
 
 
 def _by_rule(rule: Rule, fleet: Fleet, demand: Demand) -> Answer:
-    return rule(fleet, places(demand, fleet), demand.workers)
+    return rule(fleet, capacity_for(demand, fleet).places, demand.workers)
 
 
 def quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
@@ -120,12 +120,12 @@ def quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
     fitting = proven = honest = 0
     for snapshot, demand in cases:
         fleet = make_fleet(snapshot)
-        counted = places(demand, fleet)
+        counted = capacity_for(demand, fleet).places
         best = best_merit(fleet, demand.gpus, counted, demand.workers)
         if best is None:
             continue
         fitting += 1
-        answer = decide(demand, fleet)
+        answer = plan_shape(demand, fleet)
         assert isinstance(answer, Placement), "a place was overlooked"
         ours = _taken(fleet, answer)
         if all(step.proven for step in answer.why):

@@ -8,39 +8,43 @@ from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import NodeShare, Placement, Slot
 from arena_topo.planner.explain.steps import why
-from arena_topo.planner.gpus.node_machine import Choice, indices_of
+from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.gpus.machine import Choice, indices_of
 from arena_topo.planner.gpus.ring_order import cut
-from arena_topo.planner.nodes.domain_choice import Choosing
+from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import Room, names, spanned
-from arena_topo.planner.nodes.offers import Offer
+from arena_topo.planner.nodes.levels import Capacity, level_names, spanned
+from arena_topo.planner.nodes.node_state import Offer
 
 
-def placement(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Placement:
+def placement(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> Placement:
     """Return the placement of *demand* on the nodes of *chosen*."""
     shares: list[NodeShare] = []
     slots: list[Slot] = []
     parts: dict[tuple[int, int], _Part] = {}
-    for at, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
-        node, first = fleet.nodes[at], len(slots)
+    for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
+        node, first = fleet.nodes[position], len(slots)
+        # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
         key = id(offer), id(node.gpus)
         part = parts.get(key)
         if part is None:
-            part = _part(fleet, at, offer, demand.gpus)
+            part = _part(fleet, position, offer, demand.gpus)
             if offer.choice:
                 parts[key] = part
-        workers = range(first, first + len(part.each))
-        shares.append(NodeShare(node.name, tuple(workers), part.gpus, part.busbw, part.best, fleet.paths[at]))
-        slots += map(Slot, workers, repeat(node.name), part.each)
+        workers = range(first, first + len(part.by_worker))
+        shares.append(
+            NodeShare(node.name, tuple(workers), part.gpus, part.busbw, part.best, fleet.paths[position])
+        )
+        slots += map(Slot, workers, repeat(node.name), part.by_worker)
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
     return Placement(
         slots=tuple(slots),
         shares=tuple(shares),
-        level=names(fleet)[level],
+        level=level_names(fleet)[level],
         domain=domain.name,
         workers=demand.workers,
         gpus=demand.gpus,
-        why=why(demand, fleet, space, chosen),
+        why=why(demand, fleet, capacity, chosen),
     )
 
 
@@ -53,28 +57,28 @@ class _Part(NamedTuple):
     gpus: tuple[int, ...] | None
     busbw: float | None
     best: float | None
-    each: tuple[tuple[int, ...] | None, ...]
+    by_worker: tuple[tuple[int, ...] | None, ...]
 
 
-def _part(fleet: Fleet, at: int, offer: Offer, each: int) -> _Part:
-    """Return what *offer* takes of the node at *at* for workers of *each* GPUs, neighbours in the ring."""
-    node, choice, workers = fleet.nodes[at], offer.choice, range(offer.workers)
-    gpus = _chosen(node, choice, each) if choice else _first_free(fleet, at, offer.workers * each)
-    split = [None if gpus is None else gpus[place * each : (place + 1) * each] for place in workers]
+def _part(fleet: Fleet, position: int, offer: Offer, gpus: int) -> _Part:
+    """Return what *offer* takes of the node at *position* for workers of *gpus* GPUs, neighbours in the ring."""
+    node, choice, workers = fleet.nodes[position], offer.choice, range(offer.workers)
+    taken = _chosen(node, choice, gpus) if choice else _first_free(fleet, position, offer.workers * gpus)
+    by_worker = tuple(None if taken is None else taken[n * gpus : (n + 1) * gpus] for n in workers)
     if choice is None or isinf(offer.inside):
-        return _Part(gpus, None, None, tuple(split))
-    return _Part(gpus, choice.busbw, choice.best, tuple(split))
+        return _Part(taken, None, None, by_worker)
+    return _Part(taken, choice.busbw, choice.best, by_worker)
 
 
-def _chosen(node: GpuNode, choice: Choice, each: int) -> tuple[int, ...]:
-    """Return the GPUs of *choice* in ring order, cut between workers of *each* where that costs least."""
-    ring = cut(node.links, choice.order, each) if node.links else choice.order
+def _chosen(node: GpuNode, choice: Choice, gpus: int) -> tuple[int, ...]:
+    """Return the GPUs of *choice* in ring order, cut between workers of *gpus* GPUs where that costs least."""
+    ring = cut(node.links, choice.order, gpus) if node.links else choice.order
     return indices_of(node, ring)
 
 
-def _first_free(fleet: Fleet, at: int, count: int) -> tuple[int, ...] | None:
-    """Return the first free GPUs of a node that does not tell its links: as good as any; None if those are unknown."""
-    free = fleet.state(at).mask if count else None
+def _first_free(fleet: Fleet, position: int, count: int) -> tuple[int, ...] | None:
+    """Return the first free GPUs of a node whose links are not known: as good as any; None if those are unknown."""
+    free = fleet.state(position).mask if count else None
     if free is None:
         return None
-    return indices_of(fleet.nodes[at], [bit for bit in range(free.bit_length()) if free >> bit & 1][:count])
+    return indices_of(fleet.nodes[position], positions_of(free)[:count])

@@ -1,5 +1,10 @@
-"""A whole gang onto a cluster: ``plan`` answers with a place for every worker, or with why there is none."""
+"""A whole gang onto a cluster: ``plan`` answers with a place for every worker, or with why there is none.
 
+A plan is a function of the demand and the fleet: the same question on the same fleet has the same answer, whatever
+was asked before. What is kept between questions (``memo``) only saves time.
+"""
+
+from collections.abc import Iterator
 from dataclasses import replace
 
 from arena_topo.model.cluster.snapshot import Snapshot
@@ -9,13 +14,10 @@ from arena_topo.planner.assign import placement
 from arena_topo.planner.explain.infeasible import infeasible, no_launcher, too_wide
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.nodes.domain_choice import choose
-from arena_topo.planner.nodes.fit import fitting, places
-from arena_topo.planner.nodes.fleet import Fleet, emptied, fleet_of
-from arena_topo.planner.nodes.launcher import hosts, launcher_fits
-from arena_topo.planner.nodes.levels import Bounds, Room, bounds, closest_level, names, room
+from arena_topo.planner.nodes.fit import capacity_for, launcher_fits, launcher_hosts, reshaped
+from arena_topo.planner.nodes.fleet import Fleet, emptied, make_fleet
+from arena_topo.planner.nodes.levels import Capacity, LevelLimits, closest_level, level_limits, level_names
 from arena_topo.planner.nodes.node_choice import Problem
-from arena_topo.planner.nodes.offers import Offers
-from arena_topo.planner.nodes.shapes import shapes
 
 
 def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Verdict:
@@ -25,67 +27,77 @@ def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MOD
     damage to what stays free; the first by name. The answer does not depend on the order of anything in *snapshot*.
     Raises ``UsageError`` for a level that the fabric does not have.
     """
-    return plan_on(demand, fleet_of(snapshot, model))
+    return plan_on(demand, make_fleet(snapshot, model))
 
 
 def plan_on(demand: Demand, fleet: Fleet) -> Verdict:
-    """Return what ``plan`` does, on a fleet that is already there."""
+    """Return what ``plan`` does, on a fleet that is laid out already."""
     if demand.coalesce and demand.gpus:
         return _coalesced(demand, fleet)
-    return decide(demand, fleet)
+    return plan_shape(demand, fleet)
 
 
-def decide(demand: Demand, fleet: Fleet) -> Verdict:
-    """Return what ``plan`` does, for workers of just the shape that *demand* has."""
-    space = room(*fitting(demand, fleet))
-    answer = _place(demand, fleet, space)
+def plan_shape(demand: Demand, fleet: Fleet) -> Verdict:
+    """Return what ``plan`` does, for workers of exactly the shape that *demand* has."""
+    answer = _place(demand, fleet, capacity_for(demand, fleet))
     if isinstance(answer, Infeasible) or not (demand.launcher or demand.launcher_selector):
         return answer
     if launcher_fits(demand, fleet, answer):
         return answer
-    for at in hosts(demand, fleet):
-        lessened = room(*fitting(demand, fleet, reserved=(at, demand.launcher)))
-        answer = _place(demand, fleet, lessened)
+    # The workers took the launcher's room: keep it free on one node after the other, and place them again.
+    for host in launcher_hosts(demand, fleet):
+        answer = _place(demand, fleet, capacity_for(demand, fleet, reserved=(host, demand.launcher)))
         if isinstance(answer, Placement) and launcher_fits(demand, fleet, answer):
             return answer
     return no_launcher(demand)
 
 
-def _place(demand: Demand, fleet: Fleet, space: Room) -> Verdict:
+def coalesced_shapes(demand: Demand) -> Iterator[Demand]:
+    """Yield *demand* in every shape of as many GPUs in all, the largest pods first; none smaller than asked.
+
+    A pod that takes the ranks of several workers asks for as much cpu, memory and devices as they did together.
+
+    >>> [(shape.workers, shape.gpus) for shape in coalesced_shapes(Demand(workers=4, gpus=2))]
+    [(1, 8), (2, 4), (4, 2)]
+    """
+    ranks = demand.workers * demand.gpus
+    for workers in range(1, demand.workers + 1):
+        if ranks % workers == 0:
+            yield reshaped(demand, ranks // workers)
+
+
+def _place(demand: Demand, fleet: Fleet, capacity: Capacity) -> Verdict:
     limits = _limits(demand, fleet)
-    level = closest_level(fleet, space, demand.workers, limits)
+    level = closest_level(fleet, capacity, demand.workers, limits)
     if level is None:
-        return infeasible(demand, fleet, space, limits)
+        return infeasible(demand, fleet, capacity, limits)
     if demand.policy is TopologyPolicy.RESTRICTED:
         empty = emptied(fleet)
-        ideal = closest_level(empty, room(places(demand, empty)), demand.workers, limits)
+        ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, limits)
         if ideal is not None and ideal < level:
             return too_wide(demand, fleet, level, ideal)
-    offers = Offers(fleet, demand.gpus, matters=demand.bandwidth_matters)
-    return placement(demand, fleet, space, choose(Problem(demand.workers, space, offers), level))
+    problem = Problem(fleet, capacity, demand.workers, demand.gpus)
+    return placement(demand, fleet, capacity, choose(problem, level))
 
 
-def _limits(demand: Demand, fleet: Fleet) -> Bounds:
-    limits = bounds(demand, fleet)
-    return Bounds(limits.widest, limits.widest) if demand.policy is TopologyPolicy.NONE else limits
+def _limits(demand: Demand, fleet: Fleet) -> LevelLimits:
+    limits = level_limits(demand, fleet)
+    # Without a policy all levels count as the widest one, and only the number of nodes decides.
+    return LevelLimits(limits.widest, limits.widest) if demand.policy is TopologyPolicy.NONE else limits
 
 
 def _coalesced(demand: Demand, fleet: Fleet) -> Verdict:
     """Return the best placement of *demand* as fewer, larger pods that are all alike.
 
-    The closest level first, then the fewest nodes, then the fewest pods; the shape that was asked is among them.
+    The closest level first, then the fewest nodes, then the fewest pods; the shape that was asked for is among them.
     """
     best: tuple[tuple[int, int, int], Placement] | None = None
-    for shape in shapes(demand):
-        answer = decide(shape, fleet)
+    for shape in coalesced_shapes(demand):
+        answer = plan_shape(shape, fleet)
         if isinstance(answer, Placement):
-            merit = (_depth(answer, fleet), len(answer.shares), answer.workers)
+            merit = (level_names(fleet).index(answer.level), len(answer.shares), answer.workers)
             if best is None or merit < best[0]:
                 best = merit, answer
     if best is None:
-        return decide(replace(demand, coalesce=False), fleet)
+        return plan_shape(replace(demand, coalesce=False), fleet)
     return replace(best[1], coalesced=best[1].workers != demand.workers)
-
-
-def _depth(answer: Placement, fleet: Fleet) -> int:
-    return names(fleet).index(answer.level)

@@ -6,10 +6,12 @@ Each answers with the workers of every node that it uses, by position in fabric 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from random import Random
 
 from arena_topo.planner.nodes.fleet import Domain, Fleet
+from arena_topo.planner.nodes.levels import capacity_of
 
 _START: Callable[[Domain], int] = attrgetter("start")
 Answer = dict[int, int] | None
@@ -17,16 +19,16 @@ Rule = Callable[[Fleet, Sequence[int], int], Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """A domain or a node with its room."""
+class _Candidate:
+    """A domain or a node with its places."""
 
     level: int
     domain: Domain
-    room: int
+    places: int
 
 
-def _negative_room(place: _Place) -> int:
-    return -place.room
+def _negative_places(candidate: _Candidate) -> int:
+    return -candidate.places
 
 
 def kueue_best_fit(fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
@@ -37,82 +39,80 @@ def kueue_best_fit(fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
     Source: Kueue's documentation, "Topology Aware Scheduling", and KEP-2724.
     """
     tiers = _tiers(fleet)
-    before = [0]
-    for count in places:
-        before.append(before[-1] + count)
+    before = capacity_of(places).before
     for level in range(len(tiers) - 1, -1, -1):
         fitting = [
-            (room, at)
-            for at, each in enumerate(tiers[level])
-            if (room := before[each.end] - before[each.start]) >= workers
+            (count, number)
+            for number, domain in enumerate(tiers[level])
+            if (count := before[domain.end] - before[domain.start]) >= workers
         ]
         if fitting:
-            room, at = min(fitting)
-            return dict(_descend(tiers, before, _Place(level, tiers[level][at], room), workers))
+            count, number = min(fitting)
+            return dict(_descend(tiers, before, _Candidate(level, tiers[level][number], count), workers))
     return None
 
 
+@lru_cache(maxsize=4)
 def _tiers(fleet: Fleet) -> list[Sequence[Domain]]:
-    """Return the levels from the whole cluster down to the nodes, made once for each fleet."""
-    kept: dict[str, list[Sequence[Domain]]] = fleet.kept("peers")
-    if not kept:
-        nodes = [Domain((node.name,), at, at + 1) for at, node in enumerate(fleet.nodes)]
-        kept["tiers"] = [[fleet.cluster], *fleet.domains, nodes]
-    return kept["tiers"]
+    """Return the levels from the whole cluster down to the nodes."""
+    nodes = [Domain((node.name,), position, position + 1) for position, node in enumerate(fleet.nodes)]
+    return [[fleet.cluster], *fleet.domains, nodes]
 
 
 def _descend(
-    tiers: Sequence[Sequence[Domain]], before: Sequence[int], place: _Place, workers: int
+    tiers: Sequence[Sequence[Domain]], before: Sequence[int], candidate: _Candidate, workers: int
 ) -> Iterator[tuple[int, int]]:
-    if place.level == len(tiers) - 1:
-        yield place.domain.start, workers
+    if candidate.level == len(tiers) - 1:
+        yield candidate.domain.start, workers
         return
-    below = tiers[place.level + 1]
-    first = bisect_left(below, place.domain.start, key=_START)
-    last = bisect_left(below, place.domain.end, lo=first, key=_START)
+    below = tiers[candidate.level + 1]
+    first = bisect_left(below, candidate.domain.start, key=_START)
+    last = bisect_left(below, candidate.domain.end, lo=first, key=_START)
     within = [
-        _Place(place.level + 1, each, before[each.end] - before[each.start]) for each in below[first:last]
+        _Candidate(candidate.level + 1, domain, before[domain.end] - before[domain.start])
+        for domain in below[first:last]
     ]
-    children = sorted(within, key=lambda each: (-each.room, each.domain.start))
-    for at, child in enumerate(children):
-        rest = children[at:]
-        if child.room >= workers:
-            smallest = rest[bisect_right(rest, -workers, key=_negative_room) - 1]
-            first_of_them = rest[bisect_left(rest, -smallest.room, key=_negative_room)]
+    children = sorted(within, key=lambda child: (-child.places, child.domain.start))
+    for index, child in enumerate(children):
+        rest = children[index:]
+        # The smallest that takes what is left, and of equals the first.
+        if child.places >= workers:
+            smallest = rest[bisect_right(rest, -workers, key=_negative_places) - 1]
+            first_of_them = rest[bisect_left(rest, -smallest.places, key=_negative_places)]
             yield from _descend(tiers, before, first_of_them, workers)
             return
-        if child.room:
-            yield from _descend(tiers, before, child, child.room)
-        workers -= child.room
+        if child.places:
+            yield from _descend(tiers, before, child, child.places)
+        workers -= child.places
 
 
 def first_fit(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
     """Fill the nodes in their order."""
-    found: dict[int, int] = {}
-    for at, room in enumerate(places):
-        if room:
-            found[at] = min(room, workers)
-            workers -= found[at]
+    taken: dict[int, int] = {}
+    for position, count in enumerate(places):
+        if count:
+            taken[position] = min(count, workers)
+            workers -= taken[position]
             if not workers:
-                return found
+                return taken
     return None
 
 
 def random_nodes(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
-    """Put each worker on any node with room, with a fixed seed."""
+    """Put each worker on any node that takes one, with a fixed seed."""
     chance = Random(workers)
-    able = [at for at, room in enumerate(places) if room]
-    found: dict[int, int] = {}
+    able = [position for position, count in enumerate(places) if count]
+    taken: dict[int, int] = {}
     for _ in range(workers):
         if not able:
             return None
-        pick = chance.randrange(len(able))
-        at = able[pick]
-        found[at] = found.get(at, 0) + 1
-        if found[at] == places[at]:
-            able[pick] = able[-1]
+        index = chance.randrange(len(able))
+        position = able[index]
+        taken[position] = taken.get(position, 0) + 1
+        if taken[position] == places[position]:
+            able[index] = able[-1]
             able.pop()
-    return found
+    return taken
 
 
 RULES: dict[str, Rule] = {

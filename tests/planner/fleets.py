@@ -7,6 +7,9 @@ from hypothesis import strategies as st
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
 from arena_topo.model.plan.demand import Demand
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
+from arena_topo.planner.nodes.fleet import Fleet, make_fleet
+from tests.planner.machines import catalog_of
 
 NVIDIA = "nvidia.com/gpu"
 V100_DOUBLE = ("03", "04", "12", "15", "23", "47", "56", "67")
@@ -75,6 +78,11 @@ def cluster(
 ) -> Snapshot:
     """Return the cluster of *nodes* whose domains, coarse to fine, are *paths*."""
     return Snapshot(nodes=tuple(nodes), fabric=Fabric(tiers, dict(paths or {})))
+
+
+def fleet_of(snapshot: Snapshot) -> Fleet:
+    """Return the fleet of *snapshot* with the machines that all tests share, which are costly to value anew."""
+    return make_fleet(snapshot, machines=catalog_of(DEFAULT_MODEL))
 
 
 @st.composite

@@ -2,17 +2,28 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 
 from arena_topo.model.cluster.hardware import LinkGraph
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.gpus.machine import Machine
-from arena_topo.planner.gpus.node_machine import machine_of
+from arena_topo.planner.gpus.machine import Machine, MachineCatalog
 from arena_topo.topology.hardware.usual_wiring import usual_hardware
 
 V100 = "Tesla-V100-SXM2-16GB"
 
 Counts = tuple[tuple[int, ...], ...]
+
+
+@cache
+def catalog_of(model: BandwidthModel) -> MachineCatalog:
+    """Return the machines of all tests for *model*: what is kept between questions changes no answer."""
+    return MachineCatalog(model)
+
+
+def machine_of(node: GpuNode, model: BandwidthModel = DEFAULT_MODEL) -> Machine | None:
+    """Return the machine that *node* is, None where its links are not known."""
+    return catalog_of(model).machine_of(node)
 
 
 def node_of(product: str, count: int, used: frozenset[int] | None = frozenset()) -> GpuNode:

@@ -20,9 +20,9 @@ from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.advise.fragmentation import fragmentation
 from arena_topo.planner.gpus.machine import Choice
 from arena_topo.planner.gpus.ring_order import RingOrder, cut
-from arena_topo.planner.nodes.fleet import NodeState, make_fleet
-from arena_topo.planner.nodes.offers import best_set
-from arena_topo.planner.plan import decide, plan
+from arena_topo.planner.nodes.fleet import make_fleet
+from arena_topo.planner.nodes.node_state import NodeState, best_set
+from arena_topo.planner.plan import plan, plan_shape
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
 
@@ -140,7 +140,7 @@ def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
         return replace(choice, exact=False) if choice else None
 
     proven = placed(Demand(4, 1), node("a"))
-    monkeypatch.setattr("arena_topo.planner.nodes.offers.best_set", guessed)
+    monkeypatch.setattr("arena_topo.planner.nodes.node_state.best_set", guessed)
     guess = placed(Demand(4, 1), node("b"))
 
     assert all(step.proven for step in proven.why)
@@ -293,4 +293,4 @@ def test_a_fleet_is_built_once_for_each_snapshot_and_decides_anew_each_time() ->
     """The same demand twice gets equal answers."""
     fleet = make_fleet(cluster([node("a", (0,)), node("b")]))
 
-    assert decide(Demand(8, 1), fleet) == decide(Demand(8, 1), fleet)
+    assert plan_shape(Demand(8, 1), fleet) == plan_shape(Demand(8, 1), fleet)

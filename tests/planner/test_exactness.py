@@ -1,6 +1,6 @@
 """The planner against every placement there is, on small clusters."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from random import Random
 
@@ -10,98 +10,97 @@ from hypothesis import strategies as st
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Placement
-from arena_topo.planner.nodes.fit import places
-from arena_topo.planner.nodes.fleet import Fleet, make_fleet
-from arena_topo.planner.nodes.levels import domains, names, room
-from arena_topo.planner.nodes.offers import Offer, Offers
-from arena_topo.planner.plan import decide
+from arena_topo.planner.nodes.fit import capacity_for
+from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.levels import Capacity, domains_at, level_names
+from arena_topo.planner.nodes.node_state import Offer
+from arena_topo.planner.plan import plan_shape
 from tests.examples import examples
-from tests.planner.fleets import demands, racked, snapshots, wide
+from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide
 
 Merit = tuple[int, int, float, float, int, float, int]
 
 
-def _splits(most: tuple[int, ...], workers: int) -> Iterator[tuple[int, ...]]:
+def splits(most: Sequence[int], workers: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to put *workers* on nodes that take *most* each, at least one on every node."""
     if not most:
         if workers == 0:
             yield ()
         return
     for taken in range(1, min(most[0], workers) + 1):
-        for rest in _splits(most[1:], workers - taken):
+        for rest in splits(most[1:], workers - taken):
             yield (taken, *rest)
 
 
-def _every_merit(demand: Demand, fleet: Fleet) -> Iterator[Merit]:
-    counted = places(demand, fleet)
-    space = room(counted)
-    offers = Offers(fleet, demand.gpus)
-    able = [at for at, count in enumerate(counted) if count]
+def every_merit(demand: Demand, fleet: Fleet) -> Iterator[Merit]:
+    """Yield the merit of every placement of *demand*."""
+    capacity = capacity_for(demand, fleet)
+    places = capacity.places
+    able = [position for position, count in enumerate(places) if count]
     for size in range(1, len(able) + 1):
         for chosen in combinations(able, size):
-            for split in _splits(tuple(counted[at] for at in chosen), demand.workers):
-                found = [
-                    offers.of(fleet.kinds[at], n, counted[at]) for at, n in zip(chosen, split, strict=True)
-                ]
-                for level in range(len(names(fleet))):
-                    for domain in domains(fleet, level):
-                        if domain.start <= chosen[0] and chosen[-1] < domain.end:
-                            left = space.within(domain) - demand.workers
-                            yield _merit(level, found, left)
+            for split in splits([places[position] for position in chosen], demand.workers):
+                yield from merits(demand, fleet, capacity, dict(zip(chosen, split, strict=True)))
 
 
-def _merit(level: int, found: list[Offer], left: int) -> Merit:
+def merits(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, int]) -> Iterator[Merit]:
+    """Yield the merits of a placement, the *workers* by position of the node, in each domain that holds it."""
+    offers = [
+        fleet.tables.offer(demand.gpus, fleet.state_ids[position], count, capacity.places[position])
+        for position, count in workers.items()
+    ]
+    for level in range(len(level_names(fleet))):
+        for domain in domains_at(fleet, level):
+            if domain.start <= min(workers) and max(workers) < domain.end:
+                yield merit(level, offers, capacity.within(domain) - demand.workers)
+
+
+def merit(level: int, offers: Sequence[Offer], left: int) -> Merit:
+    """Return what docs/explanation/planner.md compares placements by, the lowest best."""
     return (
         level,
-        len(found),
-        -min(offer.busbw if len(found) > 1 else offer.inside for offer in found),
-        -min(offer.inside for offer in found),
-        sum(offer.stranded for offer in found),
-        round(sum(offer.loss for offer in found), 6),
+        len(offers),
+        -min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers),
+        -min(offer.inside for offer in offers),
+        sum(offer.stranded for offer in offers),
+        round(sum(offer.loss for offer in offers), 6),
         left if level else 0,
     )
 
 
-def _merit_of(answer: Placement, demand: Demand, fleet: Fleet) -> Merit:
-    counted = places(demand, fleet)
-    space = room(counted)
-    at = {node.name: position for position, node in enumerate(fleet.nodes)}
-    offers = Offers(fleet, demand.gpus)
-    chosen = tuple(sorted(at[share.node] for share in answer.shares))
-    workers = {at[share.node]: len(share.workers) for share in answer.shares}
-    found = [offers.of(fleet.kinds[each], workers[each], counted[each]) for each in chosen]
-    level = names(fleet).index(answer.level)
-    domain = next(each for each in domains(fleet, level) if each.start <= chosen[0] and chosen[-1] < each.end)
-    return _merit(level, found, space.within(domain) - demand.workers)
+def merit_of(answer: Placement, demand: Demand, fleet: Fleet) -> Merit:
+    """Return the merit of *answer*: it names the closest level that holds it."""
+    position_of = {node.name: position for position, node in enumerate(fleet.nodes)}
+    workers = {position_of[share.node]: len(share.workers) for share in answer.shares}
+    best = min(merits(demand, fleet, capacity_for(demand, fleet), workers))
+    assert level_names(fleet)[best[0]] == answer.level
+    return best
+
+
+def assert_is_best(demand: Demand, fleet: Fleet) -> None:
+    """Compare the planned placement with every one that there is."""
+    best = min(every_merit(demand, fleet), default=None)
+    answer = plan_shape(demand, fleet)
+    event(answer.level if isinstance(answer, Placement) else "infeasible")
+    if isinstance(answer, Infeasible):
+        assert best is None
+    else:
+        assert best == merit_of(answer, demand, fleet)
+        assert all(step.proven for step in answer.why)
 
 
 @settings(max_examples=examples(1500))
 @given(snapshots(), demands())
 def test_no_placement_is_better_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
     """The plan is as good as the best of all placements, and there is none where the planner finds none."""
-    fleet = make_fleet(snapshot)
-    best = min(_every_merit(demand, fleet), default=None)
-    answer = decide(demand, fleet)
-    event(type(answer).__name__)
-    if isinstance(answer, Infeasible):
-        assert best is None
-    else:
-        assert best == _merit_of(answer, demand, fleet)
-        assert all(step.proven for step in answer.why)
+    assert_is_best(demand, fleet_of(snapshot))
 
 
 @settings(max_examples=examples(200))
 @given(racked(), wide())
 def test_no_rack_is_better_than_the_planned_one(snapshot: Snapshot, demand: Demand) -> None:
     """Where several racks hold the gang, those that were not searched are no better."""
-    fleet = make_fleet(snapshot)
-    best = min(_every_merit(demand, fleet), default=None)
-    answer = decide(demand, fleet)
-    event(answer.level if isinstance(answer, Placement) else "none")
-    if isinstance(answer, Infeasible):
-        assert best is None
-    else:
-        assert best == _merit_of(answer, demand, fleet)
-        assert all(step.proven for step in answer.why)
+    assert_is_best(demand, fleet_of(snapshot))
 
 
 @settings(max_examples=examples(300))
@@ -111,14 +110,14 @@ def test_the_order_of_the_nodes_does_not_matter(snapshot: Snapshot, demand: Dema
     shuffled = list(snapshot.nodes)
     chance.shuffle(shuffled)
     other = Snapshot(nodes=tuple(shuffled), fabric=snapshot.fabric)
-    assert decide(demand, make_fleet(snapshot)) == decide(demand, make_fleet(other))
+    assert plan_shape(demand, fleet_of(snapshot)) == plan_shape(demand, fleet_of(other))
 
 
 @settings(max_examples=examples(500))
 @given(snapshots(), demands())
 def test_every_worker_has_a_place_of_its_own(snapshot: Snapshot, demand: Demand) -> None:
     """All workers are placed, on GPUs that are free, and no GPU is given twice."""
-    answer = decide(demand, make_fleet(snapshot))
+    answer = plan_shape(demand, fleet_of(snapshot))
     if isinstance(answer, Infeasible):
         return
     nodes = {node.name: node for node in snapshot.nodes}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class Scenario:
     """What one way of asking gives a gang now.
 
     ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` whether the ranks of a
@@ -48,7 +48,7 @@ class Chance:
 
 
 @dataclass(frozen=True, slots=True)
-class Blind:
+class TopologyUnaware:
     """What a scheduler that knows no topology gives the gang, over ``draws`` simulated runs.
 
     ``rule`` is ``random`` (any node with room) or ``spread`` (the least allocated node). ``placed`` workers get a
@@ -75,6 +75,6 @@ class Comparison:
 
     workers: int
     gpus: int
-    ways: tuple[Way, ...]
-    blind: tuple[Blind, ...]
+    ways: tuple[Scenario, ...]
+    blind: tuple[TopologyUnaware, ...]
     notes: tuple[str, ...] = ()

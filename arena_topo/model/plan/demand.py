@@ -27,7 +27,7 @@ class Demand:
     bytes, other devices by count). ``gpu_resource`` empty means: whatever resource the node offers its GPUs by.
     ``launcher`` is what the launcher pod asks; it runs on any node that has it and the labels of ``launcher_selector``. ``required_level`` and
     ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner pack the ranks
-    of a node into one pod. ``bandwidth_matters`` is False for gangs that never communicate.
+    of a node into one pod.
     """
 
     workers: int
@@ -43,7 +43,6 @@ class Demand:
     required_level: str = ""
     preferred_level: str = ""
     coalesce: bool = False
-    bandwidth_matters: bool = True
 
     @property
     def ranks(self) -> int:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeRoom:
+class ShapeCapacity:
     """The room for workers of ``gpus`` GPUs each.
 
     ``workers`` fit now and ``empty`` on the empty cluster; ``in_one`` is the largest gang in one domain of each
@@ -26,7 +26,7 @@ class ShapeRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class WholeRoom:
+class WholeNodeCapacity:
     """How many gangs of ``nodes`` wholly free nodes fit side by side, each in one domain: ``now`` and ``empty``.
 
     Both are in the order of ``Fragmentation.levels`` without its first, which is the node.
@@ -83,6 +83,6 @@ class Fragmentation:
     total: int
     closed: int
     levels: tuple[str, ...]
-    shapes: tuple[ShapeRoom, ...]
-    whole: tuple[WholeRoom, ...]
+    shapes: tuple[ShapeCapacity, ...]
+    whole: tuple[WholeNodeCapacity, ...]
     moves: tuple[Move, ...] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
-from arena_topo.model.plan.comparison import Blind, Comparison, Figure, Way
+from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 _HEAD = ("WAY", "PODS", "NOW", "LEVEL", "NODES", "INSIDE", "ACROSS", "REMARK")
@@ -32,7 +32,7 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     yield from ([Span(line, "dim")] for line in _legend(comparison))
 
 
-def _row(way: Way) -> Sequence[str]:
+def _row(way: Scenario) -> Sequence[str]:
     shape = _shape(way.workers, way.gpus)
     if not way.fits:
         return (_name(way), shape, "no", "-", "-", "-", "-", _waits(way))
@@ -50,7 +50,7 @@ def _row(way: Way) -> Sequence[str]:
     )
 
 
-def _name(way: Way) -> str:
+def _name(way: Scenario) -> str:
     name = f"required {last_part(way.required)}" if way.required else "best effort"
     return f"{name}, coalesced" if way.coalesce else name
 
@@ -59,14 +59,14 @@ def _shape(workers: int, gpus: int) -> str:
     return f"{workers} x {gpus}" if gpus else str(workers)
 
 
-def _waits(way: Way) -> str:
+def _waits(way: Scenario) -> str:
     if not way.waits_for:
         return way.reason
     more = len(way.waits_for) - _MOST_NAMED
     return f"waits for {', '.join(way.waits_for[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
 
 
-def _blind_rows(blind: Blind, comparison: Comparison) -> Iterator[Sequence[str]]:
+def _blind_rows(blind: TopologyUnaware, comparison: Comparison) -> Iterator[Sequence[str]]:
     name, shape = _RULES[blind.rule], _shape(comparison.workers, comparison.gpus)
     if not blind.draws:
         stuck = f"starts {blind.placed} of {comparison.workers}, which wait for the rest"

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
-from arena_topo.model.plan.fragmentation import Fragmentation, Gain, Move, Part, ShapeRoom
+from arena_topo.model.plan.fragmentation import Fragmentation, Gain, Move, Part, ShapeCapacity
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 
@@ -49,7 +49,7 @@ def _shapes(fragmentation: Fragmentation) -> list[Sequence[str]]:
     return [head, *(_shape(shape, fragmentation.free) for shape in fragmentation.shapes)]
 
 
-def _shape(shape: ShapeRoom, free: int) -> Sequence[str]:
+def _shape(shape: ShapeCapacity, free: int) -> Sequence[str]:
     part = f"{shape.usable / free:.0%}" if free else "-"
     return (
         f"{shape.gpus}",

@@ -1,62 +1,62 @@
-"""The ways of asking for a gang side by side: any level or a required one, coalesced or not, planned or blind."""
+"""Scenarios of a gang side by side: any level or a required one, coalesced or not, planned or topology-unaware."""
 
 from dataclasses import replace
 from math import isinf
 
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.comparison import Comparison, Way
+from arena_topo.model.plan.comparison import Comparison, Scenario
 from arena_topo.model.plan.demand import Demand, TopologyPolicy
 from arena_topo.model.plan.placement import Infeasible, Placement
-from arena_topo.planner.advise.unaware_scheduler import RULES, blind
+from arena_topo.planner.advise.unaware_scheduler import RULES, simulated
 from arena_topo.planner.explain.remedies import ending_jobs
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.nodes.fit import places
-from arena_topo.planner.nodes.fleet import Fleet, emptied, fleet_of
-from arena_topo.planner.nodes.levels import bounds, closest_level, level_of, names, room
-from arena_topo.planner.nodes.offers import nics
+from arena_topo.planner.nodes.fit import capacity_for
+from arena_topo.planner.nodes.fleet import Fleet, emptied, make_fleet
+from arena_topo.planner.nodes.levels import closest_level, level_limits, level_names, level_of
+from arena_topo.planner.nodes.node_state import nic_rate
 from arena_topo.planner.plan import plan_on
 
 
 def compare(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Comparison:
-    """Return what each way of asking for *demand* gives now, and what blind schedulers would.
+    """Return what each scenario gives *demand* now, and what topology-unaware schedulers would give it.
 
     The required level is the one that *demand* names, or else the one that an empty cluster would give. Raises
     ``UsageError`` for a level that the fabric does not have.
     """
-    fleet = fleet_of(snapshot, model)
-    target = _target(demand, fleet)
+    fleet = make_fleet(snapshot, model)
+    required = _level_to_require(demand, fleet)
     plain = replace(demand, policy=TopologyPolicy.BEST_EFFORT, required_level="", coalesce=False)
-    shapes = (False, True) if demand.gpus and demand.workers > 1 else (False,)
-    ways = [_way(replace(plain, coalesce=each), fleet) for each in shapes]
-    if target:
-        strict = replace(plain, required_level=target, preferred_level="")
-        ways += [_way(replace(strict, coalesce=each), fleet) for each in shapes]
-    closest = names(fleet).index(ways[0].level) if ways[0].fits else None
-    free = places(plain, fleet)
+    coalescing = (False, True) if demand.gpus and demand.workers > 1 else (False,)
+    scenarios = [_scenario(replace(plain, coalesce=coalesce), fleet) for coalesce in coalescing]
+    if required:
+        strict = replace(plain, required_level=required, preferred_level="")
+        scenarios += [_scenario(replace(strict, coalesce=coalesce), fleet) for coalesce in coalescing]
+    closest = level_names(fleet).index(scenarios[0].level) if scenarios[0].fits else None
+    places = capacity_for(plain, fleet).places
     return Comparison(
         workers=demand.workers,
         gpus=demand.gpus,
-        ways=tuple(ways),
-        blind=tuple(blind(plain, fleet, free, rule, closest) for rule in RULES),
-        notes=() if target else ("the gang would not fit on the cluster even if it were empty",),
+        ways=tuple(scenarios),
+        blind=tuple(simulated(plain, fleet, places, rule, closest) for rule in RULES),
+        notes=() if required else ("the gang would not fit on the cluster even if it were empty",),
     )
 
 
-def _target(demand: Demand, fleet: Fleet) -> str:
+def _level_to_require(demand: Demand, fleet: Fleet) -> str:
     """Return the level to require, empty where not even the empty cluster holds the gang."""
-    known = names(fleet)
+    names = level_names(fleet)
     if demand.required_level:
-        return known[level_of(fleet, demand.required_level, "--require-topology")]
+        return names[level_of(fleet, demand.required_level, "--require-topology")]
     empty = emptied(fleet)
-    ideal = closest_level(empty, room(places(demand, empty)), demand.workers, bounds(demand, empty))
-    return "" if ideal is None else known[ideal]
+    ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, level_limits(demand, empty))
+    return "" if ideal is None else names[ideal]
 
 
-def _way(demand: Demand, fleet: Fleet) -> Way:
+def _scenario(demand: Demand, fleet: Fleet) -> Scenario:
     answer = plan_on(demand, fleet)
-    asked = Way(demand.required_level, demand.coalesce, demand.workers, demand.gpus, fits=False)
+    asked = Scenario(demand.required_level, demand.coalesce, demand.workers, demand.gpus, fits=False)
     if isinstance(answer, Infeasible):
-        jobs = ending_jobs(demand, fleet, bounds(demand, fleet))
+        jobs = ending_jobs(demand, fleet, level_limits(demand, fleet))
         return replace(asked, reason=answer.summary, waits_for=jobs.alone[:1] or jobs.together)
     inside = [share.busbw for share in answer.shares if len(share.workers) * answer.gpus > 1]
     return replace(
@@ -78,8 +78,8 @@ def _across(answer: Placement, fleet: Fleet) -> float | None:
         return None
     workers = {share.node: len(share.workers) for share in answer.shares}
     rates = [
-        nics(fleet.state(at), workers[node.name] * answer.gpus)
-        for at, node in enumerate(fleet.nodes)
+        nic_rate(fleet.state(position), workers[node.name] * answer.gpus)
+        for position, node in enumerate(fleet.nodes)
         if node.name in workers
     ]
     return None if any(map(isinf, rates)) else min(rates)

@@ -1,30 +1,34 @@
-"""The answer for a gang that has no place."""
+"""The answer for a gang that has no place: why, how far each level gets, and what would help."""
 
+from collections import Counter
 from collections.abc import Iterator
 
-from arena_topo.model.notation.words import plural, written_amount
+from arena_topo.model.cluster.scheduling import untolerated
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.notation.words import natural_sort_key, plural, written_amount
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Reason
-from arena_topo.planner.explain.exclusions import reasons
 from arena_topo.planner.explain.remedies import best_of_level, remedies
+from arena_topo.planner.nodes.fit import CORDON, requests, selected, serves_resource
 from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import Bounds, Room, words
+from arena_topo.planner.nodes.levels import Capacity, LevelLimits, level_words
+from arena_topo.planner.nodes.node_state import NodeState
 
 _NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
 
 
-def infeasible(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Infeasible:
+def infeasible(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Infeasible:
     """Return why *demand* has no place within *limits*, how far each level gets, and what would help."""
-    level = words(fleet)[limits.widest]
-    most, _ = best_of_level(fleet, space, limits.widest)
+    level = level_words(fleet)[limits.widest]
+    most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
     return Infeasible(
         summary=f"{_asked(demand)} do not fit in {where}: {most} of {demand.workers} do"
         if demand.workers > 1
         else f"{_asked(demand)} does not fit on any node",
-        reasons=(*reasons(demand, fleet), *_partly(demand, space)) or (_NOTHING,),
-        levels=tuple(_levels(demand, fleet, space)),
-        remedies=remedies(demand, fleet, space, limits),
+        reasons=(*exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
+        levels=tuple(_levels(demand, fleet, capacity)),
+        remedies=remedies(demand, fleet, capacity, limits),
     )
 
 
@@ -41,12 +45,12 @@ def no_launcher(demand: Demand) -> Infeasible:
 
 def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible:
     """Return the answer for a gang that would get a wider level now than on the empty cluster."""
-    known = words(fleet)
+    words = level_words(fleet)
     return Infeasible(
-        summary=f"{_asked(demand)} fit only across one {known[level]} now, and in one {known[ideal]} when it is free",
+        summary=f"{_asked(demand)} fit only across one {words[level]} now, and in one {words[ideal]} when it is free",
         remedies=(
-            f"--topology-policy=best-effort takes the {known[level]}",
-            f"wait until a {known[ideal]} has {plural(demand.workers, 'place')}",
+            f"--topology-policy=best-effort takes the {words[level]}",
+            f"wait until a {words[ideal]} has {plural(demand.workers, 'place')}",
         ),
     )
 
@@ -56,21 +60,79 @@ def _asked(demand: Demand) -> str:
     return f"{plural(demand.workers, 'worker')}{shape}"
 
 
-def _partly(demand: Demand, space: Room) -> Iterator[Reason]:
-    taking = len(space.places) - space.places.count(0)
+def _partly(demand: Demand, capacity: Capacity) -> Iterator[Reason]:
+    taking = len(capacity.places) - capacity.places.count(0)
     if not taking:
         return
     verb = "takes" if taking == 1 else "take"
-    if space.total < demand.workers:
+    if capacity.total < demand.workers:
         yield Reason(
-            f"{plural(taking, 'node')} {verb} {space.total} of {demand.workers} workers together", taking
+            f"{plural(taking, 'node')} {verb} {capacity.total} of {demand.workers} workers together", taking
         )
     else:
         yield Reason(f"{plural(taking, 'node')} {verb} workers, but not close enough together", taking)
 
 
-def _levels(demand: Demand, fleet: Fleet, space: Room) -> Iterator[str]:
-    for level, name in enumerate(words(fleet)):
-        most, domain = best_of_level(fleet, space, level)
+def _levels(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[str]:
+    for level, name in enumerate(level_words(fleet)):
+        most, domain = best_of_level(fleet, capacity, level)
         if most and level <= len(fleet.tiers):
             yield f"the best {name} fits {min(most, demand.workers)} of {demand.workers} workers ({domain})"
+
+
+def exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
+    """Return why the nodes of *fleet* that take no worker of *demand* take none, the most frequent reason first.
+
+    Each node counts for the first reason that keeps workers off it; nodes without GPUs count only for gangs without.
+    """
+    counted = Counter(
+        reason
+        for position, node in enumerate(fleet.nodes)
+        if (reason := next(_obstacles(demand, fleet, position, node), ""))
+        and _is_candidate(demand, fleet.state(position))
+    )
+    ordered = sorted(counted.items(), key=lambda entry: (-entry[1], natural_sort_key(entry[0])))
+    return tuple(
+        Reason(f"{plural(count, 'node')} {_agreeing(text, count)}", count) for text, count in ordered
+    )
+
+
+def _is_candidate(demand: Demand, state: NodeState) -> bool:
+    return not demand.gpus or state.total > 0
+
+
+def _agreeing(text: str, count: int) -> str:
+    verb, _, rest = text.partition(" ")
+    singular = {"have": "has", "are": "is", "lack": "lacks", "offer": "offers", "do": "does"}
+    return f"{singular.get(verb, verb)} {rest}" if count == 1 else text
+
+
+def _obstacles(demand: Demand, fleet: Fleet, position: int, node: GpuNode) -> Iterator[str]:
+    """Yield everything that keeps workers off the node at *position*, what is hardest to change first."""
+    state = fleet.state(position)
+    if demand.gpus and not serves_resource(demand, state):
+        yield f"offer their GPUs as {state.resource}, not as {demand.gpu_resource}"
+    yield from (
+        f"lack the label {key}={value}"
+        for key, value in demand.node_selector.items()
+        if node.labels.get(key) != value
+    )
+    if demand.affinity and not selected(demand, node):
+        yield "do not match the node affinity"
+    yield from _closed(demand, node)
+    if state.free < demand.gpus:
+        yield f"have fewer than {demand.gpus} free GPUs" if demand.gpus > 1 else "have no free GPU"
+    yield from (
+        f"have less than {written_amount(resource, amount)} free"
+        for resource, amount in requests(demand).items()
+        if fleet.free[resource][position] < amount
+    )
+
+
+def _closed(demand: Demand, node: GpuNode) -> Iterator[str]:
+    if not node.ready:
+        yield "are not ready"
+    if node.unschedulable and untolerated((CORDON,), demand.tolerations):
+        yield "are cordoned"
+    if taint := untolerated(node.taints, demand.tolerations):
+        yield f"have the taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"

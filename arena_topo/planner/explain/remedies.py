@@ -4,59 +4,70 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.model.plan.demand import Demand
-from arena_topo.planner.nodes.fit import offers, places
+from arena_topo.planner.nodes.fit import capacity_for, reshaped, serves_resource
 from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import Bounds, Room, closest_level, domains, room, words
-from arena_topo.planner.nodes.shapes import reshaped
+from arena_topo.planner.nodes.levels import (
+    Capacity,
+    LevelLimits,
+    capacity_of,
+    closest_level,
+    domains_at,
+    level_words,
+)
 
 _MOST_JOBS = 200
 _MOST_NAMED = 3
 
 
-def remedies(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> tuple[str, ...]:
+def remedies(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> tuple[str, ...]:
     """Return what would make *demand* fit, the least change first; each was tried on the snapshot."""
-    found = [*_other_level(demand, fleet, space, limits), *_fewer(demand, fleet, space, limits)]
-    found += _other_shape(demand, fleet, limits)
-    return (*found, *_ends(demand, fleet, limits))
+    return (
+        *_other_level(demand, fleet, capacity, limits),
+        *_fewer(demand, fleet, capacity, limits),
+        *_other_shape(demand, fleet, limits),
+        *_ends(demand, fleet, limits),
+    )
 
 
-def best_of_level(fleet: Fleet, space: Room, level: int) -> tuple[int, str]:
+def best_of_level(fleet: Fleet, capacity: Capacity, level: int) -> tuple[int, str]:
     """Return the most places that one domain of *level* has, and that domain's name."""
     if level == 0:
-        most = max(space.places, default=0)
-        return most, fleet.nodes[list(space.places).index(most)].name if most else ""
-    best = max(domains(fleet, level), key=space.within, default=None)
-    return (space.within(best), best.name) if best else (0, "")
+        most = max(capacity.places, default=0)
+        return most, fleet.nodes[list(capacity.places).index(most)].name if most else ""
+    best = max(domains_at(fleet, level), key=capacity.within, default=None)
+    return (capacity.within(best), best.name) if best else (0, "")
 
 
-def _other_level(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Iterator[str]:
-    level = closest_level(fleet, space, demand.workers, Bounds(limits.widest + 1, len(fleet.tiers) + 1))
+def _other_level(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:
+    level = closest_level(
+        fleet, capacity, demand.workers, LevelLimits(limits.widest + 1, len(fleet.tiers) + 1)
+    )
     if demand.required_level and level is not None:
-        known = words(fleet)
-        flag = f"--require-topology={known[level]}" if level <= len(fleet.tiers) else "no --require-topology"
-        yield f"{flag}: all {demand.workers} workers fit within one {known[level]}"
+        words = level_words(fleet)
+        flag = f"--require-topology={words[level]}" if level <= len(fleet.tiers) else "no --require-topology"
+        yield f"{flag}: all {demand.workers} workers fit within one {words[level]}"
 
 
-def _fewer(demand: Demand, fleet: Fleet, space: Room, limits: Bounds) -> Iterator[str]:
-    most, name = best_of_level(fleet, space, limits.widest)
+def _fewer(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:
+    most, name = best_of_level(fleet, capacity, limits.widest)
     if 0 < most < demand.workers:
-        where = "" if limits.widest > len(fleet.tiers) else f" in {words(fleet)[limits.widest]} {name}"
+        where = "" if limits.widest > len(fleet.tiers) else f" in {level_words(fleet)[limits.widest]} {name}"
         yield f"--workers={most} fits{where}"
 
 
-def _other_shape(demand: Demand, fleet: Fleet, limits: Bounds) -> Iterator[str]:
+def _other_shape(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Iterator[str]:
     """Yield the shape nearest to the one asked that has as many GPUs and fits; its pods ask in proportion."""
     if not demand.gpus:
         return
     ranks = demand.workers * demand.gpus
-    shapes = sorted(
+    sizes = sorted(
         (gpus for gpus in range(1, min(ranks, demand.gpus) + 1) if ranks % gpus == 0 and gpus != demand.gpus),
         key=lambda gpus: -gpus,
     )
-    for gpus in shapes:
+    for gpus in sizes:
         other = reshaped(demand, gpus)
-        space = room(places(other, fleet))
-        if closest_level(fleet, space, other.workers, limits) is not None:
+        capacity = capacity_for(other, fleet)
+        if closest_level(fleet, capacity, other.workers, limits) is not None:
             yield f"--workers={other.workers} --gpus={gpus} fits: as many GPUs, in smaller workers"
             return
 
@@ -72,16 +83,16 @@ class Ending:
     together: tuple[str, ...] = ()
 
 
-def ending_jobs(demand: Demand, fleet: Fleet, limits: Bounds) -> Ending:
+def ending_jobs(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Ending:
     """Return the jobs whose end would free the GPUs that *demand* lacks within *limits*."""
     if not demand.gpus:
         return Ending()
-    others = places(replace(demand, gpus=0), fleet)
-    now = places(demand, fleet)
+    besides_gpus = capacity_for(replace(demand, gpus=0), fleet).places
+    now = capacity_for(demand, fleet).places
 
     def fits(freed: Mapping[int, int]) -> bool:
-        counted = room(_freed(demand, fleet, now, others, freed))
-        return closest_level(fleet, counted, demand.workers, limits) is not None
+        after = capacity_of(_places_after(demand, fleet, now, besides_gpus, freed))
+        return closest_level(fleet, after, demand.workers, limits) is not None
 
     jobs = _jobs(fleet)[:_MOST_JOBS]
     alone = tuple(name for name, held in jobs if fits(held))
@@ -90,7 +101,7 @@ def ending_jobs(demand: Demand, fleet: Fleet, limits: Bounds) -> Ending:
     return Ending(together=_together(sorted(jobs, key=lambda job: -sum(job[1].values())), fits))
 
 
-def _ends(demand: Demand, fleet: Fleet, limits: Bounds) -> Iterator[str]:
+def _ends(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Iterator[str]:
     """Yield the end of other jobs as advice."""
     jobs = ending_jobs(demand, fleet, limits)
     if jobs.alone:
@@ -109,8 +120,8 @@ def _together(
     """Return the first of *jobs* that are enough when all of them end; none where even all are not."""
     freed: dict[int, int] = {}
     for ended, (_, held) in enumerate(jobs, 1):
-        for at, gpus in held.items():
-            freed[at] = freed.get(at, 0) + gpus
+        for position, gpus in held.items():
+            freed[position] = freed.get(position, 0) + gpus
         if fits(freed):
             return tuple(name for name, _ in jobs[:ended])
     return ()
@@ -118,23 +129,26 @@ def _together(
 
 def _jobs(fleet: Fleet) -> list[tuple[str, dict[int, int]]]:
     """Return the holders of GPUs by name, the smallest first, each with the GPUs that it holds node by node."""
-    found: dict[str, dict[int, int]] = {}
-    for at, node in enumerate(fleet.nodes):
+    by_name: dict[str, dict[int, int]] = {}
+    for position, node in enumerate(fleet.nodes):
         for holder in node.holders:
             kind = "job" if holder.job else "pod"
-            held = found.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
-            held[at] = held.get(at, 0) + holder.gpus
-    return sorted(found.items(), key=lambda job: (sum(job[1].values()), job[0]))
+            held = by_name.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
+            held[position] = held.get(position, 0) + holder.gpus
+    return sorted(by_name.items(), key=lambda job: (sum(job[1].values()), job[0]))
 
 
-def _freed(
-    demand: Demand, fleet: Fleet, now: Sequence[int], others: Sequence[int], freed: Mapping[int, int]
+def _places_after(
+    demand: Demand, fleet: Fleet, now: Sequence[int], besides_gpus: Sequence[int], freed: Mapping[int, int]
 ) -> list[int]:
-    """Return the places when *freed* GPUs are given back, node by node."""
+    """Return the places, which are *now* so many, once *freed* GPUs are given back, node by node.
+
+    *besides_gpus* are the places that all other resources leave.
+    """
     after = list(now)
-    for at, gpus in freed.items():
-        state = fleet.state(at)
-        if not offers(demand, state):
-            continue
-        after[at] = max(now[at], min((min(state.free + gpus, state.total)) // demand.gpus, others[at]))
+    for position, gpus in freed.items():
+        state = fleet.state(position)
+        if serves_resource(demand, state):
+            with_gpus = min(state.free + gpus, state.total) // demand.gpus
+            after[position] = max(now[position], min(with_gpus, besides_gpus[position]))
     return after

@@ -6,65 +6,63 @@ from arena_topo.model.notation.words import plural
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Step
 from arena_topo.planner.explain.remedies import best_of_level
-from arena_topo.planner.nodes.domain_choice import Choosing
+from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import Room, spanned, words
+from arena_topo.planner.nodes.levels import Capacity, level_words, spanned
 from arena_topo.planner.nodes.node_choice import Pick
 
 
-def why(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> tuple[Step, ...]:
+def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
-    steps = (_fits(demand, fleet, space), _level(demand, fleet, space, chosen), _count(chosen, fleet))
+    steps = (_fits(demand, fleet, capacity), _level(demand, fleet, capacity, chosen), _count(chosen, fleet))
     if not demand.gpus:
         return steps
     return (*steps, _bandwidth(chosen, fleet), _damage(chosen, fleet))
 
 
-def _fits(demand: Demand, fleet: Fleet, space: Room) -> Step:
-    taking = len(space.places) - space.places.count(0)
+def _fits(demand: Demand, fleet: Fleet, capacity: Capacity) -> Step:
+    taking = len(capacity.places) - capacity.places.count(0)
     return Step(
         criterion="fits",
         chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'takes' if taking == 1 else 'take'} workers",
-        bound=f"{plural(space.total, 'place')} for {plural(demand.workers, 'worker')}",
+        bound=f"{plural(capacity.total, 'place')} for {plural(demand.workers, 'worker')}",
     )
 
 
-def _level(demand: Demand, fleet: Fleet, space: Room, chosen: Choosing) -> Step:
-    known = words(fleet)
+def _level(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> Step:
+    words = level_words(fleet)
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
     runner_up = ""
     if chosen.rivals > 1:
-        runner_up = f"{plural(chosen.rivals - 1, 'other ' + known[chosen.level])} would do"
+        runner_up = f"{plural(chosen.rivals - 1, 'other ' + words[chosen.level])} would do"
     bound = "no level is closer"
     if level > 0:
-        most, name = best_of_level(fleet, space, level - 1)
+        most, name = best_of_level(fleet, capacity, level - 1)
         fits = min(most, demand.workers)
-        bound = f"no {known[level - 1]} holds all: the best fits {fits} of {demand.workers}" + (
+        bound = f"no {words[level - 1]} holds all: the best fits {fits} of {demand.workers}" + (
             f" ({name})" if name else ""
         )
         if fits == demand.workers:
-            bound = f"one {known[chosen.level]} was preferred to fewer nodes"
-    chose = "the whole cluster" if level > len(fleet.tiers) else f"one {known[level]}: {domain.name}"
+            bound = f"one {words[chosen.level]} was preferred to fewer nodes"
+    chose = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}: {domain.name}"
     return Step("level", chose, runner_up, bound)
 
 
-def _count(chosen: Choosing, fleet: Fleet) -> Step:
+def _count(chosen: DomainChoice, fleet: Fleet) -> Step:
     count = len(chosen.pick.nodes)
-    place = words(fleet)[chosen.level]
+    word = level_words(fleet)[chosen.level]
     fewer = (
-        f"no {count - 1} nodes of a {place} hold all"
-        if count > 2
-        else f"no single node of a {place} holds all"
+        f"no {count - 1} nodes of a {word} hold all" if count > 2 else f"no single node of a {word} holds all"
     )
     return Step(
         criterion="nodes",
         chosen=plural(count, "node"),
-        runner_up=f"{plural(chosen.next_count, 'node')} in another {place}" if chosen.next_count else "",
+        runner_up=f"{plural(chosen.next_count, 'node')} in another {word}" if chosen.next_count else "",
         bound=fewer if count > 1 else "one is the least",
     )
 
 
-def _bandwidth(chosen: Choosing, fleet: Fleet) -> Step:
+def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
     pick = chosen.pick
     second = _second_set(pick) if len(pick.nodes) == 1 else ""
     other = chosen.runner_up
@@ -79,7 +77,7 @@ def _bandwidth(chosen: Choosing, fleet: Fleet) -> Step:
     )
 
 
-def _damage(chosen: Choosing, fleet: Fleet) -> Step:
+def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
     stranded = sum(offer.stranded for offer in chosen.pick.offers)
     other = chosen.runner_up
     left = sum(offer.stranded for offer in other.offers) if other else 0

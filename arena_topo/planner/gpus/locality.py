@@ -1,15 +1,21 @@
-"""What tells apart sets of GPUs that are equally fast: NUMA nodes, PCIe roots, alignment, NICs, links, numbers."""
+"""Tie-breakers between equally fast GPU sets: NUMA nodes, PCIe roots, alignment, NICs, links, positions."""
 
 from collections.abc import Sequence
 from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Gpu, LinkClass, LinkGraph
+from arena_topo.planner.memo import Memo
+
+SETS_KEPT = 1 << 16
+"""How many sets of a machine are remembered: all of a machine with sixteen GPUs."""
 
 Place = tuple[int | None, str, tuple[str, ...]]
 """NUMA node, PCIe root and nearest NICs of a GPU."""
 
-Near = tuple[int, int, int]
-Last = tuple[int, float, tuple[int, ...]]
+Nearness = tuple[int, int, int]
+"""The numbers of NUMA nodes and of PCIe roots that a set touches, and of GPUs in its aligned block."""
+LastResort = tuple[int, float, tuple[int, ...]]
+"""Nearest NICs and link bandwidth of a set (both negative), and its positions."""
 
 
 def place_of(gpu: Gpu) -> Place:
@@ -18,69 +24,75 @@ def place_of(gpu: Gpu) -> Place:
 
 
 def positions_of(mask: int) -> tuple[int, ...]:
-    """Return the positions in *mask*, lowest first."""
-    found = []
+    """Return the positions in *mask*, lowest first.
+
+    >>> positions_of(0b10110)
+    (1, 2, 4)
+    """
+    positions = []
     while mask:
         lowest = mask & -mask
-        found.append(lowest.bit_length() - 1)
+        positions.append(lowest.bit_length() - 1)
         mask ^= lowest
-    return tuple(found)
+    return tuple(positions)
 
 
 class Locality:
     """Orders equally fast sets of one machine; less is better.
 
-    Where a switch joins all GPUs, and links tell nothing, *blocks* of 2, 4, 8, ... neighbours count: a set should
-    lie in a small one, and leave whole ones whole.
+    Where a switch joins all GPUs, and links tell no sets apart, *blocks* of 2, 4, 8, ... neighbours count: a set
+    should lie in a small block, and leave free blocks whole. Behind a switch for eight GPUs, the pair 2-3 lies in a block
+    of two and the pair 1-2 only in the block 0-3 of four; taking 2 when 2, 4 and 5 are free leaves the block 4-5 whole.
     """
 
     def __init__(self, graph: LinkGraph, places: Sequence[Place]) -> None:
+        """Take the links, and the places of the GPUs by position."""
         self._graph = graph
         self._places = places
         self._blocks = _aligned_blocks(graph)
-        self._near: dict[int, Near] = {}
-        self._last: dict[int, Last] = {}
-        self._whole: dict[int, int] = {0: 0}
+        self._nearness = Memo(self._nearness_of, limit=SETS_KEPT)
+        self._whole = Memo(self._whole_blocks, limit=SETS_KEPT)
+        self._last_resort = Memo(self._last_resort_of, limit=SETS_KEPT)
 
-    def near(self, mask: int) -> Near:
-        """Return the numbers of NUMA nodes and PCIe roots that a set touches, and of GPUs of its block."""
-        known = self._near.get(mask)
-        if known is None:
-            places = [self._places[at] for at in positions_of(mask)]
-            block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
-            known = len({place[0] for place in places}), len({place[1] for place in places}), block
-            self._near[mask] = known
-        return known
+    def nearness(self, mask: int) -> Nearness:
+        """Return the numbers of NUMA nodes and PCIe roots that a set touches, and of GPUs in its block."""
+        return self._nearness[mask]
 
-    def whole(self, free: int) -> int:
+    def whole_blocks(self, free: int) -> int:
         """Return how many GPUs the whole blocks within *free* have, each counted once in every block size."""
-        known = self._whole.get(free)
-        if known is None:
-            known = self._whole[free] = sum(size for block, size in self._blocks if block & ~free == 0)
-        return known
+        return self._whole[free]
 
-    def last(self, mask: int) -> Last:
-        """Return what decides at last: more nearest NICs, more link bandwidth, lower positions."""
-        known = self._last.get(mask)
-        if known is None:
-            members = positions_of(mask)
-            nics = {self._places[at][2][:1] for at in members if self._places[at][2]}
-            links = sum(self._graph.links[a][b].bandwidth for a, b in combinations(members, 2))
-            known = self._last[mask] = -len(nics), -round(links, 3), members
-        return known
+    def last_resort(self, mask: int) -> LastResort:
+        """Return what decides in the end: more nearest NICs, more link bandwidth, lower positions."""
+        return self._last_resort[mask]
 
     def interchangeable(self, a: int, b: int) -> bool:
         """Whether nothing but their numbers tells the places of *a* and *b* apart."""
         return self._places[a] == self._places[b] and (not self._blocks or a // 2 == b // 2)
 
+    def _nearness_of(self, mask: int) -> Nearness:
+        places = [self._places[gpu] for gpu in positions_of(mask)]
+        block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
+        return len({numa for numa, _, _ in places}), len({root for _, root, _ in places}), block
+
+    def _whole_blocks(self, free: int) -> int:
+        return sum(size for block, size in self._blocks if block & ~free == 0)
+
+    def _last_resort_of(self, mask: int) -> LastResort:
+        members = positions_of(mask)
+        nics = {nearest[:1] for _, _, nearest in (self._places[gpu] for gpu in members) if nearest}
+        bandwidth = sum(self._graph.links[a][b].bandwidth for a, b in combinations(members, 2))
+        return -len(nics), -round(bandwidth, 3), members
+
 
 def _aligned_blocks(graph: LinkGraph) -> list[tuple[int, int]]:
+    """Return the masks and sizes of the aligned blocks of a machine behind a switch, the smallest first."""
     kinds = {graph.between(a, b).kind for a, b in combinations(range(graph.size), 2)}
     if kinds != {LinkClass.NVSWITCH}:
         return []
-    blocks, size = [(1 << at, 1) for at in range(graph.size)], 2
+    blocks, size = [(1 << gpu, 1) for gpu in range(graph.size)], 2
     while size <= graph.size:
-        whole = range(0, graph.size - size + 1, size)
-        blocks += [(((1 << size) - 1) << start, size) for start in whole]
+        starts = range(0, graph.size - size + 1, size)
+        blocks += [(((1 << size) - 1) << start, size) for start in starts]
         size *= 2
     return blocks

@@ -1,11 +1,11 @@
-"""The file of measured bus bandwidths, which go before the planner's own predictions.
+"""The file of measured bus bandwidths, which take precedence over the planner's own predictions.
 
 ::
 
     machines:
       - machine: 8xV100-cubemesh             # the machine type, as `topology` shows it
         sizes: [{gpus: 8, busbw: 131.0}]     # any set of 8 GPUs, GB/s
-        sets:                                # sets whose links look so, whatever their numbers
+        sets:                                # sets whose links look like this, however numbered
           - {links: [X NV2 NV2, NV2 X SYS, NV2 SYS X], busbw: 30.0}
 """
 
@@ -28,23 +28,23 @@ def read_measured(text: str, source: str) -> tuple[Measured, ...]:
     Raises ``DocumentError`` naming the place and the reason.
     """
     document = Part(load(text, name=source), source)
-    found: dict[str, Measured] = {}
+    machines: dict[str, Measured] = {}
     for part in document.parts("machines"):
         measured = _machine(part)
-        if measured.machine in found:
-            raise DocumentError(f"{part.place}.machine {measured.machine} comes twice")
-        found[measured.machine] = measured
+        if measured.machine in machines:
+            raise DocumentError(f"{part.place}.machine {measured.machine} is listed twice")
+        machines[measured.machine] = measured
     document.reject_unknown_keys()
-    return tuple(found.values())
+    return tuple(machines.values())
 
 
 def _machine(part: Part) -> Measured:
     name = part.take("machine", str)
-    sizes = tuple(_size(each) for each in part.parts("sizes"))
-    sets = tuple(_set(each) for each in part.parts("sets"))
+    sizes = tuple(map(_size, part.parts("sizes")))
+    sets = tuple(map(_set, part.parts("sets")))
     part.reject_unknown_keys()
     if len(dict(sizes)) < len(sizes):
-        raise DocumentError(f"{part.place}.sizes has a number of GPUs twice")
+        raise DocumentError(f"{part.place}.sizes lists a number of GPUs twice")
     return Measured(name, sizes, sets)
 
 
@@ -74,11 +74,15 @@ def _check(rows: Sequence[Sequence[str]], place: str) -> None:
     for a, b in product(range(len(rows)), repeat=2):
         word = rows[a][b]
         if not _LINK.fullmatch(word):
-            raise DocumentError(f"{place}[{a}]: {word!r} is no link that nvidia-smi topo -m shows")
+            raise DocumentError(f"{place}[{a}]: {word!r} is not a link type of nvidia-smi topo -m")
         if (a == b) != (word == "X"):
-            raise DocumentError(f"{place}[{a}]: {word} cannot stand in column {b}, X is on the diagonal only")
+            raise DocumentError(
+                f"{place}[{a}]: column {b} must not be {word}: X is on the diagonal and nowhere else"
+            )
         if word != rows[b][a]:
-            raise DocumentError(f"{place}[{a}]: {word} in column {b}, but {rows[b][a]} the other way")
+            raise DocumentError(
+                f"{place}[{a}]: {word} in column {b}, but {rows[b][a]} in the other direction"
+            )
 
 
 def _busbw(part: Part) -> float:

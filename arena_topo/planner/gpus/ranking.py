@@ -1,17 +1,24 @@
-"""Which of many sets of GPUs is the best, and which comes second."""
+"""Which set of k free GPUs is the best, and which comes second.
 
-from collections.abc import Iterator
-from itertools import groupby
+Every set is compared, or one of those that differ by interchangeable GPUs only. Where these are still too many, a good
+set is grown instead, GPU by GPU.
+"""
 
-from arena_topo.planner.gpus.candidates import Candidates
+from collections.abc import Callable, Iterator, Sequence
+from itertools import combinations, groupby
+
+from arena_topo.model.cluster.hardware import LinkGraph
 from arena_topo.planner.gpus.locality import Locality
-from arena_topo.planner.gpus.worth import Quality
+from arena_topo.planner.gpus.set_values import SetValues
+from arena_topo.planner.memo import Memo
 
 _SMALL = 8
-_MOST = 20_000
+_MOST_COMPARED = 20_000
+_DIRECT_WEIGHT = 1000
+"""Any direct link goes before any number of PCIe hops."""
 
 Rated = tuple[float, int]
-"""What a set is first compared by, less is better, and its mask."""
+"""The busbw of a set, negative so that less is better, and its mask."""
 
 
 class Ranking:
@@ -20,51 +27,118 @@ class Ranking:
     For up to eight GPUs every set is compared, sorted by busbw once; for more, one set of each kind.
     """
 
-    def __init__(self, quality: Quality, locality: Locality, candidates: Candidates, size: int) -> None:
-        self._quality = quality
+    def __init__(
+        self, values: SetValues, locality: Locality, kinds: Sequence[Sequence[int]], size: int
+    ) -> None:
+        """Take what sets are compared by, and the GPUs by interchangeability, each kind in order of position."""
+        self._values = values
         self._locality = locality
-        self._candidates = candidates
+        self._kinds = kinds
         self._small = size <= _SMALL
-        self._sorted: dict[int, list[Rated]] = {}
+        self._sorted: Memo[int, list[Rated]] = Memo(
+            lambda k: self._rated(combinations_of(kinds, k)), limit=_SMALL
+        )
 
     def can_compare(self, free: int, k: int) -> bool:
         """Whether there are few enough sets of *k* GPUs among *free*."""
-        return self._small or self._candidates.count(free, k) <= _MOST
+        return self._small or count_of_each_kind(self._kinds, free, k) <= _MOST_COMPARED
 
-    def two_best(self, free: int, k: int, *, preserving: bool) -> tuple[int, int | None]:
-        """Return the best and the second best set of *k* GPUs among *free*, None where there is but one.
-
-        With *preserving* the worth of what stays free goes before busbw.
-        """
-        rated = self._by_busbw(free, k)
-        if preserving:
-            rated = sorted((-self._quality.worth(free ^ mask), mask) for _, mask in rated)
+    def two_best(self, free: int, k: int) -> tuple[int, int | None]:
+        """Return the best and the second best set of *k* GPUs among *free*, None where there is only one."""
+        if self._small:
+            rated = [(rate, mask) for rate, mask in self._sorted[k] if mask & ~free == 0]
+        else:
+            rated = self._rated(one_of_each_kind(self._kinds, free, k))
         best: list[int] = []
-        for _, group in groupby(rated, key=lambda each: each[0]):
-            best += sorted((mask for _, mask in group), key=lambda mask: self._rest(free, mask))[
-                : 2 - len(best)
-            ]
+        for _, equally_fast in groupby(rated, key=lambda entry: entry[0]):
+            masks = sorted(
+                (mask for _, mask in equally_fast), key=lambda mask: self._tie_breakers(free, mask)
+            )
+            best += masks[: 2 - len(best)]
             if len(best) == 2:
                 return best[0], best[1]
         return best[0], None
 
-    def _by_busbw(self, free: int, k: int) -> list[Rated]:
-        if not self._small:
-            return self._sort(self._candidates.within(free, k))
-        if k not in self._sorted:
-            self._sorted[k] = self._sort(iter(self._candidates.all_of(k)))
-        return [each for each in self._sorted[k] if each[1] & ~free == 0]
+    def _rated(self, masks: Iterator[int]) -> list[Rated]:
+        return sorted((-self._values.busbw(mask), mask) for mask in masks)
 
-    def _sort(self, masks: Iterator[int]) -> list[Rated]:
-        return sorted((-self._quality.busbw(mask), mask) for mask in masks)
-
-    def _rest(self, free: int, mask: int) -> tuple[object, ...]:
-        """Return what sets are compared by that are equal in the first respect."""
+    def _tie_breakers(self, free: int, mask: int) -> tuple[object, ...]:
         left = free ^ mask
         return (
-            -self._quality.worth(left),
-            -self._quality.busbw(mask),
-            self._locality.near(mask),
-            -self._locality.whole(left),
-            self._locality.last(mask),
+            -self._values.value(left),
+            self._locality.nearness(mask),
+            -self._locality.whole_blocks(left),
+            self._locality.last_resort(mask),
         )
+
+
+def combinations_of(kinds: Sequence[Sequence[int]], k: int) -> Iterator[int]:
+    """Yield every set of *k* GPUs of the machine."""
+    positions = sorted(gpu for kind in kinds for gpu in kind)
+    return (sum(1 << gpu for gpu in chosen) for chosen in combinations(positions, k))
+
+
+def one_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> Iterator[int]:
+    """Yield sets of *k* GPUs among *free*: of those that differ by interchangeable GPUs, the lowest.
+
+    With the kinds 0-1-2 and 3-4, all free, one set of each kind stands for the ten pairs:
+
+    >>> [f"{mask:05b}" for mask in one_of_each_kind([[0, 1, 2], [3, 4]], 0b11111, 2)]
+    ['11000', '01001', '00011']
+    """
+    lowest = [_lowest_sets(free, kind) for kind in kinds]
+    most_from = [0]  # at [i]: how many GPUs the kinds from i on have
+    for sets in reversed(lowest):
+        most_from.append(most_from[-1] + len(sets) - 1)
+    most_from.reverse()
+
+    def extend(kind: int, missing: int, chosen: int) -> Iterator[int]:
+        if missing == 0:
+            yield chosen
+        elif missing <= most_from[kind]:
+            for taken, mask in enumerate(lowest[kind][: missing + 1]):
+                yield from extend(kind + 1, missing - taken, chosen | mask)
+
+    return extend(0, k, 0)
+
+
+def count_of_each_kind(kinds: Sequence[Sequence[int]], free: int, k: int) -> int:
+    """Return how many sets ``one_of_each_kind`` yields.
+
+    >>> count_of_each_kind([[0, 1, 2], [3, 4]], 0b11111, 2)
+    3
+    """
+    ways = [1] + [0] * k  # at [n]: ways to take n GPUs of the kinds so far
+    for kind in kinds:
+        size = sum(free >> gpu & 1 for gpu in kind)
+        ways = [sum(ways[n - taken] for taken in range(min(size, n) + 1)) for n in range(k + 1)]
+    return ways[k]
+
+
+def _lowest_sets(free: int, kind: Sequence[int]) -> list[int]:
+    """Return the lowest sets of 0, 1, 2, ... free GPUs of a kind."""
+    sets = [0]
+    for gpu in kind:
+        if free >> gpu & 1:
+            sets.append(sets[-1] | 1 << gpu)
+    return sets
+
+
+def grow(graph: LinkGraph, free: Sequence[int], k: int, busbw: Callable[[int], float]) -> int:
+    """Return a good set of *k* of the GPUs *free*: the best by *busbw* of the sets grown from each of them."""
+    sets = dict.fromkeys(_grown_from(seed, graph, free, k) for seed in free)
+    return max(sets, key=busbw)
+
+
+def _grown_from(seed: int, graph: LinkGraph, free: Sequence[int], k: int) -> int:
+    """Return the set that starts with *seed* and takes, again and again, the GPU with the widest links to the set."""
+    width_to_set = {gpu: 0.0 for gpu in free if gpu != seed}
+    mask, newest = 1 << seed, seed
+    for _ in range(k - 1):
+        row = graph.links[newest]
+        for gpu in width_to_set:
+            width_to_set[gpu] += row[gpu].bandwidth * (_DIRECT_WEIGHT if row[gpu].kind.is_direct else 1)
+        newest = max(width_to_set, key=lambda gpu: (width_to_set[gpu], -gpu))
+        del width_to_set[newest]
+        mask |= 1 << newest
+    return mask

@@ -6,7 +6,8 @@ NCCL searches its rings in the order in which the GPUs are visible, and finds be
 from collections.abc import Sequence
 
 from arena_topo.model.cluster.hardware import Link, LinkGraph
-from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.gpus.locality import SETS_KEPT, positions_of
+from arena_topo.planner.memo import Memo
 
 _MOST_TRIED = 8
 _INDIRECT = 100_000.0
@@ -20,40 +21,46 @@ class RingOrder:
     """
 
     def __init__(self, graph: LinkGraph) -> None:
+        """Take the links of the machine."""
         self._costs = [[_cost(link) for link in row] for row in graph.links]
-        self._known: dict[int, tuple[int, ...]] = {}
+        self._rings: Memo[int, tuple[int, ...]] = Memo(
+            lambda mask: self._find(positions_of(mask)), limit=SETS_KEPT
+        )
 
     def of(self, mask: int) -> tuple[int, ...]:
         """Return the positions in *mask* as a ring, the lowest first."""
-        known = self._known.get(mask)
-        if known is None:
-            known = self._known[mask] = self._find(positions_of(mask))
-        return known
+        return self._rings[mask]
 
     def _find(self, members: Sequence[int]) -> tuple[int, ...]:
-        hops = {self._costs[a][b] for a in members for b in members if a < b}
-        if len(members) < 4 or len(hops) == 1:
+        costs = {self._costs[a][b] for a in members for b in members if a < b}
+        # Up to three GPUs make only one ring, and where all hops cost the same every ring is as good.
+        if len(members) < 4 or len(costs) == 1:
             return tuple(members)
-        return self._best(members, min(hops)) if len(members) <= _MOST_TRIED else self._grown(members)
+        return self._best(members, min(costs)) if len(members) <= _MOST_TRIED else self._grown(members)
 
     def _best(self, members: Sequence[int], cheapest: float) -> tuple[int, ...]:
-        """Return the cheapest ring, of equally cheap ones the first in order, by branch and bound."""
+        """Return the cheapest ring, of equally cheap ones the first in order, by branch and bound.
+
+        A ring that has spent so much that even *cheapest* hops to the end do not beat the best one so far is given up.
+        Four GPUs with links 0-1, 1-2, 2-3 and 3-0 are tried as 0 1 2 3, which costs four links; 0 1 3 2 is given up at
+        its second hop, because the hop from 1 to 3 without a link costs more than any ring of links.
+        """
         best: tuple[int, ...] = ()
         least = float("inf")
 
-        def go(ring: tuple[int, ...], left: Sequence[int], spent: float) -> None:
+        def extend(ring: tuple[int, ...], left: Sequence[int], spent: float) -> None:
             nonlocal best, least
             row = self._costs[ring[-1]]
             if not left:
                 if round(spent + row[ring[0]], 3) < least:
                     best, least = ring, round(spent + row[ring[0]], 3)
                 return
-            for at in left:
-                cost = spent + row[at]
+            for gpu in left:
+                cost = spent + row[gpu]
                 if round(cost + cheapest * len(left), 3) < least:
-                    go((*ring, at), [each for each in left if each != at], cost)
+                    extend((*ring, gpu), [other for other in left if other != gpu], cost)
 
-        go((members[0],), members[1:], 0.0)
+        extend((members[0],), members[1:], 0.0)
         return best
 
     def _grown(self, members: Sequence[int]) -> tuple[int, ...]:
@@ -66,15 +73,17 @@ class RingOrder:
         return tuple(ring)
 
 
-def cut(graph: LinkGraph, ring: Sequence[int], each: int) -> Sequence[int]:
-    """Return *ring* begun where cutting it into pieces of *each* positions keeps the best links within the pieces.
+def cut(graph: LinkGraph, ring: Sequence[int], gpus: int) -> Sequence[int]:
+    """Return *ring* rotated so that cutting it into workers of *gpus* GPUs keeps the best links within the workers.
 
-    Workers that cannot see each other's GPUs exchange nothing over the hops that are cut.
+    Workers that cannot see each other's GPUs exchange nothing over the hops that are cut. The ring 0 1 2 3 with two
+    links on the hops 1-2 and 3-0 and one on the others becomes 1 2 3 0: the workers 1-2 and 3-0 keep the double links.
     """
-    if not 1 < each < len(ring):
+    if not 1 < gpus < len(ring):
         return ring
-    hops = [_cost(graph.between(ring[at - 1], position)) for at, position in enumerate(ring)]
-    start = max(range(each), key=lambda first: round(sum(hops[first::each]), 3))
+    hops = [_cost(graph.between(ring[index - 1], gpu)) for index, gpu in enumerate(ring)]
+    # Starting at index s cuts the hops before s, s + gpus, ...: the most expensive ones may be cut.
+    start = max(range(gpus), key=lambda first: round(sum(hops[first::gpus]), 3))
     return (*ring[start:], *ring[:start])
 
 

@@ -1,107 +1,137 @@
-"""How good a choice in a domain can be at best, from its nodes' states alone, so that few domains are searched.
+"""Upper bounds on the best choice within a domain, from its nodes' states alone, so that few domains are searched.
 
-A gang of w workers on c nodes is one of few *splits* of w into c parts, since with the fewest nodes hardly any place is
-left unused. For each part the best nodes of the domain are taken, be they taken for another part as well; a real choice
-takes every node once, so it is never better. All bounds are merits: none of a bound's entries is above the real one.
+A gang of w workers on c nodes is one of few *splits* of w into c parts, because with the fewest nodes hardly any place
+is left unused. For each part the best nodes of the domain are taken, even those that are taken for another part as well;
+a real choice takes every node once, so it is never better. All bounds are merits: no entry of a bound is above the
+real one.
+
+Nine workers on two nodes with eight places each split into 8 + 1, 7 + 2, 6 + 3 or 5 + 4. Say the nodes of a domain
+would suffer these damages:
+
+====  ===  ===  ===  ===  ===  ===  ===  ===
+node   1    2    3    4    5    6    7    8
+====  ===  ===  ===  ===  ===  ===  ===  ===
+a      9    7    6    6    3    4    2    0
+b      5    8    7    4    5    6    3    1
+====  ===  ===  ===  ===  ===  ===  ===  ===
+
+The least damage of 8 + 1 is 0 (a) + 5 (b) = 5, of 7 + 2 it is 2 (a) + 7 (a) = 9 although a cannot take both, of
+6 + 3 it is 4 + 6 = 10, of 5 + 4 it is 3 + 4 = 7: the bound is 5. A domain that has already given 4 is not beaten.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 
-from arena_topo.planner.nodes.fleet import Domain, Fleet, NodeState
+from arena_topo.planner.memo import Memo
+from arena_topo.planner.nodes.fleet import Domain
 from arena_topo.planner.nodes.node_choice import Merit, Problem
-from arena_topo.planner.nodes.offers import Offers, nics
+from arena_topo.planner.nodes.node_state import NodeState, nic_rate
 
 _MOST_SLACK = 8
 _MOST_SORTED = 64
-NO_BOUND: tuple[float, float] = (-inf, -inf)
+_MOST_BOUNDS = 50_000
+Rates = tuple[float, float]
+"""The first two entries of a merit."""
+NO_BOUND: Rates = (-inf, -inf)
 
 Split = tuple[tuple[int, int], ...]
 """Parts with their multiplicities: so many workers on each of so many nodes."""
 
 
-class Bounds:
+class DomainBounds:
     """The bounds for one gang on *count* nodes of a domain, none of which takes more than *most* workers.
 
-    *hardware* are the kinds of hardware in each domain of the tier, by whose number domains are asked for.
+    Domains are asked for by their number in the tier, whose kinds of hardware by domain are *hardware*.
     """
 
     def __init__(self, problem: Problem, count: int, most: int, hardware: Sequence[frozenset[int]]) -> None:
+        """Take the gang, the number of nodes, the most workers of a node, and the domains' hardware."""
         self._problem = problem
-        self._alone = count == 1
-        self._splits = splits(problem.workers, count, most) if problem.offers.gpus else []
-        parts = sorted({each for split in self._splits for each in split})
-        self._parts = parts
-        self._damages = {part: _damages(problem.offers, part) for part, _ in parts}
-        self._known: dict[tuple[int, ...], int] = {}
+        self._on_one_node = count == 1
+        self._splits = splits(problem.workers, count, most) if problem.gpus else []
+        self._parts = sorted({part for split in self._splits for part in split})
+        damages = problem.fleet.tables.damages
+        self._tables = {part: damages[problem.gpus, part] for part, _ in self._parts}
         self._hardware = hardware
-        self._rates: dict[frozenset[int], tuple[float, float]] = {}
+        self._rates = Memo(self._rates_of, limit=_MOST_BOUNDS)
+        self._least_damage = Memo(self._least_damage_of, limit=_MOST_BOUNDS)
 
-    def rates(self, number: int) -> tuple[float, float]:
+    def rates(self, number: int) -> Rates:
         """Return the first two entries of a merit that domain *number* could have if its nodes were empty."""
-        if not self._splits:
-            return NO_BOUND
-        kinds = self._hardware[number]
-        known = self._rates.get(kinds)
-        if known is None:
-            known = self._rates[kinds] = self._rates_of(kinds)
-        return known
+        return self._rates[self._hardware[number]] if self._splits else NO_BOUND
 
     def bound(self, number: int, domain: Domain, left: int) -> Merit:
         """Return a merit that no choice in *domain*, which has the *number*, is better than."""
         rates = self.rates(number)
         if not self._splits:
             return (*rates, 0, left)
-        kinds = self._problem.fleet.kinds[domain.start : domain.end]
-        damage = self._known.get(kinds)
-        if damage is None:
-            damage = self._known[kinds] = self._damage(kinds)
-        return (*rates, damage, left)
+        state_ids = self._problem.fleet.state_ids[domain.start : domain.end]
+        return (*rates, self._least_damage[state_ids], left)
 
-    def _damage(self, kinds: tuple[int, ...]) -> int:
+    def is_exact(self, domains: Iterable[Domain]) -> bool:
+        """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""
+        inexact = frozenset[int]().union(*(table.inexact for table in self._tables.values()))
+        if not inexact:
+            return True
+        state_ids = self._problem.fleet.state_ids
+        return all(inexact.isdisjoint(state_ids[domain.start : domain.end]) for domain in domains)
+
+    def _least_damage_of(self, state_ids: tuple[int, ...]) -> int:
         """Return the least damage of all splits, each part on the best nodes for it."""
         least: dict[tuple[int, int], float] = {}
-        counted = Counter(kinds) if len(kinds) > _MOST_SORTED else None
+        # A large domain has each state many times: its states are counted once and not sorted for every part.
+        counted = Counter(state_ids) if len(state_ids) > _MOST_SORTED else None
         for part, times in self._parts:
-            table = self._damages[part]
+            damages = self._tables[part].damages
             if times == 1:
-                least[part, times] = min(map(table.__getitem__, counted or kinds))
+                least[part, times] = min(map(damages.__getitem__, counted or state_ids))
             elif counted is None:
-                least[part, times] = sum(sorted(map(table.__getitem__, kinds))[:times])
+                least[part, times] = sum(sorted(map(damages.__getitem__, state_ids))[:times])
             else:
-                least[part, times] = _cheapest(table, counted, times)
+                least[part, times] = _cheapest(damages, counted, times)
         damage = min(sum(map(least.__getitem__, split)) for split in self._splits)
         return int(damage) if damage < inf else 0
 
-    def _rates_of(self, hardware: frozenset[int]) -> tuple[float, float]:
-        kinds = hardware_of(self._problem.fleet)[0]
-        states = [kinds[number] for number in hardware]
-        gpus = self._problem.offers.gpus
+    def _rates_of(self, hardware: frozenset[int]) -> Rates:
+        states = [self._problem.fleet.hardware[number] for number in hardware]
+        gpus = self._problem.gpus
 
         def best(measure: Callable[[NodeState, int], float]) -> float:
-            by_part = {part: max(measure(state, part * gpus) for state in states) for part in self._damages}
+            by_part = {part: max(measure(state, part * gpus) for state in states) for part in self._tables}
             return max(min(by_part[part] for part, _ in split) for split in self._splits)
 
-        inside = best(_inside if self._problem.offers.matters else _unbound)
-        across = best(_across if self._problem.offers.matters else _unbound)
-        return -(inside if self._alone else min(inside, across)), -inside
+        inside = best(_inside_when_empty if self._problem.bandwidth_sensitive else _unbounded)
+        across = best(nic_rate if self._problem.bandwidth_sensitive else _unbounded)
+        return -(inside if self._on_one_node else min(inside, across)), -inside
 
 
 def splits(workers: int, count: int, most: int) -> list[Split]:
-    """Return the ways to write *workers* as a sum of *count* parts from 1 to *most*; none where they are many."""
+    """Return the ways to write *workers* as a sum of *count* parts from 1 to *most*; none where they are many.
+
+    What the parts lack of *most* adds up to the slack, so the splits are the partitions of the slack:
+
+    >>> splits(9, 2, 8)[:2]
+    [((8, 1), (1, 1)), ((2, 1), (7, 1))]
+    >>> splits(7, 3, 3)
+    [((3, 2), (1, 1)), ((3, 1), (2, 2))]
+    """
     slack = count * most - workers
     if slack > _MOST_SLACK:
         return []
     return [
-        tuple((Counter({most: count - len(less)}) + Counter(most - each for each in less)).items())
-        for less in _partitions(slack, most - 1)
-        if len(less) <= count
+        tuple((Counter({most: count - len(lacking)}) + Counter(most - lack for lack in lacking)).items())
+        for lacking in _partitions(slack, most - 1)
+        if len(lacking) <= count
     ]
 
 
 def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
-    """Yield the ways to write *total* as a sum of positive parts up to *largest*, whatever their order."""
+    """Yield the ways to write *total* as a sum of positive parts up to *largest*, whatever their order.
+
+    >>> list(_partitions(3, 2))
+    [(2, 1), (1, 1, 1)]
+    """
     if not total:
         yield ()
     for part in range(min(total, largest), 0, -1):
@@ -109,69 +139,27 @@ def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
             yield (part, *rest)
 
 
-def hardware_of(fleet: Fleet) -> tuple[list[NodeState], list[int]]:
-    """Return the kinds of hardware of *fleet*, each by one of its states, and each state's number among them."""
-    kept: dict[str, tuple[list[NodeState], list[int]]] = fleet.kept("hardware")
-    if not kept:
-        numbers: dict[object, int] = {}
-        examples: list[NodeState] = []
-        by_state = []
-        for state in fleet.states:
-            number = numbers.setdefault((state.machine, state.rate, state.fastest, state.total), len(numbers))
-            if number == len(examples):
-                examples.append(state)
-            by_state.append(number)
-        kept["all"] = examples, by_state
-    return kept["all"]
-
-
-def domain_hardware(fleet: Fleet, tier: Sequence[Domain]) -> list[frozenset[int]]:
-    """Return the kinds of hardware in each domain of *tier*, one of the fleet's own."""
-    kept: dict[int, list[frozenset[int]]] = fleet.kept("domains")
-    level = len(tier[0].path)
-    if level not in kept:
-        of_node = list(map(hardware_of(fleet)[1].__getitem__, fleet.kinds))
-        kept[level] = [frozenset(of_node[each.start : each.end]) for each in tier]
-    return kept[level]
-
-
-def _damages(offers: Offers, part: int) -> list[float]:
-    """Return for every state the damage of *part* workers on its nodes, infinite where it has too few free GPUs."""
-    kept: dict[tuple[int, int], list[float]] = offers.fleet.kept("damages")
-    key = (offers.gpus, part)
-    if key not in kept:
-        kept[key] = [
-            offers.of(kind, part, part).damage if state.free >= part * offers.gpus else inf
-            for kind, state in enumerate(offers.fleet.states)
-        ]
-    return kept[key]
-
-
-def _cheapest(table: Sequence[float], counted: Mapping[int, int], times: int) -> float:
-    """Return the sum of the *times* lowest entries of *table* for kinds that there are so many of."""
+def _cheapest(damages: Sequence[float], counted: Mapping[int, int], times: int) -> float:
+    """Return the sum of the *times* lowest entries of *damages* for states that there are so many of."""
     total: float = 0
-    for kind in sorted(counted, key=table.__getitem__):
-        taken = min(counted[kind], times)
-        total += taken * table[kind]
+    for state_id in sorted(counted, key=damages.__getitem__):
+        taken = min(counted[state_id], times)
+        total += taken * damages[state_id]
         times -= taken
         if not times:
             return total
     return inf
 
 
-def _inside(state: NodeState, count: int) -> float:
+def _inside_when_empty(state: NodeState, count: int) -> float:
     if count == 1:
         return inf
     machine = state.machine
     if machine is None or count > machine.size:
         return 0.0
-    best = machine.best((1 << machine.size) - 1, count)
-    return best.busbw if best else 0.0
+    choice = machine.best((1 << machine.size) - 1, count)
+    return choice.busbw if choice else 0.0
 
 
-def _across(state: NodeState, count: int) -> float:
-    return nics(state, count)
-
-
-def _unbound(_state: NodeState, _count: int) -> float:
+def _unbounded(_state: NodeState, _count: int) -> float:
     return inf

@@ -1,153 +1,179 @@
 """The domain and the nodes for a gang, in the order of design: closest level, fewest nodes, best busbw, least damage."""
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from itertools import chain
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 
-from arena_topo.planner.nodes.bounds import NO_BOUND, Bounds, domain_hardware
+from arena_topo.planner.nodes.bounds import NO_BOUND, DomainBounds, Rates
 from arena_topo.planner.nodes.fleet import Domain, Fleet
-from arena_topo.planner.nodes.levels import domains, rooms
+from arena_topo.planner.nodes.levels import capacity_by_domain, domain_at, domains_at
 from arena_topo.planner.nodes.node_choice import Merit, Pick, Problem, fewest, pick, picked
 from arena_topo.planner.nodes.search import Effort
 
 EFFORT = 6_000
 """Steps of search that one decision may take before it settles for the best found so far: some milliseconds."""
-NODES_A_STEP = 2
-"""In larger fleets there is one step more for so many nodes."""
+NODES_PER_STEP = 2
+"""In larger fleets there is one step more for every so many nodes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choosing:
+class DomainChoice:
     """The pick for a gang, and what it was chosen from.
 
-    ``level`` is where it was searched, ``rivals`` how many domains there hold the gang, ``equals`` how many of them
-    with as few nodes. ``next_count`` is the number of nodes that the best of the others needs, 0 where there is
-    none. ``runner_up`` is the best pick of another domain (or node) with as few nodes; it may be as good, and later
-    by name. ``exact`` is False where something better cannot be ruled out.
+    ``level`` is where it was searched, ``rivals`` how many domains there hold the gang. ``next_count`` is the number of
+    nodes that the best of those with more nodes needs, 0 where there is none. ``runner_up`` is the best pick of another
+    domain (or node) with as few nodes; it may be as good, and later by name. ``exact`` is False where something
+    better cannot be ruled out: it depends on what this decision compared, and on no other decision.
     """
 
     pick: Pick
     level: int
     rivals: int
-    equals: int
     next_count: int
     runner_up: Pick | None
     exact: bool
 
 
-def choose(problem: Problem, level: int) -> Choosing:
+def choose(problem: Problem, level: int) -> DomainChoice:
     """Return the best pick at *level*, which has a domain that holds all workers of *problem*."""
     if level == 0:
         return _choose_node(problem)
-    space, workers = problem.space, problem.workers
-    tier = domains(problem.fleet, level)
-    holding = [at for at, places in enumerate(rooms(space, tier)) if places >= workers]
-    counts = [fewest(space, tier[at], workers) for at in holding]
+    capacity, workers = problem.capacity, problem.workers
+    domains = domains_at(problem.fleet, level)
+    holding = [
+        number for number, places in enumerate(capacity_by_domain(capacity, domains)) if places >= workers
+    ]
+    counts = [fewest(capacity, domains[number], workers) for number in holding]
     least = min(counts)
-    equal = [at for at, count in zip(holding, counts, strict=True) if count == least]
-    picks, exact = _picks(problem, tier, equal, least)
-    return Choosing(
+    competing = [number for number, count in zip(holding, counts, strict=True) if count == least]
+    picks, exact = _picks(problem, domains, competing, least)
+    return DomainChoice(
         pick=picks[0],
         level=level,
         rivals=len(holding),
-        equals=len(equal),
         next_count=min((count for count in counts if count > least), default=0),
         runner_up=picks[1] if len(picks) > 1 else None,
-        exact=exact and problem.offers.exact,
+        exact=exact,
     )
 
 
 def _picks(
-    problem: Problem, tier: Sequence[Domain], equal: Sequence[int], count: int
+    problem: Problem, domains: Sequence[Domain], competing: Sequence[int], count: int
 ) -> tuple[list[Pick], bool]:
-    """Return the best picks of the domains *equal* of *tier*, at most two, and whether none can be better.
+    """Return the best picks of the *competing* ones of *domains*, at most two, and whether none can be better.
 
     Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no better
-    than the picks so far is left out.
+    than the two picks so far is skipped. The result is exact only if every pick and every bound that was used is.
     """
-    effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_A_STEP)
+    effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
+    competition = _Competition(problem, domains, competing, count)
     best: list[tuple[Merit, int, Pick]] = []
+    skipped: list[int] = []
     exact = True
-    for domain, rates, bound in _promising(problem, tier, equal, count):
+    candidates = competition.best_first()
+    for number, rates in candidates:
+        domain = domains[number]
         if len(best) > 1:
+            # Candidates come in the order of their rates: where this one cannot win, none of those after it can.
             if rates > best[1][0][:2]:
+                skipped += [number, *(other for other, _ in candidates)]
                 break
-            if (bound(), domain.start) > best[1][:2]:
+            if (competition.bound(number), domain.start) > best[1][:2]:
+                skipped.append(number)
                 continue
-        found = pick(problem, domain, count, effort)
-        if not found.exact and found.merit > bound():
-            exact = exact and bool(best) and (bound(), domain.start) > best[0][:2]
-        best = sorted((*best, (found.merit, domain.start, found)), key=itemgetter(0, 1))[:2]
-    return [each for _, _, each in best], exact
+        choice = pick(problem, domain, count, effort)
+        exact = exact and choice.sets_exact
+        # An incomplete search is still exact where its pick meets the bound, or where the best pick beats the bound.
+        if not choice.complete and choice.merit > (bound := competition.bound(number)):
+            exact = exact and bool(best) and (bound, domain.start) > best[0][:2]
+        best = sorted((*best, (choice.merit, domain.start, choice)), key=itemgetter(0, 1))[:2]
+    return [choice for _, _, choice in best], exact and competition.is_exact(skipped)
 
 
-def _promising(
-    problem: Problem, tier: Sequence[Domain], equal: Sequence[int], count: int
-) -> Iterator[tuple[Domain, tuple[float, float], Callable[[], Merit]]]:
-    """Yield the domains *equal* of *tier*, those whose hardware allows most first, with what it allows.
+class _Competition:
+    """The domains that compete for a gang, by their numbers in the tier, and their bounds."""
 
-    The third is the bound of the domain, for when it is needed.
-    """
-    space, fleet = problem.space, problem.fleet
+    def __init__(
+        self, problem: Problem, domains: Sequence[Domain], numbers: Sequence[int], count: int
+    ) -> None:
+        self._problem = problem
+        self._domains = domains
+        self._numbers = numbers
+        self._count = count
 
-    def bounds() -> Bounds:
-        widest = max(max(space.places[tier[at].start : tier[at].end]) for at in equal)
-        return Bounds(problem, count, widest, domain_hardware(fleet, tier))
+    @cached_property
+    def _bounds(self) -> DomainBounds:
+        """The bounds, which a single domain needs only where its search does not end."""
+        fleet, places = self._problem.fleet, self._problem.capacity.places
+        domains = [self._domains[number] for number in self._numbers]
+        most = max(max(places[domain.start : domain.end]) for domain in domains)
+        tier = len(domains[0].path)
+        return DomainBounds(self._problem, self._count, most, fleet.hardware_by_domain[tier])
 
-    if len(equal) == 1:
-        only = tier[equal[0]]
-        yield only, NO_BOUND, lambda: bounds().bound(equal[0], only, space.within(only) - problem.workers)
-        return
-    made = bounds()
-    ordered = sorted((made.rates(at), space.within(tier[at]) - problem.workers, at) for at in equal)
-    for rates, left, at in ordered:
-        yield tier[at], rates, partial(made.bound, at, tier[at], left)
+    def best_first(self) -> Iterator[tuple[int, Rates]]:
+        """Yield the domains with what their hardware allows: the most first, then the tightest, then by name."""
+        if len(self._numbers) == 1:
+            yield self._numbers[0], NO_BOUND
+            return
+        ordered = sorted((self._bounds.rates(number), self._left(number), number) for number in self._numbers)
+        yield from ((number, rates) for rates, _, number in ordered)
+
+    def bound(self, number: int) -> Merit:
+        """Return a merit that no choice in domain *number* is better than."""
+        return self._bounds.bound(number, self._domains[number], self._left(number))
+
+    def is_exact(self, skipped: Sequence[int]) -> bool:
+        """Whether the domains that were *skipped* for their bounds have exact bounds."""
+        return not skipped or self._bounds.is_exact(self._domains[number] for number in skipped)
+
+    def _left(self, number: int) -> int:
+        return self._problem.capacity.within(self._domains[number]) - self._problem.workers
 
 
-def _choose_node(problem: Problem) -> Choosing:
-    """Return the best single node: of the best states, the node in the domain with the least room."""
+def _choose_node(problem: Problem) -> DomainChoice:
+    """Return the best single node: of the best states, the node in the domain with the fewest places."""
     by_merit: dict[Merit, list[list[int]]] = {}
-    for kind, nodes in _able(problem):
-        offer = problem.offers.of(kind, problem.workers, problem.workers)
+    exact = True
+    for state_id, nodes in _holding_nodes(problem):
+        offer = problem.offer(state_id, problem.workers, problem.workers)
         by_merit.setdefault((-offer.inside, 0, offer.damage, 0), []).append(nodes)
+        exact = exact and offer.exact
     ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
-    rivals = sum(len(nodes) for alike in by_merit.values() for nodes in alike)
     best = _tightest(problem, sorted(chain.from_iterable(ranked[0])))
-    return Choosing(
-        pick=_alone(problem, best),
+    return DomainChoice(
+        pick=_on_one_node(problem, best),
         level=0,
-        rivals=rivals,
-        equals=rivals,
+        rivals=sum(len(nodes) for alike in by_merit.values() for nodes in alike),
         next_count=0,
-        runner_up=_alone(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
-        exact=problem.offers.exact,
+        runner_up=_on_one_node(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
+        exact=exact,
     )
 
 
-def _able(problem: Problem) -> Iterator[tuple[int, list[int]]]:
-    """Yield the nodes that take the whole gang, ascending, by their state."""
-    workers, places, by_kind = problem.workers, problem.space.places, problem.space.by_kind
-    for kind, nodes in enumerate(problem.fleet.members):
-        if by_kind is None:
-            able = [at for at in nodes if places[at] >= workers]
+def _holding_nodes(problem: Problem) -> Iterator[tuple[int, list[int]]]:
+    """Yield the nodes that take the whole gang, ascending, by the id of their state."""
+    workers, capacity = problem.workers, problem.capacity
+    for state_id, nodes in enumerate(problem.fleet.nodes_by_state):
+        if capacity.by_state is None:
+            holding = [position for position in nodes if capacity.places[position] >= workers]
         else:
-            able = nodes if by_kind[kind] >= workers else []
-        if able:
-            yield kind, able
+            holding = nodes if capacity.by_state[state_id] >= workers else []
+        if holding:
+            yield state_id, holding
 
 
-def _alone(problem: Problem, at: int) -> Pick:
-    """Return the pick of the node at *at* for the whole gang."""
-    fleet, places, workers = problem.fleet, problem.space.places, problem.workers
-    offer = problem.offers.of(fleet.kinds[at], workers, places[at])
-    return picked(problem, _finest(fleet, at), [(at, offer)])
+def _on_one_node(problem: Problem, position: int) -> Pick:
+    """Return the pick of the node at *position* for the whole gang."""
+    fleet, workers = problem.fleet, problem.workers
+    offer = problem.offer(fleet.state_ids[position], workers, problem.capacity.places[position])
+    return picked(problem, _finest_domain(fleet, position), [(position, offer)])
 
 
 def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
-    """Return the one of *nodes*, in fabric order, whose finest domain has the least room; the first of equals."""
+    """Return the one of *nodes*, in fabric order, whose finest domain has the fewest places; the first of equals."""
     tiers = problem.fleet.domains
     if not tiers:
         return nodes[0]
@@ -155,16 +181,12 @@ def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
     for domain in tiers[-1]:
         first = bisect_left(nodes, domain.start)
         if first < len(nodes) and nodes[first] < domain.end:
-            found = (problem.space.within(domain), nodes[first])
-            best = min(best, found) if best else found
+            candidate = (problem.capacity.within(domain), nodes[first])
+            best = min(best, candidate) if best else candidate
     return best[1] if best else nodes[0]
 
 
-def _finest(fleet: Fleet, at: int) -> Domain:
-    """Return the finest domain that the node at *at* is in, the node itself where it is in none."""
-    if fleet.tiers:
-        tier = fleet.domains[-1]
-        found = bisect_right(tier, at, key=attrgetter("start")) - 1
-        if found >= 0 and at < tier[found].end:
-            return tier[found]
-    return Domain((fleet.nodes[at].name,), at, at + 1)
+def _finest_domain(fleet: Fleet, position: int) -> Domain:
+    """Return the finest domain that the node at *position* is in, the node itself where it is in none."""
+    domain = domain_at(fleet.domains[-1], position) if fleet.tiers else None
+    return domain or Domain((fleet.nodes[position].name,), position, position + 1)

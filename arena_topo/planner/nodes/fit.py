@@ -1,9 +1,12 @@
-"""How many workers of a gang each node takes: what kube-scheduler would check, node by node.
+"""How many workers of a gang each node takes, and whether its launcher fits: what kube-scheduler would check.
 
 Source of the rules: ``k8s.io/kubernetes/pkg/scheduler/framework/plugins`` (noderesources, nodeaffinity,
 tainttoleration, nodeunschedulable).
 """
 
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import compress
 from operator import lt
 
@@ -11,42 +14,40 @@ from arena_topo.model.cluster.scheduling import untolerated
 from arena_topo.model.cluster.snapshot import GpuNode, Taint
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.demand import Demand
-from arena_topo.planner.nodes.fleet import Fleet, NodeState
+from arena_topo.model.plan.placement import Placement
+from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.levels import Capacity, capacity_of
+from arena_topo.planner.nodes.node_state import NodeState
 
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+_MOST_HOSTS = 32
 
 
-def places(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None = None) -> list[int]:
-    """Return for every node of *fleet* how many workers of *demand* fit on it, at most all of them.
+def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None = None) -> Capacity:
+    """Return how many workers of *demand* fit on every node of *fleet*, at most all of them.
 
     *reserved* is a node's position and what must stay free on it for another pod.
     """
-    return fitting(demand, fleet, reserved)[0]
-
-
-def fitting(
-    demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] | None = None
-) -> tuple[list[int], list[int] | None]:
-    """Return ``places``, and the same by state; None there where nodes of one state differ in it."""
-    table = [_by_state(demand, state) for state in fleet.states]
-    found = list(map(table.__getitem__, fleet.kinds))
+    by_state = [_places(demand, state) for state in fleet.states]
+    places = list(map(by_state.__getitem__, fleet.state_ids))
     alike = reserved is None
     if demand.node_selector or demand.affinity:
-        alike = not _select(demand, fleet, found) and alike
-    most = max(table, default=0)
-    for resource, asked in requests(demand).items():
-        if fleet.least(resource) < asked * most:
-            alike = not _limit(found, fleet.free(resource), asked, most) and alike
+        alike = not _unselect(demand, fleet, places) and alike
+    most = max(by_state, default=0)
+    for resource, amount in requests(demand).items():
+        # Mostly even the node with the least has enough, and no node has to be looked at.
+        if fleet.least_free[resource] < amount * most:
+            alike = not _limit(places, fleet.free[resource], amount, most) and alike
         if reserved:
-            at, kept = reserved
-            left = fleet.free(resource)[at] - {"pods": 1, **kept}.get(resource, 0)
-            found[at] = max(min(found[at], left // asked), 0)
-    return found, table if alike else None
+            position, kept = reserved
+            left = fleet.free[resource][position] - {"pods": 1, **kept}.get(resource, 0)
+            places[position] = max(min(places[position], left // amount), 0)
+    return capacity_of(places, by_state if alike else None)
 
 
 def requests(demand: Demand) -> Resources:
     """Return what one worker asks of a node besides GPUs, its place among the node's pods included."""
-    return {"pods": 1, **{name: asked for name, asked in demand.requests.items() if asked > 0}}
+    return {"pods": 1, **{name: amount for name, amount in demand.requests.items() if amount > 0}}
 
 
 def open_to(demand: Demand, state: NodeState) -> bool:
@@ -64,31 +65,83 @@ def selected(demand: Demand, node: GpuNode) -> bool:
     return not demand.affinity or any(term.selects(node.name, labels) for term in demand.affinity)
 
 
-def offers(demand: Demand, state: NodeState) -> bool:
+def serves_resource(demand: Demand, state: NodeState) -> bool:
     """Whether nodes of *state* hand out GPUs by the resource that *demand* asks for."""
     return not demand.gpu_resource or demand.gpu_resource == state.resource
 
 
-def _by_state(demand: Demand, state: NodeState) -> int:
+def reshaped(demand: Demand, gpus: int) -> Demand:
+    """Return *demand* as workers of *gpus* GPUs each, with as many GPUs in all and requests in proportion.
+
+    Four workers of two GPUs and 3 cpu become two workers of four GPUs and 6 cpu.
+    """
+    in_proportion = {name: -(-amount * gpus // demand.gpus) for name, amount in demand.requests.items()}
+    workers = demand.workers * demand.gpus // gpus
+    return replace(demand, workers=workers, gpus=gpus, requests=in_proportion, coalesce=False)
+
+
+def launcher_fits(demand: Demand, fleet: Fleet, answer: Placement) -> bool:
+    """Whether some node still has what the launcher asks once the workers are placed as in *answer*.
+
+    A gang whose launcher waits for ever never starts.
+    """
+    workers = Counter(slot.node for slot in answer.slots)
+    worker = requests(demand)
+    return any(
+        _has(demand.launcher, fleet, position, {name: n * workers[node.name] for name, n in worker.items()})
+        for position, node in enumerate(fleet.nodes)
+        if _may_host_launcher(demand, fleet, position)
+    )
+
+
+def launcher_hosts(demand: Demand, fleet: Fleet) -> Iterator[int]:
+    """Yield nodes that have what the launcher asks as they are now, those with the fewest free GPUs first."""
+    hosts = [
+        position
+        for position in range(len(fleet.nodes))
+        if _may_host_launcher(demand, fleet, position) and _has(demand.launcher, fleet, position, {})
+    ]
+    hosts.sort(key=lambda position: fleet.state(position).free)
+    yield from hosts[:_MOST_HOSTS]
+
+
+def _places(demand: Demand, state: NodeState) -> int:
     if state.free < demand.gpus or not open_to(demand, state):
         return 0
     if not demand.gpus:
         return demand.workers
-    return min(state.free // demand.gpus, demand.workers) if offers(demand, state) else 0
+    return min(state.free // demand.gpus, demand.workers) if serves_resource(demand, state) else 0
 
 
-def _select(demand: Demand, fleet: Fleet, found: list[int]) -> bool:
-    """Set *found* to 0 in place where a node's labels do not fit; whether there was such a node."""
-    wrong = [at for at, count in enumerate(found) if count and not selected(demand, fleet.nodes[at])]
-    for at in wrong:
-        found[at] = 0
+def _unselect(demand: Demand, fleet: Fleet, places: list[int]) -> bool:
+    """Set *places* to 0 in place where a node's labels do not fit; whether there was such a node."""
+    wrong = [
+        position
+        for position, count in enumerate(places)
+        if count and not selected(demand, fleet.nodes[position])
+    ]
+    for position in wrong:
+        places[position] = 0
     return bool(wrong)
 
 
-def _limit(found: list[int], free: list[int], asked: int, most: int) -> bool:
-    """Lower *found*, *most* at most, in place where *free* has less than that many times *asked*; whether it did."""
-    needed = [asked * count for count in range(most + 1)]
-    short = list(compress(range(len(found)), map(lt, free, map(needed.__getitem__, found))))
-    for at in short:
-        found[at] = free[at] // asked
+def _limit(places: list[int], free: list[int], amount: int, most: int) -> bool:
+    """Lower *places*, *most* at most, in place to how often *free* holds *amount*; whether any was lowered."""
+    needed = [amount * count for count in range(most + 1)]
+    short = list(compress(range(len(places)), map(lt, free, map(needed.__getitem__, places))))
+    for position in short:
+        places[position] = free[position] // amount
     return bool(short)
+
+
+def _may_host_launcher(demand: Demand, fleet: Fleet, position: int) -> bool:
+    labels = fleet.nodes[position].labels
+    wanted = demand.launcher_selector.items()
+    return open_to(demand, fleet.state(position)) and all(labels.get(key) == value for key, value in wanted)
+
+
+def _has(asked: Resources, fleet: Fleet, position: int, taken: Resources) -> bool:
+    return all(
+        fleet.free[name][position] - taken.get(name, 0) >= amount
+        for name, amount in {"pods": 1, **asked}.items()
+    )

@@ -1,38 +1,20 @@
-"""The nodes of a snapshot in fabric order, laid out so that a decision looks at each of them but once."""
+"""The nodes of a snapshot in fabric order, laid out so that a decision looks at each of them only once."""
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot, Taint
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.gpus.node_machine import Machine, free_mask, machine_of
+from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
+from arena_topo.planner.memo import Memo
+from arena_topo.planner.nodes.node_state import NodeState, PlanningTables
 
 _CORE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
-_UNTOLD = 1 << 62
-_KEPT = 4
-
-
-@dataclass(frozen=True, slots=True)
-class NodeState:
-    """What a decision sees of a node's GPUs and gates; nodes of one state are equally good for a gang.
-
-    ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where nothing tells which
-    GPUs are free. ``rate`` is the sum of the NICs' rates in GB/s and ``fastest`` the highest, 0 where not known.
-    """
-
-    resource: str
-    free: int
-    total: int
-    mask: int | None
-    machine: Machine | None
-    rate: float
-    fastest: float
-    taints: tuple[Taint, ...]
-    unschedulable: bool
-    ready: bool
+_UNLIMITED = 1 << 62
+_MOST_RESOURCES = 32
+_MOST_TIERS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,128 +31,127 @@ class Domain:
         return self.path[-1] if self.path else "cluster"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Fleet:
     """The nodes in fabric order: by their domains from the top, then by name.
 
-    ``kinds`` gives each node the index of its state in ``states``; ``domains`` lists, tier by tier from coarse to
-    fine, the domains as ranges of nodes, and ``paths`` each node's domains.
+    ``state_ids`` gives each node the index of its state in ``states``; ``domains`` lists, tier by tier from coarse to
+    fine, the domains as ranges of nodes, and ``paths`` each node's domains. The other attributes are derived from these
+    when they are first needed, and kept: each is a function of the fleet, so no answer depends on what was asked
+    before.
     """
 
     nodes: tuple[GpuNode, ...]
-    kinds: tuple[int, ...]
+    state_ids: tuple[int, ...]
     states: tuple[NodeState, ...]
     tiers: tuple[str, ...]
     domains: tuple[tuple[Domain, ...], ...]
     paths: tuple[tuple[str, ...], ...]
-    model: BandwidthModel = DEFAULT_MODEL
-    _free: dict[str, list[int]] = field(default_factory=dict)
-    _least: dict[str, int] = field(default_factory=dict)
-    _kept: dict[Any, Any] = field(default_factory=dict)
+    machines: MachineCatalog
 
     @property
     def cluster(self) -> Domain:
         """All nodes as one domain."""
         return Domain((), 0, len(self.nodes))
 
-    def free(self, resource: str) -> list[int]:
-        """Return the free amount of *resource* on every node.
+    def state(self, position: int) -> NodeState:
+        """Return the state of the node at *position*."""
+        return self.states[self.state_ids[position]]
 
-        A node that tells neither its cpu nor its memory, as one read from a matrix, has enough of both.
+    @cached_property
+    def tables(self) -> PlanningTables:
+        """What the states give gangs."""
+        return PlanningTables(self.states)
+
+    @cached_property
+    def free(self) -> Memo[str, list[int]]:
+        """The free amount of a resource on every node: ``fleet.free["cpu"]``.
+
+        A node that reports neither its cpu nor its memory, such as one read from a matrix, has enough of both.
         """
-        column = self._free.get(resource)
-        if column is None:
-            column = self._free[resource] = [_free(node, resource) for node in self.nodes]
-        return column
+        return Memo(lambda resource: [_free(node, resource) for node in self.nodes], limit=_MOST_RESOURCES)
 
-    def least(self, resource: str) -> int:
-        """Return the free amount of *resource* on the node that has the least."""
-        if resource not in self._least:
-            self._least[resource] = min(self.free(resource), default=0)
-        return self._least[resource]
+    @cached_property
+    def least_free(self) -> Memo[str, int]:
+        """The free amount of a resource on the node that has the least."""
+        return Memo(lambda resource: min(self.free[resource], default=0), limit=_MOST_RESOURCES)
 
-    def kept(self, name: Hashable) -> Any:
-        """Return a dict that lives as long as the fleet, for what planners compute once for all gangs."""
-        return self._kept.setdefault(name, {})
-
-    @property
-    def members(self) -> list[list[int]]:
+    @cached_property
+    def nodes_by_state(self) -> list[list[int]]:
         """The positions of the nodes of each state, ascending."""
-        kept: dict[str, list[list[int]]] = self.kept("members")
-        if not kept:
-            found: list[list[int]] = [[] for _ in self.states]
-            for at, kind in enumerate(self.kinds):
-                found[kind].append(at)
-            kept["kinds"] = found
-        return kept["kinds"]
+        positions: list[list[int]] = [[] for _ in self.states]
+        for position, state_id in enumerate(self.state_ids):
+            positions[state_id].append(position)
+        return positions
 
-    def state(self, at: int) -> NodeState:
-        """Return the state of the node at *at*."""
-        return self.states[self.kinds[at]]
+    @cached_property
+    def hardware_ids(self) -> list[int]:
+        """The kind of hardware of each state: one number for states that differ only in what is in use."""
+        numbers: dict[object, int] = {}
+        return [
+            numbers.setdefault((state.machine, state.rate, state.fastest, state.total), len(numbers))
+            for state in self.states
+        ]
+
+    @cached_property
+    def hardware(self) -> dict[int, NodeState]:
+        """A state of each kind of hardware."""
+        return dict(zip(self.hardware_ids, self.states, strict=True))
+
+    @cached_property
+    def hardware_by_domain(self) -> Memo[int, list[frozenset[int]]]:
+        """The kinds of hardware in each domain of a tier, by the tier's number from 1, the coarsest; 0 is the cluster."""
+        return Memo(self._hardware_by_domain, limit=_MOST_TIERS)
+
+    def _hardware_by_domain(self, tier: int) -> list[frozenset[int]]:
+        by_node = list(map(self.hardware_ids.__getitem__, self.state_ids))
+        domains = self.domains[tier - 1] if tier else (self.cluster,)
+        return [frozenset(by_node[domain.start : domain.end]) for domain in domains]
 
 
-def fleet_of(snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Fleet:
-    """Return the fleet of *snapshot*; asked again for the same snapshot, the one it made."""
-    for known, fleet in _made:
-        if known is snapshot and fleet.model is model:
-            return fleet
-    fleet = make_fleet(snapshot, model)
-    _made.insert(0, (snapshot, fleet))
-    del _made[_KEPT:]
-    return fleet
-
-
-_made: list[tuple[Snapshot, Fleet]] = []
-
-
-def make_fleet(snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Fleet:
-    """Return the fleet of *snapshot*, whatever the order of its nodes."""
-    tiers = snapshot.fabric.tiers
-    places = cache(_place)
+def make_fleet(
+    snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL, machines: MachineCatalog | None = None
+) -> Fleet:
+    """Return the fleet of *snapshot*, whatever the order of its nodes; *machines* of another fleet save time."""
+    catalog = machines or MachineCatalog(model)
+    place_of = cache(_place)
     placed = sorted(
         ((_path(node, snapshot.fabric), node) for node in snapshot.nodes),
-        key=lambda each: ([*map(places, each[0])], _place(each[1].name)),
+        key=lambda entry: ([*map(place_of, entry[0])], _place(entry[1].name)),
     )
     states: dict[NodeState, int] = {}
-    kinds = tuple(states.setdefault(_state(node, model), len(states)) for _, node in placed)
+    state_ids = tuple(states.setdefault(_state(node, catalog), len(states)) for _, node in placed)
     paths = [path for path, _ in placed]
+    tiers = snapshot.fabric.tiers
     return Fleet(
         nodes=tuple(node for _, node in placed),
-        kinds=kinds,
+        state_ids=state_ids,
         states=tuple(states),
         tiers=tiers,
         domains=tuple(tuple(_ranges(paths, depth)) for depth in range(1, len(tiers) + 1)),
         paths=tuple(paths),
-        model=model,
+        machines=catalog,
     )
 
 
 def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
     """Return *fleet* with other *nodes* of the same names at some positions."""
-    states = {state: number for number, state in enumerate(fleet.states)}
-    kinds, others = list(fleet.kinds), list(fleet.nodes)
-    for at, node in nodes.items():
-        others[at] = node
-        kinds[at] = states.setdefault(_state(node, fleet.model), len(states))
-    return replace(
-        fleet, nodes=tuple(others), kinds=tuple(kinds), states=tuple(states), _free={}, _least={}, _kept={}
-    )
+    states = {state: state_id for state_id, state in enumerate(fleet.states)}
+    state_ids, others = list(fleet.state_ids), list(fleet.nodes)
+    for position, node in nodes.items():
+        others[position] = node
+        state_ids[position] = states.setdefault(_state(node, fleet.machines), len(states))
+    return replace(fleet, nodes=tuple(others), state_ids=tuple(state_ids), states=tuple(states))
 
 
 def emptied(fleet: Fleet) -> Fleet:
     """Return *fleet* as it would be with no pod on it."""
-    return make_fleet(
-        Snapshot(
-            nodes=tuple(
-                replace(node, requested={}, holders=(), used=frozenset() if node.gpus else node.used)
-                for node in fleet.nodes
-            ),
-            fabric=Fabric(
-                fleet.tiers, {node.name: path for node, path in zip(fleet.nodes, fleet.paths, strict=True)}
-            ),
-        ),
-        fleet.model,
+    nodes = tuple(
+        replace(node, requested={}, holders=(), used=frozenset() if node.gpus else node.used)
+        for node in fleet.nodes
     )
+    paths = {node.name: path for node, path in zip(fleet.nodes, fleet.paths, strict=True)}
+    return make_fleet(Snapshot(nodes, Fabric(fleet.tiers, paths)), machines=fleet.machines)
 
 
 def _path(node: GpuNode, fabric: Fabric) -> tuple[str, ...]:
@@ -184,17 +165,17 @@ def _place(name: str) -> tuple[object, str]:
 
 def _ranges(paths: Sequence[tuple[str, ...]], depth: int) -> list[Domain]:
     """Return the domains of the tier at *depth*; a node without one there is in none."""
-    found: list[Domain] = []
+    domains: list[Domain] = []
     start = 0
-    for at in range(1, len(paths) + 1):
-        if at == len(paths) or paths[at][:depth] != paths[start][:depth]:
+    for end in range(1, len(paths) + 1):
+        if end == len(paths) or paths[end][:depth] != paths[start][:depth]:
             if paths[start][depth - 1]:
-                found.append(Domain(paths[start][:depth], start, at))
-            start = at
-    return found
+                domains.append(Domain(paths[start][:depth], start, end))
+            start = end
+    return domains
 
 
-def _state(node: GpuNode, model: BandwidthModel) -> NodeState:
+def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:
     mask = free_mask(node)
     free = node.gpu_free if mask is None else min(node.gpu_free, mask.bit_count())
     rates = [nic.rate for nic in node.nics]
@@ -203,7 +184,7 @@ def _state(node: GpuNode, model: BandwidthModel) -> NodeState:
         free=free,
         total=node.gpu_total,
         mask=mask,
-        machine=machine_of(node, model),
+        machine=machines.machine_of(node),
         rate=sum(rates),
         fastest=max(rates, default=0.0),
         taints=node.taints,
@@ -215,5 +196,5 @@ def _state(node: GpuNode, model: BandwidthModel) -> NodeState:
 def _free(node: GpuNode, resource: str) -> int:
     allocatable = node.allocatable
     if resource in _CORE and "cpu" not in allocatable and "memory" not in allocatable:
-        return _UNTOLD
+        return _UNLIMITED
     return max(allocatable.get(resource, 0) - node.requested.get(resource, 0), 0)

@@ -17,16 +17,20 @@ CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Room:
-    """The places of a fleet for the workers of one gang.
+class Capacity:
+    """How many workers of one gang the nodes of a fleet take.
 
     ``places`` counts them node by node, ``before`` those on all earlier nodes, so that a domain's places are a
-    difference of two entries. ``by_kind`` counts them by the node's state, None where nodes of one state differ.
+    difference of two entries. ``by_state`` counts them by the id of a node's state, None where nodes of one state
+    differ.
+
+    With the places 3, 2, 0, 4 on four nodes ``before`` is 0, 3, 5, 5, 9, and the domain of the last two nodes has
+    9 - 5 = 4 places.
     """
 
     places: Sequence[int]
     before: Sequence[int]
-    by_kind: Sequence[int] | None = None
+    by_state: Sequence[int] | None = None
 
     def within(self, domain: Domain) -> int:
         """Return the places in *domain*."""
@@ -38,67 +42,67 @@ class Room:
         return self.before[-1]
 
 
-def room(places: Sequence[int], by_kind: Sequence[int] | None = None) -> Room:
-    """Return the room that *places* are, node by node in fabric order."""
-    return Room(places, list(accumulate(places, initial=0)), by_kind)
+def capacity_of(places: Sequence[int], by_state: Sequence[int] | None = None) -> Capacity:
+    """Return the capacity that *places* are, node by node in fabric order."""
+    return Capacity(places, list(accumulate(places, initial=0)), by_state)
 
 
-def rooms(space: Room, tier: Sequence[Domain]) -> list[int]:
-    """Return the places in each domain of *tier*."""
-    before = space.before
-    return [before[each.end] - before[each.start] for each in tier]
+def capacity_by_domain(capacity: Capacity, domains: Sequence[Domain]) -> list[int]:
+    """Return the places in each of *domains*."""
+    before = capacity.before
+    return [before[domain.end] - before[domain.start] for domain in domains]
 
 
-def names(fleet: Fleet) -> tuple[str, ...]:
+def level_names(fleet: Fleet) -> tuple[str, ...]:
     """Return the names of the levels of *fleet*, the closest first: ``node``, the tiers, ``cluster``."""
     return (NODE, *reversed(fleet.tiers), CLUSTER)
 
 
-def words(fleet: Fleet) -> tuple[str, ...]:
-    """Return ``names`` as people say them: a label key by its last part, where no other level ends in it."""
-    known = names(fleet)
-    short = [last_part(name) for name in known]
+def level_words(fleet: Fleet) -> tuple[str, ...]:
+    """Return ``level_names`` as people say them: a label key by its last part, where no other level ends in it."""
+    names = level_names(fleet)
+    short = [last_part(name) for name in names]
     return tuple(
-        last if last and short.count(last) == 1 else name for name, last in zip(known, short, strict=True)
+        last if last and short.count(last) == 1 else name for name, last in zip(names, short, strict=True)
     )
 
 
-def domains(fleet: Fleet, level: int) -> Sequence[Domain]:
-    """Return the domains of *level*, an index into ``names``."""
+def domains_at(fleet: Fleet, level: int) -> Sequence[Domain]:
+    """Return the domains of *level*, an index into ``level_names``."""
     if level == 0:
-        return [Domain((node.name,), at, at + 1) for at, node in enumerate(fleet.nodes)]
+        return [Domain((node.name,), position, position + 1) for position, node in enumerate(fleet.nodes)]
     if level > len(fleet.tiers):
         return [fleet.cluster]
     return fleet.domains[len(fleet.tiers) - level]
 
 
-def level_of(fleet: Fleet, wanted: str, flag: str) -> int:
-    """Return the index of the level called *wanted*: ``node``, ``cluster``, or a tier's name.
+def level_of(fleet: Fleet, name: str, flag: str) -> int:
+    """Return the index of the level called *name*: ``node``, ``cluster``, or a tier's name.
 
     Raises ``UsageError``, naming *flag*, for a level that the fabric does not have.
     """
-    known = names(fleet)
-    plain = NODE if wanted == HOSTNAME else wanted
-    if plain in known:
-        return known.index(plain)
-    short = [name for name in known if last_part(name) == plain]
+    names = level_names(fleet)
+    plain = NODE if name == HOSTNAME else name
+    if plain in names:
+        return names.index(plain)
+    short = [name for name in names if last_part(name) == plain]
     if len(short) == 1:
-        return known.index(short[0])
+        return names.index(short[0])
     raise UsageError(
-        f"{flag}: the fabric has no level {wanted!r}",
-        hint=f"its levels are: {', '.join(known)}; --topology-levels names labels to use instead",
+        f"{flag}: the fabric has no level {name!r}",
+        hint=f"its levels are: {', '.join(names)}; --topology-levels names labels to use instead",
     )
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class LevelLimits:
     """The levels that a demand allows: ``closest`` to ``widest``; all up to ``closest`` count as one."""
 
     closest: int
     widest: int
 
 
-def bounds(demand: Demand, fleet: Fleet) -> Bounds:
+def level_limits(demand: Demand, fleet: Fleet) -> LevelLimits:
     """Return the levels among which *demand* lets the planner choose; raises ``UsageError``."""
     widest = len(fleet.tiers) + 1
     closest = 0
@@ -106,16 +110,16 @@ def bounds(demand: Demand, fleet: Fleet) -> Bounds:
         widest = level_of(fleet, demand.required_level, "--require-topology")
     if demand.preferred_level:
         closest = min(level_of(fleet, demand.preferred_level, "--prefer-topology"), widest)
-    return Bounds(closest, widest)
+    return LevelLimits(closest, widest)
 
 
-def closest_level(fleet: Fleet, space: Room, workers: int, limits: Bounds) -> int | None:
+def closest_level(fleet: Fleet, capacity: Capacity, workers: int, limits: LevelLimits) -> int | None:
     """Return the closest level that has a domain with *workers* places, None where no allowed level has."""
     for level in range(limits.closest, limits.widest + 1):
         if level == 0:
-            if max(space.places, default=0) >= workers:
+            if max(capacity.places, default=0) >= workers:
                 return level
-        elif max(rooms(space, domains(fleet, level)), default=-1) >= workers:
+        elif max(capacity_by_domain(capacity, domains_at(fleet, level)), default=-1) >= workers:
             return level
     return None
 
@@ -125,8 +129,13 @@ def spanned(fleet: Fleet, first: int, last: int) -> tuple[int, Domain]:
     if first == last:
         return 0, Domain((fleet.nodes[first].name,), first, first + 1)
     for level in range(1, len(fleet.tiers) + 1):
-        tier = fleet.domains[len(fleet.tiers) - level]
-        at = bisect_right(tier, first, key=attrgetter("start")) - 1
-        if at >= 0 and last < tier[at].end and first < tier[at].end:
-            return level, tier[at]
+        domain = domain_at(fleet.domains[len(fleet.tiers) - level], first)
+        if domain and last < domain.end:
+            return level, domain
     return len(fleet.tiers) + 1, fleet.cluster
+
+
+def domain_at(domains: Sequence[Domain], position: int) -> Domain | None:
+    """Return the one of *domains*, in fabric order, that holds the node at *position*; None where none does."""
+    index = bisect_right(domains, position, key=attrgetter("start")) - 1
+    return domains[index] if index >= 0 and position < domains[index].end else None

@@ -1,7 +1,7 @@
 """Which nodes of a domain take how many workers of a gang: the fewest nodes, and of those the best.
 
 With the fewest nodes, the places left unused on the chosen nodes are fewer than one node's: every node takes nearly all
-it can, and the exact search (``searching``) stays short. Where it would still be long, a greedy choice takes its place
+it can, and the exact search (``search``) stays short. Where it would still be long, a greedy choice takes its place
 and says so.
 """
 
@@ -12,8 +12,8 @@ from itertools import accumulate, compress
 from operator import attrgetter, itemgetter
 
 from arena_topo.planner.nodes.fleet import Domain, Fleet
-from arena_topo.planner.nodes.levels import Room
-from arena_topo.planner.nodes.offers import Offer, Offers
+from arena_topo.planner.nodes.levels import Capacity
+from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.search import Effort, greedy, search
 from arena_topo.planner.nodes.slack import Chosen, Goal, Group
 
@@ -24,30 +24,39 @@ bandwidth inside the nodes (both negative), damage on the nodes used, places lef
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The workers to place, the room for them, and what the nodes offer them."""
+    """A gang of ``workers`` with ``gpus`` GPUs each, and the fleet with its capacity for them.
 
+    ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared.
+    """
+
+    fleet: Fleet
+    capacity: Capacity
     workers: int
-    space: Room
-    offers: Offers
+    gpus: int
+    bandwidth_sensitive: bool = True
 
-    @property
-    def fleet(self) -> Fleet:
-        """The nodes."""
-        return self.offers.fleet
+    def offer(self, state_id: int, workers: int, places: int) -> Offer:
+        """Return what nodes of state *state_id*, which take *places* workers, give *workers* of them."""
+        tables = self.fleet.tables
+        return tables.offer(
+            self.gpus, state_id, workers, places, bandwidth_sensitive=self.bandwidth_sensitive
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Pick:
     """The nodes of one domain that take the gang, as positions in fabric order, and each one's offer.
 
-    ``exact`` is False where a better choice in this domain cannot be ruled out.
+    ``complete`` is False where the search ended early, so that a better choice of nodes cannot be ruled out;
+    ``sets_exact`` where a set of GPUs that was compared may not be the best of its node.
     """
 
     domain: Domain
     nodes: tuple[int, ...]
     offers: tuple[Offer, ...]
     merit: Merit
-    exact: bool = True
+    complete: bool = True
+    sets_exact: bool = True
 
     @property
     def busbw(self) -> float:
@@ -55,80 +64,95 @@ class Pick:
         return -self.merit[0]
 
 
-def picked(problem: Problem, domain: Domain, chosen: Chosen, *, exact: bool = True) -> Pick:
+def picked(
+    problem: Problem, domain: Domain, chosen: Chosen, *, complete: bool = True, sets_exact: bool = True
+) -> Pick:
     """Return *chosen*, nodes of *domain* that take the gang of *problem*, in fabric order and with its merit."""
-    ordered = sorted(chosen, key=_position)
-    nodes, offers = zip(*ordered, strict=True)
+    nodes, offers = zip(*sorted(chosen, key=_POSITION), strict=True)
     inside = min(map(_INSIDE, offers))
     busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
-    left = problem.space.within(domain) - problem.workers
+    left = problem.capacity.within(domain) - problem.workers
     return Pick(
         domain=domain,
         nodes=nodes,
         offers=offers,
         merit=(-busbw, -inside, sum(map(_DAMAGE, offers)), left),
-        exact=exact,
+        complete=complete,
+        sets_exact=sets_exact,
     )
 
 
-_position: Callable[[tuple[int, Offer]], int] = itemgetter(0)
+_POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
 _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
 _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 
 
-def fewest(space: Room, domain: Domain, workers: int) -> int:
+def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
     """Return the least number of nodes of *domain* that have *workers* places together; it has as many."""
-    widest = sorted(space.places[domain.start : domain.end], reverse=True)
+    widest = sorted(capacity.places[domain.start : domain.end], reverse=True)
     return bisect_left(list(accumulate(widest)), workers) + 1
 
 
 def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     """Return the best choice of *count* nodes, the fewest possible, in *domain*."""
-    groups, goal = _groups(problem, domain, count), Goal(count, problem.workers)
+    groups, sets_exact = _groups(problem, domain, count)
+    goal = Goal(count, problem.workers)
     chosen = search(groups, goal, effort)
-    return picked(problem, domain, chosen or greedy(groups, goal), exact=chosen is not None)
+    return picked(
+        problem,
+        domain,
+        chosen or greedy(groups, goal),
+        complete=chosen is not None,
+        sets_exact=sets_exact,
+    )
 
 
-def _groups(problem: Problem, domain: Domain, count: int) -> list[Group]:
-    """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take."""
-    places, offers = problem.space.places, problem.offers
+def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[Group], bool]:
+    """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take.
+
+    The second value tells whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and 1 the
+    two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen, one that takes 8
+    gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
+    """
+    places = problem.capacity.places
     widest = sorted(places[domain.start : domain.end], reverse=True)[:count]
     slack = sum(widest) - problem.workers
     least = max(widest[-1] - slack, 1)
-    return [
-        Group(
-            tuple(alike),
-            tuple([offers.of(kind, taken, most) for taken in range(most, max(most - slack, 1) - 1, -1)]),
-        )
-        for most, kind, alike in _alike(problem, domain, least, count)
-    ]
+    rows, gpus, sensitive = problem.fleet.tables.rows, problem.gpus, problem.bandwidth_sensitive
+    groups, sets_exact = [], True
+    for most, state_id, nodes in _alike(problem, domain, least, count):
+        row = rows[gpus, sensitive, state_id, most, max(most - slack, 1)]
+        groups.append(Group(tuple(nodes), row.offers))
+        sets_exact = sets_exact and row.exact
+    return groups, sets_exact
 
 
 def _alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[tuple[int, int, list[int]]]:
     """Yield the nodes of *domain* that take *least* workers or more, by places and state, at most *count* of each."""
-    places, kinds, by_kind = problem.space.places, problem.fleet.kinds, problem.space.by_kind
-    start, end = domain.start, domain.end
-    if by_kind is not None and 4 * len(by_kind) < end - start:
-        members = problem.fleet.members
-        for kind, most in enumerate(by_kind):
+    places, by_state = problem.capacity.places, problem.capacity.by_state
+    state_ids, start, end = problem.fleet.state_ids, domain.start, domain.end
+    # A large domain has few states: look for each state's nodes in it rather than at every node.
+    if by_state is not None and 4 * len(by_state) < end - start:
+        nodes_by_state = problem.fleet.nodes_by_state
+        for state_id, most in enumerate(by_state):
             if most >= least:
-                positions = members[kind]
-                first = bisect_left(positions, start)
-                alike = positions[first : min(first + count, bisect_left(positions, end, first))]
+                nodes = nodes_by_state[state_id]
+                first = bisect_left(nodes, start)
+                alike = nodes[first : min(first + count, bisect_left(nodes, end, first))]
                 if alike:
-                    yield most, kind, alike
+                    yield most, state_id, alike
         return
     able = compress(range(start, end), map(least.__le__, places[start:end]))
-    if by_kind is not None:
-        alike_kinds: dict[int, list[int]] = {}
-        for at in able:
-            alike_kinds.setdefault(kinds[at], []).append(at)
-        for kind, alike in alike_kinds.items():
-            yield by_kind[kind], kind, alike[:count]
+    if by_state is not None:
+        by_id: dict[int, list[int]] = {}
+        for position in able:
+            by_id.setdefault(state_ids[position], []).append(position)
+        for state_id, alike in by_id.items():
+            yield by_state[state_id], state_id, alike[:count]
         return
-    found: dict[tuple[int, int], list[int]] = {}
-    for at in able:
-        found.setdefault((places[at], kinds[at]), []).append(at)
-    for (most, kind), alike in found.items():
-        yield most, kind, alike[:count]
+    by_places: dict[tuple[int, int], list[int]] = {}
+    for position in able:
+        by_places.setdefault((places[position], state_ids[position]), []).append(position)
+    for (most, state_id), alike in by_places.items():
+        yield most, state_id, alike[:count]

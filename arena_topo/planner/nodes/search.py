@@ -3,7 +3,11 @@
 The goal names the fewest nodes that hold the gang, so that the *slack*, the places left unused on them, is smaller than
 one node. Bandwidth is the lowest of the nodes and comes first: the highest limit is looked for that still leaves a
 choice. Damage is a sum: without slack all but the narrowest of the chosen nodes are forced, and of those the least
-damaged are taken; with slack, ``spreading`` tells who leaves which places unused.
+damaged are taken; with slack, ``slack`` decides which nodes leave which places unused.
+
+Three nodes take two workers each, at 45, 45 and 8 GB/s; three workers need two nodes and leave one place unused. The
+rates that occur are 8 and 45. At 45 or more two nodes remain, which have four places: enough, so the limit is 45, and
+only their damage is left to compare.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +16,7 @@ from itertools import chain
 from math import inf
 from operator import attrgetter
 
-from arena_topo.planner.nodes.offers import Offer
+from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.slack import Chosen, Goal, Group, spread
 
 
@@ -42,25 +46,24 @@ def search(groups: Sequence[Group], goal: Goal, effort: Effort) -> Chosen | None
             return None
         pool = raised
     slack = sum(_widest(pool, goal.count)) - goal.workers
-    return _cheapest(pool, goal) if slack == 0 else _spread(pool, goal, slack, effort)
+    return _least_damaged(pool, goal) if slack == 0 else _spread(pool, goal, slack, effort)
 
 
 def greedy(groups: Sequence[Group], goal: Goal) -> Chosen:
     """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all of them full but one."""
-    full = [(group.offers[0], at, group) for group in groups for at in group.nodes]
-    full.sort(key=lambda each: (-each[0].workers, -each[0].busbw, -each[0].inside, each[0].damage, each[1]))
+    full = [(group.offers[0], position, group) for group in groups for position in group.nodes]
+    full.sort(key=lambda entry: (*_full_rank(entry[0]), entry[1]))
     taken = full[: goal.count]
     surplus = sum(offer.workers for offer, _, _ in taken) - goal.workers
+    # The surplus is taken off the node that is fastest with the rest, where it can be.
     rates = [
-        (each[2].offers[surplus].busbw, each[2].offers[surplus].inside)
-        if surplus < each[0].workers
-        else _LOWEST
-        for each in taken
+        (group.offers[surplus].busbw, group.offers[surplus].inside) if surplus < offer.workers else _LOWEST
+        for offer, _, group in taken
     ]
     reduced = max(range(goal.count), key=rates.__getitem__)
     return [
-        (node, group.offers[surplus] if at == reduced else offer)
-        for at, (offer, node, group) in enumerate(taken)
+        (position, group.offers[surplus] if index == reduced else offer)
+        for index, (offer, position, group) in enumerate(taken)
     ]
 
 
@@ -73,18 +76,22 @@ _Rated = tuple[Group, tuple[float, ...]]
 """A group and the rate of each of its offers."""
 
 
+def _full_rank(offer: Offer) -> tuple[int, float, float, int]:
+    return -offer.workers, -offer.busbw, -offer.inside, offer.damage
+
+
 def _width(group: Group) -> tuple[int, int]:
     return -group.most, group.nodes[0]
 
 
 def _widest(pool: Sequence[Group], count: int) -> list[int]:
-    """Return the most workers of the *count* widest nodes of *pool*, which is sorted by them."""
-    found: list[int] = []
+    """Return the most workers of each of the *count* widest nodes of *pool*, which is sorted by width."""
+    widest: list[int] = []
     for group in pool:
-        found += [group.most] * min(len(group.nodes), count - len(found))
-        if len(found) == count:
+        widest += [group.most] * min(len(group.nodes), count - len(widest))
+        if len(widest) == count:
             break
-    return found
+    return widest
 
 
 def _raised(
@@ -109,15 +116,15 @@ def _raised(
 
 def _limited(rated: Sequence[_Rated], least: float) -> list[Group]:
     """Return the groups with only the offers whose rate is *least* or more, sorted as before."""
-    kept, whole = [], True
+    kept, is_sorted = [], True
     for group, rates in rated:
         if min(rates) >= least:
             kept.append(group)
         elif max(rates) >= least:
             offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
             kept.append(Group(group.nodes, tuple(offers)))
-            whole = False
-    return kept if whole else sorted(kept, key=_width)
+            is_sorted = False
+    return kept if is_sorted else sorted(kept, key=_width)
 
 
 def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | None:
@@ -126,6 +133,7 @@ def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | No
     slack = sum(widest) - goal.workers
     if len(widest) < goal.count or slack < 0:
         return False
+    # Where every number of workers between the fewest and the most is possible, a sum decides.
     left, fewest, whole = goal.count, 0, True
     for group in pool:
         taken = min(len(group.nodes), left)
@@ -136,19 +144,23 @@ def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | No
             break
     if whole and fewest <= goal.workers:
         return True
-    found = _spread(pool, goal, slack, effort)
-    return None if found is None else bool(found)
+    chosen = _spread(pool, goal, slack, effort)
+    return None if chosen is None else bool(chosen)
 
 
-def _cheapest(pool: Sequence[Group], goal: Goal) -> Chosen:
+def _least_damaged(pool: Sequence[Group], goal: Goal) -> Chosen:
     """Return the choice of least damage where every chosen node is full."""
     narrowest = _widest(pool, goal.count)[-1]
-    chosen = [(at, group.offers[0]) for group in pool if group.most > narrowest for at in group.nodes]
-    rest = sorted(
-        (group for group in pool if group.most == narrowest), key=lambda each: each.offers[0].damage
+    forced = [
+        (position, group.offers[0]) for group in pool if group.most > narrowest for position in group.nodes
+    ]
+    free = sorted(
+        (group for group in pool if group.most == narrowest), key=lambda group: group.offers[0].damage
     )
-    free = chain.from_iterable(((at, group.offers[0]) for at in group.nodes) for group in rest)
-    return chosen + [each for each, _ in zip(free, range(goal.count - len(chosen)), strict=False)]
+    candidates = chain.from_iterable(
+        ((position, group.offers[0]) for position in group.nodes) for group in free
+    )
+    return forced + [entry for entry, _ in zip(candidates, range(goal.count - len(forced)), strict=False)]
 
 
 def _spread(pool: Sequence[Group], goal: Goal, slack: int, effort: Effort) -> Chosen | None:

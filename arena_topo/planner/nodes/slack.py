@@ -2,6 +2,21 @@
 
 Dynamic programming over the nodes, widest first, equally good ones at once. A node that is left out, or not filled, is
 *slack*: the nodes taken and the places filled so far are known up to the slack that is left, so that the states are few.
+
+Five workers are to go onto two of these three nodes:
+
+====  ===========================  ===========================
+node  damage with 3 workers        damage with 2 workers
+====  ===========================  ===========================
+0     4                            1
+1     0                            9
+2     (takes only 2)               5
+====  ===========================  ===========================
+
+The two widest nodes have six places, so the slack is 1. After node 0 the states (nodes taken, workers placed) are
+(0, 0) at damage 0, (1, 3) at 4 and (1, 2) at 1. After node 1 only those are kept that can still make it: (1, 3) at 0,
+with node 0 left out; (2, 5) at min(1 + 0, 4 + 9) = 1; and (1, 3) at 4 loses to the one at 0. Node 2 would turn (1, 3)
+into (2, 5) at 0 + 5 = 5. The best way to (2, 5) costs 1: two workers on node 0, three on node 1.
 """
 
 from collections.abc import Sequence
@@ -9,7 +24,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from arena_topo.planner.nodes.offers import Offer
+from arena_topo.planner.nodes.node_state import Offer
 
 Chosen = list[tuple[int, Offer]]
 """The nodes that take the gang, by position, each with its offer."""
@@ -41,11 +56,13 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _CostGroup:
     """Nodes that do the same damage, by position, each with its group.
 
-    ``extra`` at [n][m] is the damage that n of them add when they take m workers less than the most, None where they
-    cannot; from as many nodes on as there is slack, another one changes nothing.
+    ``costs`` is the damage by number of workers. ``extra`` at [n][m] is the damage that n of the nodes add when they
+    take m workers less than the most, None where they cannot; with as many nodes as there is slack the rows end,
+    because further nodes are full and add nothing. With costs {3: 4, 2: 1} and a slack of 1 the rows are [0, None] for no
+    node and [0, -3] for one or more.
     """
 
     nodes: tuple[tuple[int, Group], ...]
@@ -58,10 +75,11 @@ class _Turn:
         return self.nodes[0][1].most
 
 
-_Way = tuple["_Way", int, int, int] | None
-"""The way to a state: the one before it, a turn's number, how many of its nodes are taken, and how much less."""
-_States = dict[tuple[int, int], tuple[int, _Way]]
-"""By the numbers of nodes and workers placed: the least damage so far, and the way there."""
+_BackPointer = tuple["_BackPointer", int, int, int] | None
+"""How a state was reached: the pointer of the state before it, the number of a cost group, how many of its nodes are
+taken, and how many workers fewer than the most."""
+_States = dict[tuple[int, int], tuple[int, _BackPointer]]
+"""By the numbers of nodes taken and workers placed: the least damage so far, and how the state was reached."""
 
 
 def spread(pool: Sequence[Group], goal: Goal, slack: int) -> Chosen:
@@ -69,32 +87,38 @@ def spread(pool: Sequence[Group], goal: Goal, slack: int) -> Chosen:
 
     *slack* is how many places more the widest nodes have than the goal needs.
     """
-    turns = _turns(pool, slack)
-    reach = list(accumulate((turn.most for turn in turns for _ in turn.nodes), initial=0))
+    cost_groups = _cost_groups(pool, slack)
+    reach = list(accumulate((group.most for group in cost_groups for _ in group.nodes), initial=0))
     states: _States = {(0, 0): (0, None)}
     position = 0
-    for number, turn in enumerate(turns):
-        position += len(turn.nodes)
-        states = _extended(states, number, turn, reach[position:], goal)
+    for number, group in enumerate(cost_groups):
+        position += len(group.nodes)
+        states = _extended(states, number, group, reach[position:], goal)
     best = states.get((goal.count, goal.workers))
-    return _unrolled(turns, best[1]) if best else []
+    return _unrolled(cost_groups, best[1]) if best else []
 
 
-def _turns(pool: Sequence[Group], slack: int) -> list[_Turn]:
+def _cost_groups(pool: Sequence[Group], slack: int) -> list[_CostGroup]:
     """Return the nodes of *pool*, those together whose offers do the same damage, in its order."""
-    alike: dict[tuple[tuple[int, int], ...], list[tuple[int, Group]]] = {}
+    by_costs: dict[tuple[tuple[int, int], ...], list[tuple[int, Group]]] = {}
     for group in pool:
         costs = tuple((offer.workers, offer.damage) for offer in group.offers)
-        alike.setdefault(costs, []).extend((at, group) for at in group.nodes)
-    made = []
-    for costs, nodes in alike.items():
-        nodes.sort(key=lambda each: each[0])
-        made.append(_Turn(tuple(nodes), dict(costs), _extra(costs, min(slack, len(nodes)), slack)))
-    return made
+        by_costs.setdefault(costs, []).extend((position, group) for position in group.nodes)
+    cost_groups = []
+    for costs, nodes in by_costs.items():
+        nodes.sort(key=lambda entry: entry[0])
+        cost_groups.append(
+            _CostGroup(tuple(nodes), dict(costs), _extra(costs, min(slack, len(nodes)), slack))
+        )
+    return cost_groups
 
 
 def _extra(costs: Sequence[tuple[int, int]], nodes: int, slack: int) -> list[list[int | None]]:
-    """Return the ``extra`` of a turn of so many *nodes* at most, where each may take so many workers at such damage."""
+    """Return the ``extra`` of a cost group of so many *nodes* at most, from the workers and damage of its *costs*.
+
+    >>> _extra([(3, 4), (2, 1)], nodes=1, slack=1)
+    [[0, None], [0, -3]]
+    """
     most, full = costs[0]
     single = [(most - workers, damage - full) for workers, damage in costs if most - workers <= slack]
     rows: list[list[int | None]] = [[0, *[None] * slack]]
@@ -102,50 +126,51 @@ def _extra(costs: Sequence[tuple[int, int]], nodes: int, slack: int) -> list[lis
         row: list[int | None] = [None] * (slack + 1)
         for before, cost in enumerate(rows[-1]):
             if cost is not None:
-                for mine, added in single:
-                    less, total = before + mine, cost + added
-                    if less <= slack and ((known := row[less]) is None or total < known):
+                for lacking, added in single:
+                    less, total = before + lacking, cost + added
+                    if less <= slack and ((lowest := row[less]) is None or total < lowest):
                         row[less] = total
         rows.append(row)
     return rows
 
 
-def _extended(states: _States, number: int, turn: _Turn, reach: Sequence[int], goal: Goal) -> _States:
-    """Return the states after nodes of *turn* were taken as well, of those that can still complete the gang.
+def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[int], goal: Goal) -> _States:
+    """Return the states after nodes of *group* were taken as well, of those that can still complete the gang.
 
     *reach* is how many workers the nodes so far and n of those after them take at most, at [n].
     """
-    most, full, size, last = turn.most, turn.costs[turn.most], len(turn.nodes), len(turn.extra) - 1
-    made: _States = {}
-    for (taken, placed), (damage, way) in states.items():
+    most, full, size, last = group.most, group.costs[group.most], len(group.nodes), len(group.extra) - 1
+    extended: _States = {}
+    for (taken, placed), (damage, pointer) in states.items():
         for more in range(min(size, goal.count - taken), -1, -1):
             left, after = goal.count - taken - more, placed + more * most
+            # Too few nodes remain after this group, or they cannot take the workers that are missing.
             if left >= len(reach):
                 break
             spare = after + reach[left] - reach[0] - goal.workers
             if spare < 0:
                 break
-            row, base = turn.extra[min(more, last)], damage + more * full
+            row, base = group.extra[min(more, last)], damage + more * full
             for less in range(max(after + left - goal.workers, 0), min(spare, len(row) - 1) + 1):
                 added = row[less]
                 if added is None:
                     continue
-                key, total = (taken + more, after - less), base + added
-                known = made.get(key)
+                state, total = (taken + more, after - less), base + added
+                known = extended.get(state)
                 if known is None or total < known[0]:
-                    made[key] = (total, (way, number, more, less) if more else way)
-    return made
+                    extended[state] = (total, (pointer, number, more, less) if more else pointer)
+    return extended
 
 
-def _unrolled(turns: Sequence[_Turn], way: _Way) -> Chosen:
-    """Return the choice that *way* is."""
+def _unrolled(cost_groups: Sequence[_CostGroup], pointer: _BackPointer) -> Chosen:
+    """Return the choice that *pointer* leads back through."""
     chosen: Chosen = []
-    while way is not None:
-        way, number, more, less = way
-        turn = turns[number]
-        amounts = _amounts(turn, more, less)
+    while pointer is not None:
+        pointer, number, more, less = pointer
+        group = cost_groups[number]
         chosen += [
-            (at, _offer(group, workers)) for (at, group), workers in zip(turn.nodes, amounts, strict=False)
+            (position, _offer(alike, workers))
+            for (position, alike), workers in zip(group.nodes, _amounts(group, more, less), strict=False)
         ]
     return chosen
 
@@ -154,20 +179,21 @@ def _offer(group: Group, workers: int) -> Offer:
     return next(offer for offer in group.offers if offer.workers == workers)
 
 
-def _amounts(turn: _Turn, more: int, less: int) -> list[int]:
-    """Return how many workers *more* nodes of *turn* take, *less* than the most in all, for the least damage."""
-    taken, full = [turn.most] * more, turn.costs[turn.most]
+def _amounts(group: _CostGroup, more: int, less: int) -> list[int]:
+    """Return how many workers *more* nodes of *group* take, *less* than the most in all, for the least damage."""
+    amounts, full = [group.most] * more, group.costs[group.most]
     while less:
-        row = min(more, len(turn.extra) - 1)
-        before, target = turn.extra[row - 1], turn.extra[row][less]
+        row = min(more, len(group.extra) - 1)
+        before, target = group.extra[row - 1], group.extra[row][less]
+        # One of the numbers of workers leads back to a cell of the row before with the rest of the damage.
         workers = next(
-            each
-            for each, damage in turn.costs.items()
-            if (at := less - turn.most + each) >= 0
-            and (cost := before[at]) is not None
+            workers
+            for workers, damage in group.costs.items()
+            if (rest := less - group.most + workers) >= 0
+            and (cost := before[rest]) is not None
             and cost + damage - full == target
         )
         more -= 1
-        taken[more] = workers
-        less -= turn.most - workers
-    return taken
+        amounts[more] = workers
+        less -= group.most - workers
+    return amounts

@@ -2,14 +2,14 @@
 
 import json
 
-from arena_topo.model.plan.comparison import Blind, Chance, Comparison, Figure, Way
+from arena_topo.model.plan.comparison import Chance, Comparison, Figure, Scenario, TopologyUnaware
 from arena_topo.output.plan.comparison import render_comparison
 
-NOW = Way("", coalesce=False, workers=4, gpus=1, fits=True, level="example.com/rack", domain="r1", nodes=2, inside=93.15, across=11.5, isolated=True)  # fmt: skip
-LATER = Way("node", coalesce=True, workers=4, gpus=1, fits=False, reason="no node", waits_for=("job n/a", "job n/b"))  # fmt: skip
-NEVER = Way("node", coalesce=False, workers=4, gpus=1, fits=False, reason="4 workers do not fit")
-LUCK = Blind("random", 200, 4, (Chance("node", 0.25), Chance("cluster", 0.75)), 0.25, 3.5, 4, "cluster", Figure(40.0, 8.0, 0.5))  # fmt: skip
-STUCK = Blind("spread", 0, 3)
+NOW = Scenario("", coalesce=False, workers=4, gpus=1, fits=True, level="example.com/rack", domain="r1", nodes=2, inside=93.15, across=11.5, isolated=True)  # fmt: skip
+LATER = Scenario("node", coalesce=True, workers=4, gpus=1, fits=False, reason="no node", waits_for=("job n/a", "job n/b"))  # fmt: skip
+NEVER = Scenario("node", coalesce=False, workers=4, gpus=1, fits=False, reason="4 workers do not fit")
+LUCK = TopologyUnaware("random", 200, 4, (Chance("node", 0.25), Chance("cluster", 0.75)), 0.25, 3.5, 4, "cluster", Figure(40.0, 8.0, 0.5))  # fmt: skip
+STUCK = TopologyUnaware("spread", 0, 3)
 COMPARISON = Comparison(4, 1, (NOW, LATER, NEVER), (LUCK, STUCK), ("a note",))
 
 TABLE = """\

@@ -2,7 +2,14 @@
 
 import json
 
-from arena_topo.model.plan.fragmentation import Fragmentation, Gain, Move, Part, ShapeRoom, WholeRoom
+from arena_topo.model.plan.fragmentation import (
+    Fragmentation,
+    Gain,
+    Move,
+    Part,
+    ShapeCapacity,
+    WholeNodeCapacity,
+)
 from arena_topo.output.plan.fragmentation import render_fragmentation
 
 FOUND = Fragmentation(
@@ -11,10 +18,10 @@ FOUND = Fragmentation(
     closed=4,
     levels=("node", "example.com/rack", "cluster"),
     shapes=(
-        ShapeRoom(1, 11, 16, (7, 11, 11), None, None),
-        ShapeRoom(8, 0, 2, (0, 0, 0), 0.0, 231.5),
+        ShapeCapacity(1, 11, 16, (7, 11, 11), None, None),
+        ShapeCapacity(8, 0, 2, (0, 0, 0), 0.0, 231.5),
     ),
-    whole=(WholeRoom(1, (0, 0), (2, 2)),),
+    whole=(WholeNodeCapacity(1, (0, 0), (2, 2)),),
     moves=(
         Move(
             job="team-a/vgg",

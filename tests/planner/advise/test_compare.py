@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Holder, Snapshot
-from arena_topo.model.plan.comparison import Blind, Comparison, Way
+from arena_topo.model.plan.comparison import Comparison, Scenario, TopologyUnaware
 from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.advise.compare import compare
 from tests.examples import examples
@@ -21,12 +21,12 @@ def racks(*nodes: str, used: tuple[int, ...] = (), nic: float = 0.0) -> Snapshot
     return cluster(made, {name: (name[0],) for name in nodes}, "rack")
 
 
-def way(found: Comparison, *, required: bool = False, coalesce: bool = False) -> Way:
+def way(found: Comparison, *, required: bool = False, coalesce: bool = False) -> Scenario:
     """Return one way of *found*."""
     return next(each for each in found.ways if bool(each.required) == required and each.coalesce == coalesce)
 
 
-def rule(found: Comparison, name: str) -> Blind:
+def rule(found: Comparison, name: str) -> TopologyUnaware:
     """Return what the blind scheduler called *name* does."""
     return next(each for each in found.blind if each.rule == name)
 

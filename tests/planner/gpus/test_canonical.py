@@ -69,7 +69,6 @@ def test_symmetric_machines_have_one_form(matrix: Matrix) -> None:
     Random(1).shuffle(order)
     form = canonical(matrix)
 
-    assert form.unique
     assert form.rows == canonical(renumbered(matrix, order)).rows
 
 

@@ -1,169 +1,167 @@
-"""Every kind of machine is rated by a rule of its own."""
+"""The best set of free GPUs in a node."""
+
+import copy
+from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
+from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.planner.gpus.bandwidth import BandwidthModel
-from arena_topo.planner.gpus.machine import Machine
-from arena_topo.planner.gpus.node_machine import machine_of
-from arena_topo.topology.formats.parse import parse_topology
-from tests.planner.machines import V100, machine, mask_of, node_of, other_numbering
+from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.gpus.machine import Machine, MachineCatalog, free_mask, indices_of
+from tests.planner.machines import V100, machine, machine_of, mask_of, node_of
+from tests.planner.strategies import graph_of
 
-BRIDGED = """
-\tGPU0\tGPU1\tGPU2\tGPU3
-GPU0\tX\tNV12\tSYS\tSYS
-GPU1\tNV12\tX\tSYS\tSYS
-GPU2\tSYS\tSYS\tX\tNV12
-GPU3\tSYS\tSYS\tNV12\tX
-"""
-
-
-def by_size(box: Machine) -> list[float]:
-    """Return the best busbw of 1, 2, ... GPUs of the empty machine."""
-    choices = [box.best((1 << box.size) - 1, k) for k in range(1, box.size + 1)]
-    return [choice.busbw for choice in choices if choice]
+OLD = BandwidthModel(nccl=(2, 7))
 
 
 @pytest.mark.parametrize(
-    ("product", "count", "expected"),
+    ("gpus", "closed_rings_only", "since_2_8"),
     [
-        (V100, 8, [0, 45, 55.2, 93.15, 67.5, 90, 106.457, 135]),
-        ("NVIDIA-A100-SXM4-80GB", 8, [0] + [232] * 7),
-        ("NVIDIA-H100-80GB-HBM3", 8, [0, 370, 370, 370, 420, 440, 460, 480]),
-        ("NVIDIA-H800", 8, [0, 164.444, 164.444, 164.444, 186.667, 195.556, 204.444, 213.333]),
-        ("NVIDIA-B200", 8, [0, 721.8, 721.8, 721.8, 770.982, 790.655, 810.327, 830]),
-        ("AMD_Instinct_MI300X_OAM", 8, [48 * k for k in range(8)]),
-        ("NVIDIA-A100-SXM4-40GB", 4, [0, 90, 180, 270]),
-        ("Tesla-T4", 4, [0, 8, 8, 8]),
-    ],
-    ids=["V100", "A100", "H100", "H800", "B200", "MI300X", "A100 without a switch", "PCIe"],
-)
-def test_best_busbw_by_size(product: str, count: int, expected: list[float]) -> None:
-    """GB/s, for every number of GPUs of the empty machine."""
-    assert expected == by_size(machine(product, count))
-
-
-def test_without_nvls_size_does_not_matter() -> None:
-    """Switches reduce since NCCL 2.17."""
-    assert [0] + [370] * 7 == by_size(machine("NVIDIA-H100-80GB-HBM3", 8, BandwidthModel(nccl=(2, 16))))
-
-
-def bridged() -> Machine:
-    """Return four cards in two bridged pairs."""
-    hardware = parse_topology(BRIDGED, "matrix", "NVIDIA-A100-PCIE-40GB")
-    node = GpuNode(name="a", gpus=hardware.gpus, links=hardware.links, machine=hardware.machine)
-    found = machine_of(node)
-    assert found is not None
-    return found
-
-
-@pytest.mark.parametrize(
-    ("gpus", "expected"), [("01", 208.0), ("23", 208.0), ("12", 12.819), ("012", 12.819), ("0123", 12.819)]
-)
-def test_a_bridge_serves_its_pair_alone(gpus: str, expected: float) -> None:
-    """A third GPU makes every ring cross the sockets."""
-    assert expected == bridged().busbw(mask_of(gpus))
-
-
-@pytest.mark.parametrize(("free", "k", "expected"), [("123", 2, "23"), ("0123", 1, "0"), ("123", 1, "1")])
-def test_whole_pairs_are_taken_and_left(free: str, k: int, expected: str) -> None:
-    """A GPU whose bridge partner is in use goes first."""
-    choice = bridged().best(mask_of(free), k)
-
-    assert choice is not None
-    assert mask_of(expected) == choice.mask
-
-
-@pytest.mark.parametrize(
-    ("free", "k", "expected"),
-    [
-        ("01234567", 2, "01"),
-        ("12345", 2, "23"),
-        ("0123456", 1, "6"),
-        ("0124567", 4, "4567"),
-        ("1234567", 3, "123"),
-        ("024567", 2, "45"),
-        ("02367", 1, "0"),
+        ("03", 45, 45),
+        ("01", 22.5, 22.5),
+        ("06", 8, 8),
+        ("012", 45, 55.2),
+        ("023", 45, 55.2),
+        ("034", 8, 55.2),
+        ("045", 8, 27.6),
+        ("0123", 90, 93.15),
+        ("0347", 45, 67.5),
+        ("0145", 45, 62.1),
+        ("0256", 8, 31.05),
+        ("0167", 8, 8),
+        ("01234", 8, 66.24),
+        ("01234567", 135, 135),
     ],
 )
-def test_behind_a_switch_sets_are_aligned(free: str, k: int, expected: str) -> None:
-    """In blocks of 2, 4 and 8, and whole blocks stay whole."""
-    choice = machine("NVIDIA-A100-SXM4-80GB", 8).best(mask_of(free), k)
+def test_busbw_of_v100_sets(gpus: str, closed_rings_only: float, since_2_8: float) -> None:
+    """Rings at 22.5 GB/s a link, chains at 92 % of it, PCIe at 8."""
+    mask = mask_of(gpus)
+
+    assert since_2_8 == machine(V100, 8).busbw(mask)
+    assert closed_rings_only == machine(V100, 8, OLD).busbw(mask)
+
+
+def best_busbw(box: Machine, free: int, k: int) -> float:
+    """Return the best busbw of all sets, by looking at each."""
+    positions = positions_of(free)
+    return max(box.busbw(sum(1 << at for at in chosen)) for chosen in combinations(positions, k))
+
+
+@pytest.mark.parametrize("model", [BandwidthModel(), OLD], ids=["2.28", "2.7"])
+def test_no_choice_on_a_v100_box_is_suboptimal(model: BandwidthModel) -> None:
+    """In none of the 769 states: free GPUs, and a number from two up to all of them."""
+    box = machine(V100, 8, model)
+    states = [(free, k) for free in range(256) for k in range(2, free.bit_count() + 1)]
+    chosen = {state: box.best(*state) for state in states}
+
+    assert 769 == len(states)
+    assert all(each and each.exact for each in chosen.values())
+    assert {} == {
+        state: each for state, each in chosen.items() if each and each.busbw < best_busbw(box, *state)
+    }
+
+
+def test_the_gpus_left_over_break_ties() -> None:
+    """Of the pairs 03, 12, 15 and 23 the first and the third leave three GPUs that are well linked."""
+    choice = machine(V100, 8).best(mask_of("01235"), 2)
 
     assert choice is not None
-    assert mask_of(expected) == choice.mask
+    assert (mask_of("03"), (mask_of("15"), 45.0)) == (choice.mask, choice.runner_up)
+    assert (45.0, 45.0) == (choice.busbw, choice.best)
+    assert round((45 + 55.2 + 93.15 + 66.24) - (45 + 55.2), 3) == choice.loss
 
 
-def test_a_set_behind_a_switch_keeps_to_one_numa_node() -> None:
-    """Whatever the numbering says."""
-    node = node_of("NVIDIA-A100-SXM4-80GB", 8)
-    gpus = tuple(Gpu(index=at, numa=at % 2) for at in range(8))
-    box = machine_of(GpuNode(name="a", gpus=gpus, links=node.links))
-    choice = box.best(255, 4) if box else None
-
-    assert choice is not None
-    assert mask_of("0246") == choice.mask
-
-
-def test_two_numberings_of_one_machine_share_key_and_scores() -> None:
-    """The best four GPUs of the one are not those of the other."""
-    usual, other = machine(V100, 8), machine_of(other_numbering())
-    assert other is not None
-
-    assert usual.key == other.key
-    assert usual.busbw(mask_of("0347")) == other.busbw(mask_of("0365"))
-    assert usual.busbw(mask_of("0347")) != other.busbw(mask_of("0347"))
-    assert by_size(usual) == by_size(other)
-
-
-def test_a_machine_of_another_make_has_another_key() -> None:
-    """Eight P100 are wired alike with single links."""
-    assert machine(V100, 8).key != machine("Tesla-P100-SXM2-16GB", 8).key
-
-
-def test_an_unknown_hop_counts_as_the_slowest_known() -> None:
-    """No set becomes better by what is not known."""
-    known, unknown, own = Link(LinkClass.NODE, 0, 20.0), Link(LinkClass.UNKNOWN), Link(LinkClass.SELF)
-    graph = LinkGraph(((own, known, unknown), (known, own, unknown), (unknown, unknown, own)))
-    box = machine_of(GpuNode(name="a", gpus=tuple(map(Gpu, range(3))), links=graph))
-
-    assert box is not None
-    assert box.busbw(0b101) == box.busbw(0b011) > 0
-
-
-def test_of_equally_slow_sets_the_better_linked_is_taken() -> None:
-    """Any three of these GPUs cross the sockets; 2 and 3 share a PCIe switch."""
-    far, near, own = Link(LinkClass.SYS, 0, 8.3), Link(LinkClass.PIX, 0, 12.0), Link(LinkClass.SELF)
-    rows = tuple(
-        tuple(own if a == b else near if {a, b} == {2, 3} else far for b in range(4)) for a in range(4)
-    )
-    box = machine_of(GpuNode(name="a", gpus=tuple(map(Gpu, range(4))), links=LinkGraph(rows)))
-    choice = box.best(0b1111, 3) if box else None
+@pytest.mark.parametrize(
+    ("gpus", "expected"),
+    [
+        ("0123", (0, 1, 2, 3)),
+        ("0347", (0, 3, 7, 4)),
+        ("034", (0, 3, 4)),
+        ("01234567", (0, 3, 2, 1, 5, 6, 7, 4)),
+    ],
+)
+def test_gpus_come_in_ring_order(gpus: str, expected: tuple[int, ...]) -> None:
+    """Neighbours are joined by as many links as can be."""
+    choice = machine(V100, 8).best(mask_of(gpus), len(gpus))
 
     assert choice is not None
-    assert mask_of("023") == choice.mask
+    assert expected == choice.order
 
 
-def test_of_equal_sets_that_with_more_nics_is_taken() -> None:
-    """Each GPU then has a rail of its own."""
-    gpus = tuple(Gpu(index=at, nics=(f"mlx5_{max(at, 1)}",)) for at in range(4))
-    links = node_of("NVIDIA-A100-SXM4-40GB", 4).links
-    box = machine_of(GpuNode(name="a", gpus=gpus, links=links))
-    choice = box.best(0b1111, 2) if box else None
-
-    assert choice is not None
-    assert mask_of("02") == choice.mask
+@pytest.mark.parametrize(("free", "k"), [(0, 1), (0b11, 3), (255, 9), (255, 0), (255, -1)])
+def test_too_few_free_gpus_are_no_set(free: int, k: int) -> None:
+    """Nor is an empty set one."""
+    assert machine(V100, 8).best(free, k) is None
 
 
-def test_a_bound_is_not_called_exact() -> None:
-    """Nine GPUs in a ring of single links are more than are packed."""
-    link, far, own = Link(LinkClass.NVLINK, 1, 25.0), Link(LinkClass.SYS, 0, 8.3), Link(LinkClass.SELF)
-    rows = tuple(
-        tuple(own if a == b else link if (a - b) % 9 in {1, 8} else far for b in range(9)) for a in range(9)
-    )
-    box = machine_of(GpuNode(name="a", gpus=tuple(map(Gpu, range(9))), links=LinkGraph(rows)))
-    choice = box.best(0b111111111, 9) if box else None
+def test_equal_nodes_share_one_machine() -> None:
+    """Whether or not they share the objects of their values; in another catalog it is an equal machine."""
+    node = node_of(V100, 8)
+    gpus = tuple(replace(gpu, uuid=f"GPU-{gpu.index}") for gpu in node.gpus)
+    links = copy.deepcopy(node.links)
 
-    assert choice is not None
-    assert (45.0, False) == (choice.busbw, choice.exact)
+    assert machine_of(node) is machine_of(replace(node, name="b", gpus=gpus, links=links))
+    assert machine_of(node) == MachineCatalog().machine_of(node)
+    assert hash(machine_of(node)) == hash(MachineCatalog().machine_of(node))
+    assert machine_of(node) != machine_of(node, OLD)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        GpuNode(name="a", gpus=node_of(V100, 8).gpus),
+        replace(node_of(V100, 8), gpus=()),
+        replace(node_of(V100, 8), gpus=node_of(V100, 8).gpus[:4]),
+        GpuNode(name="a", gpus=node_of("Tesla-T4", 2).gpus, links=graph_of(2, [Link(LinkClass.UNKNOWN)])),
+    ],
+    ids=["no links", "no GPUs", "fewer GPUs than links", "unknown links"],
+)
+def test_without_known_links_there_is_no_machine(node: GpuNode) -> None:
+    """The planner then counts GPUs."""
+    assert machine_of(node) is None
+
+
+TWO_USED = replace(node_of(V100, 8, used=frozenset({0, 3})), requested={"nvidia.com/gpu": 2})
+ONE_SICK = (*node_of(V100, 8).gpus[:7], replace(node_of(V100, 8).gpus[7], healthy=False))
+
+
+@pytest.mark.parametrize(
+    ("node", "expected"),
+    [
+        (node_of(V100, 8), 0b11111111),
+        (TWO_USED, 0b11110110),
+        (replace(node_of(V100, 8), gpus=ONE_SICK, allocatable={"nvidia.com/gpu": 7}), 0b01111111),
+        (replace(node_of(V100, 8), allocatable={"nvidia.com/gpu": 7}), None),
+        (replace(TWO_USED, requested={"nvidia.com/gpu": 3}), None),
+        (replace(TWO_USED, allocatable={}, requested={}), 0b11110110),
+        (node_of(V100, 8, used=None), 0b11111111),
+        (replace(node_of(V100, 8, used=None), requested={"nvidia.com/gpu": 8}), 0),
+        (replace(node_of(V100, 8, used=None), requested={"nvidia.com/gpu": 3}), None),
+        (GpuNode(name="a", allocatable={"nvidia.com/gpu": 8}), None),
+    ],
+    ids=[
+        "all",
+        "two used",
+        "one unhealthy",
+        "one unhealthy, not told which",
+        "one in use, not told which",
+        "not counted",
+        "none asked for",
+        "all asked for",
+        "some asked for",
+        "no GPUs told",
+    ],
+)
+def test_free_gpus_of_a_node(node: GpuNode, expected: int | None) -> None:
+    """They are not known where only their number is, or where that number says something else."""
+    assert expected == free_mask(node)
+
+
+def test_positions_become_indices() -> None:
+    """Positions count the GPUs that a node shows, indices are the driver's."""
+    node = GpuNode(name="a", gpus=(Gpu(index=2), Gpu(index=5), Gpu(index=7)))
+
+    assert (7, 2) == indices_of(node, (2, 0))

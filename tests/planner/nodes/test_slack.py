@@ -7,7 +7,7 @@ from math import inf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from arena_topo.planner.nodes.offers import Offer
+from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.slack import Goal, Group, spread
 
 
@@ -68,3 +68,17 @@ def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
     found = spread([late, early], Goal(2, 4), 0)
 
     assert [1, 2] == sorted(at for at, _ in found)
+
+
+def test_the_example_of_the_module() -> None:
+    """Five workers on two of three nodes: two on the first, three on the second, at a damage of 1."""
+    pool = [
+        Group((0,), (offer(3, 4), offer(2, 1))),
+        Group((1,), (offer(3, 0), offer(2, 9))),
+        Group((2,), (offer(2, 5),)),
+    ]
+    chosen = spread(pool, Goal(2, 5), 1)
+
+    assert [(0, 2, 1), (1, 3, 0)] == sorted(
+        (position, each.workers, each.damage) for position, each in chosen
+    )

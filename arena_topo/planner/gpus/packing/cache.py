@@ -1,6 +1,6 @@
-"""Tables that are costly to make: shipped with the package for common machines, kept in the user's cache for others.
+"""Tables that are expensive to compute: shipped for common machines, stored in the user's cache for others.
 
-A cache is a hint: what cannot be read is made again, what cannot be written is done without.
+The cache is only a hint: a table that cannot be read is computed again, and one that cannot be written is used anyway.
 """
 
 import json
@@ -21,9 +21,9 @@ _SHIPPED = Path(__file__).parent / "shipped"
 def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
     """Return what *read* makes of the table called *name*, or None where there is none that it can read.
 
-    *read* raises ``ValueError`` for a table that it does not take.
+    *read* raises ``ValueError`` for a table that it does not accept.
     """
-    for text_of in (_shipped, _kept):
+    for text_of in (_shipped, _stored):
         with suppress(ValueError, RecursionError):
             table = json.loads(text_of(name))
             if isinstance(table, dict):
@@ -32,7 +32,7 @@ def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
 
 
 def store(name: str, table: dict[str, Any]) -> None:
-    """Keep *table* in the user's cache; readers see the old file or the new one, never half of one."""
+    """Store *table* in the user's cache; readers see the old file or the new one, never half of one."""
     import tempfile
 
     with suppress(OSError):
@@ -53,7 +53,7 @@ def cache_folder() -> Path:
 
 
 def file_name(name: str) -> str:
-    """Return the name of the file of a table; a new version of the format has other names."""
+    """Return the name of the file of a table; a new version of the format uses other names."""
     return f"{name}.v{_VERSION}.json"
 
 
@@ -63,7 +63,7 @@ def _shipped(name: str) -> str:
     return ""
 
 
-def _kept(name: str) -> str:
+def _stored(name: str) -> str:
     with suppress(OSError, UnicodeDecodeError):
         return (cache_folder() / file_name(name)).read_text()
     return ""

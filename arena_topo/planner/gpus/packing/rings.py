@@ -1,15 +1,27 @@
 """How many rings and chains a set of GPUs can hold at once over the links among themselves.
 
 NCCL builds its collectives from *rings* (each GPU sends to the next, the last to the first) and, inside a node,
-from *chains* (its trees have one GPU a level there). Each channel takes, at every hop, one link: of one direction
-in a ring, of both in a chain. How many channels fit side by side is an integer packing:
+from *chains* (its trees have one GPU per level there). Each channel takes, at every hop, one link: in one direction
+in a ring, in both in a chain. How many channels fit side by side is an integer packing:
 
 - closed rings: directed Hamiltonian cycles over direct links;
 - relayed rings: a hop between two GPUs without a link may pass through one other *member*, and then takes a link
-  on both legs (NCCL's path type NVB, since 2.8);
+  on both legs (NCCL's path type NVB, ``src/graph/paths.cc``, since 2.8);
 - chains: undirected Hamiltonian paths over direct links.
 
 Meant for sets of at most eight GPUs.
+
+Three GPUs with one link from 0 to 1 and one from 1 to 2 hold no closed ring, because nothing joins 2 to 0. One ring is
+relayed: 2 reaches 0 through 1, and the ring then uses both directions of both links. One chain fits, 0-1-2.
+
+>>> pack([[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+Packing(closed=0, relayed=1, chains=1, exact=True)
+
+Four GPUs with one link between any two have six links, twelve directions. Two directed rings of four hops fit (0 1 2 3
+and back), and no third, although four directions are left; two chains of three links use up all six links.
+
+>>> pack([[0, 1, 1, 1], [1, 0, 1, 1], [1, 1, 0, 1], [1, 1, 1, 0]])
+Packing(closed=2, relayed=2, chains=2, exact=True)
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,14 +55,16 @@ NOTHING = Packing(0, 0, 0)
 
 def pack(counts: Counts) -> Packing:
     """Return the packing of all the GPUs of *counts*."""
-    if len(counts) < 2 or not _connected(counts):
+    cut = narrowest_cut(counts)
+    # A set that falls apart holds no channel at all.
+    if not cut:
         return NOTHING
     divisor = gcd(*(count for row in counts for count in row))
-    least = min(sum(row) for row in counts)
-    cut = _narrowest_cut(counts)
+    fewest_links = min(sum(row) for row in counts)
     links = sum(map(sum, counts)) // 2
+    # Twice the links hold at least twice the channels, so the packing of the links divided is a start.
     once = pack([[count // divisor for count in row] for row in counts]) if divisor > 1 else NOTHING
-    closed, closed_proven = _most(counts, _rings(counts, relay=False), least, once.closed * divisor)
+    closed, closed_proven = _most(counts, _rings(counts, relay=False), fewest_links, once.closed * divisor)
     relayed, relayed_proven = max(once.relayed * divisor, closed), True
     if relayed < cut:
         relayed, relayed_proven = _most(counts, _rings(counts, relay=True), cut, relayed)
@@ -59,39 +73,39 @@ def pack(counts: Counts) -> Packing:
     return Packing(closed, relayed, chains, closed_proven and relayed_proven and chains_proven)
 
 
-def _most(counts: Counts, channels: Iterator[Channel], bound: int, known: int) -> tuple[int, bool]:
+def _most(counts: Counts, channels: Iterator[Channel], bound: int, lower: int) -> tuple[int, bool]:
     """Return how many of *channels* fit at once, and whether that is proven.
 
-    *known* many are known to fit, and never more than *bound*.
+    At least *lower* are known to fit, and never more than *bound*.
     """
-    if known >= bound:
-        return known, True
+    if lower >= bound:
+        return lower, True
     candidates = list(islice(channels, _MOST_CHANNELS))
-    taken = {arc for channel in candidates for arc in channel}
-    found, proven = fill(candidates, {(a, b): counts[a][b] for a, b in sorted(taken)}, bound)
-    return max(found, known), found >= bound or (proven and len(candidates) < _MOST_CHANNELS)
+    arcs = {arc for channel in candidates for arc in channel}
+    most, proven = fill(candidates, {(a, b): counts[a][b] for a, b in sorted(arcs)}, bound)
+    return max(most, lower), most >= bound or (proven and len(candidates) < _MOST_CHANNELS)
 
 
 def _rings(counts: Counts, *, relay: bool) -> Iterator[Channel]:
     """Yield every directed ring by the arcs that it takes."""
     size = range(len(counts))
-    hops = {(a, b): _ways(counts, a, b, relay=relay) for a, b in permutations(size, 2)}
+    routes = {(a, b): _routes(counts, a, b, relay=relay) for a, b in permutations(size, 2)}
 
-    def walk(at: int, left: frozenset[int], taken: Channel) -> Iterator[Channel]:
+    def walk(here: int, left: frozenset[int], taken: Channel) -> Iterator[Channel]:
         for b in sorted(left) or [0]:
-            for way in hops[at, b]:
-                if any(taken.count((a, c)) >= counts[a][c] for a, c in way):
+            for route in routes[here, b]:
+                if any(taken.count((a, c)) >= counts[a][c] for a, c in route):
                     continue
                 if left:
-                    yield from walk(b, left - {b}, taken + way)
+                    yield from walk(b, left - {b}, taken + route)
                 else:
-                    yield taken + way
+                    yield taken + route
 
     return walk(0, frozenset(size) - {0}, ())
 
 
-def _ways(counts: Counts, a: int, b: int, *, relay: bool) -> list[Channel]:
-    """Return the ways from *a* to *b*: the direct link where there is one, else over each possible relay."""
+def _routes(counts: Counts, a: int, b: int, *, relay: bool) -> list[Channel]:
+    """Return the routes from *a* to *b*: the direct link where there is one, else over each possible relay."""
     if counts[a][b]:
         return [((a, b),)]
     return [((a, r), (r, b)) for r in range(len(counts)) if counts[a][r] and counts[r][b]] if relay else []
@@ -116,17 +130,15 @@ def _links(path: Sequence[int]) -> Iterator[Arc]:
     return ((min(hop), max(hop)) for hop in pairwise(path))
 
 
-def _narrowest_cut(counts: Counts) -> int:
-    """Return the fewest links that part the set in two; every ring crosses each cut once in either direction."""
+def narrowest_cut(counts: Counts) -> int:
+    """Return the fewest links whose removal parts the set in two, 0 for fewer than two GPUs.
+
+    Every ring crosses each cut at least once in either direction, and every chain at least once, so neither are there
+    more of them. The narrowest cut of two pairs with four links each and one link between the pairs is that one link.
+
+    >>> narrowest_cut([[0, 4, 1, 0], [4, 0, 0, 0], [1, 0, 0, 4], [0, 0, 4, 0]])
+    1
+    """
     size = range(len(counts))
     sides = (frozenset(side) for k in range(1, len(counts) // 2 + 1) for side in combinations(size, k))
-    return min(sum(counts[a][b] for a in side for b in size if b not in side) for side in sides)
-
-
-def _connected(counts: Counts) -> bool:
-    reached, edge = {0}, [0]
-    while edge:
-        new = {b for b, count in enumerate(counts[edge.pop()]) if count} - reached
-        reached |= new
-        edge += new
-    return len(reached) == len(counts)
+    return min((sum(counts[a][b] for a in side for b in size if b not in side) for side in sides), default=0)

@@ -13,6 +13,7 @@ MOST_PACKED = 8
 """The largest island whose sets are packed one by one."""
 
 _INSTANT = 3
+"""Islands of so few GPUs are packed faster than a table is read."""
 _FIELDS = ("closed", "relayed", "chains")
 
 
@@ -20,19 +21,19 @@ _FIELDS = ("closed", "relayed", "chains")
 def packings(counts: tuple[tuple[int, ...], ...]) -> Sequence[Packing]:
     """Return the packing of every set of an island: a sequence by mask, bit i the GPU at position i of *counts*.
 
-    Read from the tables that are shipped or cached; computed, and kept, otherwise.
+    Read from the tables that are shipped or cached; computed, and stored, otherwise.
     """
     form = canonical(counts)
-    by_form = _table(form)
+    by_canonical_mask = _table(form)
     place = {old: new for new, old in enumerate(form.order)}
-    moved = [0]
+    canonical_masks = [0]
     for position in range(len(counts)):
-        moved += [mask | 1 << place[position] for mask in moved]
-    return [by_form[mask] for mask in moved]
+        canonical_masks += [mask | 1 << place[position] for mask in canonical_masks]
+    return [by_canonical_mask[mask] for mask in canonical_masks]
 
 
 def table_name(form: Canonical) -> str:
-    """Return the name under which the table of a canonical form is kept."""
+    """Return the name under which the table of a canonical form is stored."""
     return f"packing-{len(form.rows)}-{sha256(repr(form.rows).encode()).hexdigest()[:16]}"
 
 
@@ -41,14 +42,14 @@ def compute(counts: Counts) -> dict[str, Any]:
     size = range(len(counts))
     packed = []
     for mask in range(1 << len(counts)):
-        members = [at for at in size if mask >> at & 1]
+        members = [position for position in size if mask >> position & 1]
         packed.append(pack([[counts[a][b] for b in members] for a in members]))
     return {
         "links": [list(row) for row in counts],
-        "closed": [each.closed for each in packed],
-        "relayed": [each.relayed for each in packed],
-        "chains": [each.chains for each in packed],
-        "unproven": [mask for mask, each in enumerate(packed) if not each.exact],
+        "closed": [packing.closed for packing in packed],
+        "relayed": [packing.relayed for packing in packed],
+        "chains": [packing.chains for packing in packed],
+        "unproven": [mask for mask, packing in enumerate(packed) if not packing.exact],
     }
 
 
@@ -56,22 +57,22 @@ def _table(form: Canonical) -> Sequence[Packing]:
     if len(form.rows) <= _INSTANT:
         return _read(compute(form.rows), form)
     name = table_name(form)
-    read = cache.load(name, lambda table: _read(table, form))
-    if read is None:
-        table = compute(form.rows)
-        cache.store(name, table)
-        read = _read(table, form)
-    return read
+    table = cache.load(name, lambda document: _read(document, form))
+    if table is None:
+        document = compute(form.rows)
+        cache.store(name, document)
+        table = _read(document, form)
+    return table
 
 
-def _read(table: Mapping[str, Any], form: Canonical) -> list[Packing]:
+def _read(document: Mapping[str, Any], form: Canonical) -> list[Packing]:
     """Return the packings of a written table; raises ``ValueError`` when it is not the table of *form*."""
-    if table.get("links") != [list(row) for row in form.rows]:
-        raise ValueError("the table is another machine's")
-    closed, relayed, chains = (_column(table.get(field), 1 << len(form.rows)) for field in _FIELDS)
-    unproven = table.get("unproven")
+    if document.get("links") != [list(row) for row in form.rows]:
+        raise ValueError("the table belongs to another machine")
+    closed, relayed, chains = (_column(document.get(field), 1 << len(form.rows)) for field in _FIELDS)
+    unproven = document.get("unproven")
     if not isinstance(unproven, list):
-        raise ValueError("the table is not whole")  # noqa: TRY004  # what is wrong is the file
+        raise ValueError("the table is incomplete")  # noqa: TRY004  # the fault lies in the file
     return [
         Packing(*counts, exact=mask not in unproven)
         for mask, counts in enumerate(zip(closed, relayed, chains, strict=True))
@@ -80,7 +81,7 @@ def _read(table: Mapping[str, Any], form: Canonical) -> list[Packing]:
 
 def _column(column: object, length: int) -> list[int]:
     if not isinstance(column, list) or len(column) != length:
-        raise ValueError("the table is not whole")
-    if not all(type(each) is int and each >= 0 for each in column):
-        raise ValueError("the table holds something else than counts")
+        raise ValueError("the table is incomplete")
+    if not all(type(count) is int and count >= 0 for count in column):
+        raise ValueError("the table holds something other than counts")
     return column

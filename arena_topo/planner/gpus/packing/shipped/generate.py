@@ -10,7 +10,7 @@ from arena_topo.planner.gpus.packing.cache import file_name
 from arena_topo.planner.gpus.packing.tables import compute, table_name
 
 _CUBE_MESH = "03 03 04 04 12 12 15 15 23 23 47 47 56 56 67 67 01 02 13 26 37 45 46 57"
-"""The pairs that NVLinks join in the hybrid cube mesh of V100, one mention a link."""
+"""The pairs that NVLinks join in the hybrid cube mesh of V100, named once per link."""
 
 Counts = list[list[int]]
 

@@ -1,0 +1,93 @@
+"""The planner is a function: an answer depends on the question and the fleet, and on nothing that was asked before."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from random import Random
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from arena_topo.model.cluster.hardware import LinkGraph
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Placement, Verdict
+from arena_topo.planner.nodes.fleet import make_fleet
+from arena_topo.planner.plan import plan_on
+from tests.examples import examples
+from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, fleet_of, graph, node
+
+RING = graph(9, {f"{gpu}{gpu + 1}": 1 for gpu in range(8)} | {"08": 1})
+"""Nine GPUs in a ring of NVLinks: more than are packed exactly, so that no set of two or more is proven the best."""
+LABEL = "example.com/kind"
+KINDS: dict[str, LinkGraph] = {"ring": RING, "v100": V100, "switch": SWITCHED, "pcie": PCIE}
+
+
+@st.composite
+def mixed(draw: st.DrawFn) -> Snapshot:
+    """Draw a few machines in racks, labelled by their kind; some kinds cannot be planned exactly."""
+    nodes, paths = [], {}
+    for index in range(draw(st.integers(2, 5))):
+        kind = draw(st.sampled_from(sorted(KINDS)))
+        used = draw(st.sets(st.integers(0, KINDS[kind].size - 1), max_size=6))
+        nodes.append(node(f"n{index}", sorted(used), KINDS[kind], labels={LABEL: kind}))
+        paths[f"n{index}"] = (draw(st.sampled_from(["a", "b"])),)
+    return cluster(nodes, paths, "rack")
+
+
+@st.composite
+def questions(draw: st.DrawFn) -> Demand:
+    """Draw a gang that any machine or one kind of machine may take."""
+    kind = draw(st.sampled_from(["", *sorted(KINDS)]))
+    return Demand(
+        workers=draw(st.integers(1, 6)),
+        gpus=draw(st.sampled_from([0, 1, 2, 2, 3, 4])),
+        requests=draw(st.sampled_from([{}, {"cpu": 30_000}])),
+        node_selector={LABEL: kind} if kind else {},
+        required_level=draw(st.sampled_from(["", "", "rack"])),
+        coalesce=draw(st.booleans()),
+    )
+
+
+def is_proven(verdict: Verdict) -> bool:
+    """Whether every step of a placement is proven."""
+    return isinstance(verdict, Placement) and all(step.proven for step in verdict.why)
+
+
+@settings(max_examples=examples(300))
+@given(mixed(), st.lists(questions(), min_size=2, max_size=5), st.randoms(use_true_random=False))
+def test_an_answer_depends_on_nothing_that_was_asked_before(
+    snapshot: Snapshot, asked: Sequence[Demand], chance: Random
+) -> None:
+    """Alone on a fleet, one after the other on one fleet, or in another order: verdict, exactness and reasons.
+
+    One fleet has new machines, the others have machines that answered questions in all tests before.
+    """
+    alone = [plan_on(demand, fleet_of(snapshot)) for demand in asked]
+    event(f"{sum(map(is_proven, alone))} of {len(alone)} proven")
+    fleet = make_fleet(snapshot)
+    assert alone == [plan_on(demand, fleet) for demand in asked]
+
+    order = list(range(len(asked)))
+    chance.shuffle(order)
+    other = fleet_of(snapshot)
+    answers = {index: plan_on(asked[index], other) for index in order}
+    assert alone == [answers[index] for index in range(len(asked))]
+
+
+def test_a_proven_answer_stays_proven_after_a_heuristic_one() -> None:
+    """On one fleet: the ring of nine cannot be planned exactly, and the V100 box beside it can."""
+    fleet = make_fleet(
+        cluster(
+            [
+                node("ring", links=RING, labels={LABEL: "ring"}),
+                node("v100", links=V100, labels={LABEL: "v100"}),
+            ]
+        )
+    )
+    on_v100 = Demand(2, 2, node_selector={LABEL: "v100"})
+    before = plan_on(on_v100, fleet)
+    heuristic = plan_on(replace(on_v100, node_selector={LABEL: "ring"}), fleet)
+
+    assert is_proven(before)
+    assert not is_proven(heuristic)
+    assert before == plan_on(on_v100, fleet)
