@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 from arena_topo.kube.resources import NODES
 from arena_topo.kube.session import Session
-from arena_topo.topology.sources.annotation import KEY
+from arena_topo.model.keys import GPU_TOPOLOGY
 
 
 def publisher(session: Session, node: str) -> Callable[[str], None]:
     """Return a function that writes a value into the annotation of *node*."""
 
     def write(value: str) -> None:
-        session.patch(NODES.path(name=node), {"metadata": {"annotations": {KEY: value}}})
+        session.patch(NODES.path(name=node), {"metadata": {"annotations": {GPU_TOPOLOGY: value}}})
 
     return write
 
@@ -19,4 +19,4 @@ def publisher(session: Session, node: str) -> Callable[[str], None]:
 def published(session: Session, node: str) -> str:
     """Return the value of the annotation of *node*, empty if there is none. Raises ``NotFound``."""
     metadata = session.get(NODES.path(name=node))["metadata"]
-    return str((metadata.get("annotations") or {}).get(KEY, ""))
+    return str((metadata.get("annotations") or {}).get(GPU_TOPOLOGY, ""))

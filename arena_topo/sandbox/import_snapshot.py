@@ -9,7 +9,16 @@ from enum import Enum
 
 from arena_topo.model.cluster.hardware import Hardware, ShareMode
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
-from arena_topo.model.keys import GPU_RESOURCES, HOSTNAME, NVIDIA_GPU, OPERATOR_JOB_NAME
+from arena_topo.model.keys import (
+    ACK_GPU_GROUP,
+    GPU_RESOURCES,
+    GPU_TOPOLOGY,
+    HAMI_REGISTER,
+    HAMI_SCORE,
+    HOSTNAME,
+    NVIDIA_GPU,
+    OPERATOR_JOB_NAME,
+)
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.import_fabric import fabric_objects, tier_labels
@@ -17,8 +26,7 @@ from arena_topo.sandbox.sim.kubelets.nodes import LOST, SILENT
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
-from arena_topo.topology.sources import annotation, hami
-from arena_topo.topology.sources.ack import GROUP
+from arena_topo.topology.sources import annotation
 
 _CONFIG_MAP = "ConfigMap "
 _OTHERS = "kube-system"
@@ -69,14 +77,14 @@ def _publishers(node: GpuNode) -> Mapping[str, Publisher]:
 def _publisher(source: str) -> Publisher:
     if source.startswith(_CONFIG_MAP):
         return Publisher.ACK
-    if hami.REGISTER in source or hami.SCORE in source:
+    if HAMI_REGISTER in source or HAMI_SCORE in source:
         return Publisher.HAMI
     return Publisher.LABELS if source.startswith("Node ") and " label " in source else Publisher.AGENT
 
 
 def _agent_names_holders(node: GpuNode) -> bool:
     """Whether our annotation says which pods hold which GPUs, and not the pods' own annotations."""
-    return any(fact.subject == "used" and annotation.KEY in fact.source for fact in node.facts)
+    return any(fact.subject == "used" and GPU_TOPOLOGY in fact.source for fact in node.facts)
 
 
 def _node_objects(node: GpuNode, pods: int, labels: Mapping[str, str], at: str) -> Iterator[Object]:
@@ -91,7 +99,7 @@ def _node_objects(node: GpuNode, pods: int, labels: Mapping[str, str], at: str) 
         written = hami_annotations(machine, at, shares=shares)
         annotations |= {key: text for key, text in written.items() if scored or not key.endswith("score")}
     if hardware := _agent_hardware(node, publishers):
-        annotations[annotation.KEY] = annotation.encode(hardware, _annotated_holders(node), at)
+        annotations[GPU_TOPOLOGY] = annotation.encode(hardware, _annotated_holders(node), at)
     own = {HOSTNAME: node.hostname or node.name, **node.labels, **labels}
     meta = {"name": node.name, "labels": own, "annotations": annotations}
     head = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
@@ -183,5 +191,5 @@ def _holder_pod(node: GpuNode, holder: Holder, requests: Mapping[str, int]) -> O
     if holder.job:
         pod["metadata"]["labels"] = {OPERATOR_JOB_NAME: holder.job}
     if holder.indices and not _agent_names_holders(node):
-        pod["metadata"]["annotations"] = {GROUP: ",".join(map(str, holder.indices))}
+        pod["metadata"]["annotations"] = {ACK_GPU_GROUP: ",".join(map(str, holder.indices))}
     return pod

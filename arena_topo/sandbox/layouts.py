@@ -29,7 +29,7 @@ import yaml
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.cluster.hardware import Hardware
-from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
+from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, GPU_TOPOLOGY
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.import_snapshot import objects_of
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
@@ -155,7 +155,7 @@ def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: st
         capacity[group.get("resource", "nvidia.com/gpu")] = str(machine.size)
         labels |= machine.labels() if "gfd" in sources else {}
         annotations |= (
-            {annotation.KEY: annotation.encode(machine.hardware, {}, at)} if "agent" in sources else {}
+            {GPU_TOPOLOGY: annotation.encode(machine.hardware, {}, at)} if "agent" in sources else {}
         )
         annotations |= hami_annotations(machine, at) if "hami" in sources else {}
     if "ack" in sources:

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.cluster.hardware import Hardware, Link, LinkClass, ShareMode
+from arena_topo.model.keys import HAMI_REGISTER, HAMI_SCORE
 from arena_topo.model.objects import Object
-from arena_topo.topology.sources import hami
 
 _FAMILIES = {
     "V100": ("volta", "7", "0"),
@@ -120,8 +120,8 @@ def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, s
         for a in size
     ]
     return {
-        hami.REGISTER: json.dumps(register, separators=(",", ":")),
-        hami.SCORE: json.dumps(scores, separators=(",", ":")),
+        HAMI_REGISTER: json.dumps(register, separators=(",", ":")),
+        HAMI_SCORE: json.dumps(scores, separators=(",", ":")),
         "hami.io/node-handshake": f"Reported_{at}",
     }
 

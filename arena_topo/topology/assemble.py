@@ -8,7 +8,7 @@ from functools import partial
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode, Snapshot
-from arena_topo.model.keys import GPU_RESOURCES, NVIDIA_GPU
+from arena_topo.model.keys import DRA_GPU, GPU_RESOURCES, NVIDIA_GPU
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.topology.fabric.read import read_fabric
@@ -151,7 +151,7 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
     resource = gpu_resource(node.capacity)
     capacity = node.capacity.get(resource, 0)
     if not capacity and any(reading.trust is Trust.DRA for reading in readings):
-        resource = dra.GPU_DRIVER  # the device class, by which claims ask for these GPUs
+        resource = DRA_GPU  # the device class, by which claims ask for these GPUs
     hardware = merge(node.name, readings, capacity, warnings) if readings else NodeHardware()
     holding = (
         occupancy(load.pods, resource, hardware.gpus, hardware.readings, warnings)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model.cluster.snapshot import Taint
-from arena_topo.model.keys import HOSTNAME
+from arena_topo.model.keys import GPU_TOPOLOGY, HAMI_REGISTER, HAMI_SCORE, HOSTNAME
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.topology.raw_objects import (
     RawObject,
@@ -16,11 +16,7 @@ from arena_topo.topology.raw_objects import (
     string_mapping,
 )
 
-NODE_ANNOTATIONS = (
-    "arena-topo.dev/gpu-topology",
-    "hami.io/node-nvidia-register",
-    "hami.io/node-nvidia-score",
-)
+NODE_ANNOTATIONS = (GPU_TOPOLOGY, HAMI_REGISTER, HAMI_SCORE)
 """The annotations of a node that the readers of sources/ use."""
 
 

@@ -9,11 +9,11 @@ from arena_topo.model.notation.quantity import Resources
 from arena_topo.topology.raw_objects import RawObject, amounts, items, mapping, name, optional_string
 
 POD_ANNOTATIONS = (
-    "topology.kubernetes.io/gpu-group",
-    "gputopology.alibabacloud.com/allocation",
-    "topology.scheduling.koordinator.sh/gpu",
-    "hami.io/vgpu-devices-allocated",
-    "scheduling.koordinator.sh/device-allocated",
+    keys.ACK_GPU_GROUP,
+    keys.ACK_ALLOCATION,
+    keys.KOORDINATOR_ALLOCATION,
+    keys.HAMI_ALLOCATED,
+    keys.KOORDINATOR_DEVICES,
 )
 """The annotations that say which GPUs a pod holds."""
 

@@ -11,6 +11,7 @@ from typing import Any
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic, ShareMode
 from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.notation.record_tables import (
     NUMBER,
     STRING,
@@ -90,7 +91,7 @@ def _node_table(gpus: Shelf, links: Shelf, nics: Shelf) -> Table:
         Field("address", STRING, ""),
         Field("allocatable", MapOf(WHOLE), {}),
         Field("requested", MapOf(WHOLE), {}),
-        Field("gpuResource", STRING, "nvidia.com/gpu", attribute="gpu_resource", always=True),
+        Field("gpuResource", STRING, NVIDIA_GPU, attribute="gpu_resource", always=True),
         Field("machine", STRING, ""),
         Field("measured", ListOf(ListOf(NUMBER)), ()),
         Field("unhealthy", WHOLE, 0),

@@ -10,10 +10,11 @@ from arena_topo.agent.manifests import agent_objects
 from arena_topo.agent.start import require
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Hardware
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.reading import PodKey
-from arena_topo.topology.sources.annotation import KEY, read_annotation
+from arena_topo.topology.sources.annotation import read_annotation
 from tests.topology.texts import saved
 
 
@@ -54,7 +55,7 @@ def test_the_value_reads_back_as_hardware_and_users() -> None:
     """What the agent writes is what the reader of the annotation takes."""
     world = World()
     world.users = {("team-a", "worker-0"): (0, 1)}
-    (reading,) = read_annotation(NodeFacts("n", annotations={KEY: world.agent().value()}))
+    (reading,) = read_annotation(NodeFacts("n", annotations={GPU_TOPOLOGY: world.agent().value()}))
     assert world.hardware is not None
 
     assert (world.hardware.links, world.users) == (reading.links, reading.users)

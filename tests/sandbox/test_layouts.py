@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.sandbox import layouts
 from arena_topo.sandbox.cluster import Cluster
 from arena_topo.sandbox.sim.loops import Clock
-from arena_topo.topology.sources import annotation
 
 _AT = "2026-11-21T08:00:00Z"
 
@@ -59,7 +59,7 @@ def test_stock_publishes_no_links() -> None:
 def test_the_default_publishes_its_wiring() -> None:
     """The annotation holds the link words of the DGX-1's matrix."""
     node = layouts.load("two-dgx1", _AT).objects[0]
-    written = json.loads(node["metadata"]["annotations"][annotation.KEY])
+    written = json.loads(node["metadata"]["annotations"][GPU_TOPOLOGY])
 
     assert written["links"][0] == "NV1 NV1 NV2 NV2 SYS SYS SYS"
 

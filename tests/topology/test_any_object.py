@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import PodFacts, pod_facts
 from arena_topo.topology.raw_objects import read_each
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
-from arena_topo.topology.sources.annotation import KEY
 from tests.topology.fabric.test_read import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod
 from tests.topology.sources.test_dra import claim, gpu_slice
@@ -59,7 +59,7 @@ OBJECTS: dict[str, dict[str, Any]] = {
     "nodes": node(
         labels={**PRODUCT, "topology.kubernetes.io/zone": "z"},
         annotations={
-            KEY: agent_value(a=[0]),
+            GPU_TOPOLOGY: agent_value(a=[0]),
             "hami.io/node-nvidia-register": hami_register(count=1),
             "hami.io/node-nvidia-score": hami_scores(),
         },

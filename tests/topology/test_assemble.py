@@ -3,11 +3,12 @@
 from typing import Any
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.node_facts import node_facts
 from arena_topo.topology.pod_facts import pod_facts
-from arena_topo.topology.sources.annotation import KEY, encode
+from arena_topo.topology.sources.annotation import encode
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import (
     NOW,
@@ -110,10 +111,10 @@ def test_a_pod_whose_gpus_nobody_tells_leaves_the_used_ones_unknown() -> None:
 
 def test_the_agent_tells_the_gpus_of_pods_without_annotations() -> None:
     """It reads them from the kubelet."""
-    found = one(cluster([node(annotations={KEY: agent_value(a=[1, 2], gone=[7])})], [pod("a", 2)]))
+    found = one(cluster([node(annotations={GPU_TOPOLOGY: agent_value(a=[1, 2], gone=[7])})], [pod("a", 2)]))
 
     assert found.used == frozenset({1, 2})
-    assert found.facts[-1].source == f"Node gpu-1 annotation {KEY}"
+    assert found.facts[-1].source == f"Node gpu-1 annotation {GPU_TOPOLOGY}"
 
 
 def test_hami_replicas_are_counted_as_gpus() -> None:
@@ -192,7 +193,7 @@ def test_sources_that_contradict_each_other_are_named() -> None:
 def test_numa_nodes_that_contradict_each_other_are_named() -> None:
     """The more exact source counts."""
     annotations = {
-        KEY: agent_value(),
+        GPU_TOPOLOGY: agent_value(),
         "hami.io/node-nvidia-register": hami_register((1, 1, 1, 1, 0, 0, 0, 0), count=1),
     }
     snapshot = cluster([node(annotations=annotations)])
@@ -213,7 +214,7 @@ def test_a_source_of_another_number_of_gpus_is_left_out() -> None:
 
 def test_malformed_objects_become_warnings_and_the_rest_is_read() -> None:
     """Each warning names the object and the key."""
-    nodes = [node("gpu-1", annotations={KEY: "{"}, labels=PRODUCT), node("gpu-2", labels=PRODUCT)]
+    nodes = [node("gpu-1", annotations={GPU_TOPOLOGY: "{"}, labels=PRODUCT), node("gpu-2", labels=PRODUCT)]
     broken = config_map("gpu-2", devices="{")
     odd = pod("a", 1, annotations={"topology.kubernetes.io/gpu-group": "first"})
     snapshot = cluster(nodes, [odd], config_maps=[broken, config_map("gone")])

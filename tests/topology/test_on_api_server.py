@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.node_facts import node_facts
 from arena_topo.topology.pod_facts import pod_facts
-from arena_topo.topology.sources.annotation import KEY
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
@@ -29,7 +29,7 @@ def names(kube: Kube) -> Iterator[dict[str, str]]:
     specs = {
         "ack": NodeSpec(f"ack-{mark}", resource="aliyun.com/gpu", labels=ACK),
         "hami": NodeSpec(f"hami-{mark}", capacity={"nvidia.com/gpu": "80"}, annotations=HAMI),
-        "agent": NodeSpec(f"agent-{mark}", annotations={KEY: agent_value(holder=[1, 2])}),
+        "agent": NodeSpec(f"agent-{mark}", annotations={GPU_TOPOLOGY: agent_value(holder=[1, 2])}),
         "dra": NodeSpec(f"dra-{mark}", gpus=0),
         "labels": NodeSpec(f"labels-{mark}"),
     }

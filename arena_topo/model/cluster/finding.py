@@ -1,11 +1,11 @@
-"""What was looked at in a cluster, what was found, and what follows from it."""
+"""What a check of a cluster found, and what follows from it for jobs."""
 
 from dataclasses import dataclass
 from enum import Enum
 
 
 class State(Enum):
-    """How a finding bears on jobs."""
+    """How a finding bears on jobs: ``ABSENT`` is what a cluster may do without, a ``PROBLEM`` keeps jobs from running."""
 
     OK = "ok"
     ABSENT = "absent"
@@ -17,8 +17,7 @@ class State(Enum):
 class Finding:
     """One finding: ``found`` is the fact, ``evidence`` where it was seen, ``follows`` what it means for jobs.
 
-    ``command`` would improve it, where something can; ``ABSENT`` is what a cluster may do without, a ``PROBLEM`` what
-    keeps jobs from being submitted or holding.
+    ``command`` would improve it, where one can.
     """
 
     topic: str

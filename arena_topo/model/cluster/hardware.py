@@ -1,4 +1,4 @@
-"""The hardware inside one node: GPUs, and the links between them."""
+"""The hardware inside one node: GPUs, the links between them, and network cards."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import Enum
 
 
 class LinkClass(Enum):
-    """How two GPUs of one node reach each other, with the words of ``nvidia-smi topo -m``.
+    """How two GPUs of one node reach each other, in the words of ``nvidia-smi topo -m``.
 
     ``NVLINK`` is a bundle of links between the two GPUs themselves, ``NVSWITCH`` the links of each GPU
     into a switch that all share, ``BRIDGE`` an NVLink bridge between two PCIe cards.
@@ -31,14 +31,15 @@ class LinkClass(Enum):
         return self in _DIRECT
 
 
-_DIRECT = frozenset({LinkClass.NVLINK, LinkClass.NVSWITCH, LinkClass.BRIDGE, LinkClass.XGMI, LinkClass.C2C})
+_NVLINKS = frozenset({LinkClass.NVLINK, LinkClass.NVSWITCH, LinkClass.BRIDGE})
+_DIRECT = _NVLINKS | {LinkClass.XGMI, LinkClass.C2C}
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """The connection of a pair of GPUs: its class, its number of bundled links, its bandwidth.
 
-    ``bandwidth`` is in GB/s, one direction, of the whole bundle; 0 where it is not known.
+    ``bandwidth`` is that of the whole bundle in one direction, in GB/s; 0 where it is not known.
     """
 
     kind: LinkClass
@@ -48,8 +49,8 @@ class Link:
     @property
     def label(self) -> str:
         """The word that ``nvidia-smi topo -m`` shows for it, for example ``NV2`` or ``SYS``."""
-        if self.kind.is_direct and self.count:
-            return f"NV{self.count}" if self.kind not in (LinkClass.XGMI, LinkClass.C2C) else self.kind.value
+        if self.count and self.kind in _NVLINKS:
+            return f"NV{self.count}"
         return self.kind.value
 
 
@@ -57,7 +58,7 @@ class Link:
 class LinkGraph:
     """The links of every pair of GPUs of a node, by position: a symmetric matrix (n, n) of ``Link``.
 
-    ``positions`` are 0..n-1 in the order of ``GpuNode.gpus``.
+    Positions are 0 to n-1 in the order of ``GpuNode.gpus``.
     """
 
     links: tuple[tuple[Link, ...], ...]
@@ -93,7 +94,7 @@ class LinkGraph:
 
 
 class ShareMode(Enum):
-    """How a GPU is handed out."""
+    """How a GPU is offered: as a whole, in MIG slices, or shared by time-slicing."""
 
     WHOLE = "whole"
     MIG = "mig"
@@ -102,10 +103,10 @@ class ShareMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU of a node; what its source does not tell is empty or None.
+    """One GPU of a node; what its source leaves open is empty or None.
 
-    ``memory`` in MiB; ``numa`` the NUMA node; ``pcie_root`` a name equal for GPUs under one PCIe root;
-    ``nics`` the nearest NICs, best first.
+    ``memory`` is in MiB; ``numa`` is the NUMA node; ``pcie_root`` is the same name for GPUs below one PCIe root;
+    ``nics`` are the nearest NICs, best first.
     """
 
     index: int

@@ -1,6 +1,6 @@
 """Where a pod may run: tolerations, node selectors and node affinity, by kube-scheduler's rules.
 
-Source: ``k8s.io/component-helpers/scheduling/corev1`` (helpers, nodeaffinity).
+Source: ``k8s.io/component-helpers/scheduling/corev1`` (helpers.go, nodeaffinity).
 """
 
 from collections.abc import Mapping
@@ -28,13 +28,14 @@ class Toleration:
             return False
         if self.operator == "Exists":
             return True
+        # Without a key only Exists is valid: Equal would compare a value with that of any taint.
         return bool(self.key) and self.value == taint.value
 
 
 def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
-    """Return the first taint that keeps a pod with *tolerations* off a node, or None."""
+    """Return the first of *taints* that keeps a pod with *tolerations* off a node, or None."""
     for taint in taints:
-        if taint.effect in _BLOCKING and not any(each.tolerates(taint) for each in tolerations):
+        if taint.effect in _BLOCKING and not any(toleration.tolerates(taint) for toleration in tolerations):
             return taint
     return None
 
@@ -53,7 +54,7 @@ class Requirement:
         match self.operator:
             case "In":
                 return value is not None and value in self.values
-            case "NotIn":
+            case "NotIn":  # a node without the label meets it too, as in the API
                 return value is None or value not in self.values
             case "Exists":
                 return value is not None
@@ -77,7 +78,7 @@ def _compare(operator: str, value: str, values: tuple[str, ...]) -> bool:
 class SelectorTerm:
     """One term of a required node affinity; all of its requirements must hold.
 
-    ``fields`` are requirements on ``metadata.name``, the only field that kube-scheduler knows.
+    ``fields`` are requirements on ``metadata.name``, the only field that the API allows.
     """
 
     expressions: tuple[Requirement, ...] = ()
@@ -87,7 +88,7 @@ class SelectorTerm:
         """Whether the node *name* with *labels* meets this term; an empty term selects nothing."""
         if not self.expressions and not self.fields:
             return False
-        named = {"metadata.name": name}
-        return all(each.holds(labels) for each in self.expressions) and all(
-            each.holds(named) for each in self.fields
+        fields = {"metadata.name": name}
+        return all(expression.holds(labels) for expression in self.expressions) and all(
+            field.holds(fields) for field in self.fields
         )

@@ -1,9 +1,10 @@
-"""What the planner is told of a cluster: nodes, their hardware, what is free, and the fabric between them."""
+"""A cluster as the planner sees it: nodes, their hardware, what is free, and the fabric between them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
+from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.notation.quantity import Resources
 
 
@@ -20,8 +21,8 @@ class Taint:
 class Holder:
     """A pod that holds GPUs of a node.
 
-    ``job`` is the name of the MPIJob it belongs to, empty for other pods; ``gpus`` how many it holds;
-    ``indices`` which, or None where no source tells. ``phase`` is the pod's.
+    ``job`` is the name of the MPIJob that the pod belongs to, empty for other pods; ``gpus`` is how many it holds,
+    ``indices`` which ones, or None where no source says. ``phase`` is the pod's.
     """
 
     namespace: str
@@ -36,8 +37,8 @@ class Holder:
 class Fact:
     """Where a statement about a node comes from.
 
-    ``subject`` is what it tells (``links``, ``gpus``, ``used``, ``nics``), ``source`` the object and key it was
-    read from, ``age`` its age in seconds at the snapshot or None, ``assumed`` marks a product table's guess.
+    ``subject`` is what it is about (``links``, ``gpus``, ``used``, ``nics``), ``source`` the object and key it was
+    read from, ``age`` its age in seconds at the snapshot or None; ``assumed`` marks what rests on an assumption.
     """
 
     subject: str
@@ -48,13 +49,13 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """One node as the planner sees it.
+    """One node of a cluster.
 
     ``allocatable`` and ``requested`` are amounts (cpu in millicores); ``gpu_resource`` is the extended resource
-    by which its GPUs are asked for. ``gpus`` may be empty where only a count is published: the count then is
-    ``allocatable[gpu_resource]``. ``links`` is None where nothing tells the links. ``used`` are the indices of
+    by which its GPUs are requested. ``gpus`` may be empty where only a count is published: the count then is
+    ``allocatable[gpu_resource]``. ``links`` is None where no source has the links. ``used`` are the indices of
     GPUs in use, or None where only ``requested[gpu_resource]`` is known. ``unhealthy`` counts GPUs that the node
-    has and cannot give. ``measured`` is a bandwidth matrix as published: GB/s of both directions together, memory
+    has and cannot offer. ``measured`` is a bandwidth matrix as published: GB/s of both directions together, memory
     bandwidth on the diagonal.
     """
 
@@ -67,7 +68,7 @@ class GpuNode:
     address: str = ""
     allocatable: Resources = field(default_factory=dict)
     requested: Resources = field(default_factory=dict)
-    gpu_resource: str = "nvidia.com/gpu"
+    gpu_resource: str = NVIDIA_GPU
     machine: str = ""
     gpus: tuple[Gpu, ...] = ()
     links: LinkGraph | None = None
@@ -80,12 +81,12 @@ class GpuNode:
 
     @property
     def gpu_total(self) -> int:
-        """How many GPUs the node can give when empty."""
+        """The number of GPUs that the node offers when it is empty."""
         return self.allocatable.get(self.gpu_resource, 0)
 
     @property
     def gpu_free(self) -> int:
-        """How many GPUs no pod has asked for yet."""
+        """The number of GPUs that no pod has requested yet."""
         return max(self.gpu_total - self.requested.get(self.gpu_resource, 0), 0)
 
 
@@ -95,7 +96,7 @@ class Fabric:
 
     ``tiers`` are the names of the levels, coarse to fine, the node itself left out: label keys, or a tier's name
     in a topology object. ``paths`` gives each node its domain at every tier, in the order of ``tiers``; a node
-    that lacks a domain at some tier has an empty string there, and shares that domain with no one.
+    that lacks a domain at some tier has an empty string there, and shares that domain with no other node.
     """
 
     tiers: tuple[str, ...] = ()
@@ -107,7 +108,7 @@ class Fabric:
 class Snapshot:
     """A cluster at one moment.
 
-    ``taken`` is an RFC 3339 text; ``warnings`` name each object and key that was skipped as malformed.
+    ``taken`` is an RFC 3339 instant; ``warnings`` name the objects and keys that were skipped as malformed.
     """
 
     nodes: tuple[GpuNode, ...] = ()

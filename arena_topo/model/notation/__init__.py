@@ -1,1 +1,1 @@
-"""Reading and writing small notations: quantities, durations, YAML."""
+"""Reading and writing small notations: quantities, durations, YAML, strict documents."""

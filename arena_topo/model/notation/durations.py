@@ -12,7 +12,7 @@ _ZERO = {"0", "+0", "-0"}
 def parse_duration(text: str) -> float:
     """Return the seconds of a Go duration such as ``1h30m`` or ``500ms``.
 
-    Raises ``ValueError`` when *text* is no duration, as Go's ``time.ParseDuration`` does.
+    Raises ``ValueError`` when *text* is not a duration by the rules of Go's ``time.ParseDuration``.
     """
     if text in _ZERO:
         return 0.0
@@ -25,10 +25,10 @@ def parse_duration(text: str) -> float:
 def short_duration(seconds: float) -> str:
     """Return *seconds* in the one largest whole unit, as Arena's ``ShortHumanDuration`` does.
 
-    Truncates: 59 s, 59m, 23h, 364d, then years; ``<invalid>`` below minus one second.
+    It truncates: 59s, 59m, 23h, 364d, then years; ``<invalid>`` below minus one second.
     """
     whole = int(seconds)
-    if whole < -1:
+    if whole < -1:  # clocks of two machines may differ by a second
         return "<invalid>"
     for limit, size, unit in ((60, 1, "s"), (3600, 60, "m"), (86400, 3600, "h"), (31_536_000, 86400, "d")):
         if whole < limit:
@@ -39,11 +39,11 @@ def short_duration(seconds: float) -> str:
 def parse_instant(text: str) -> datetime:
     """Return the instant of an RFC 3339 text with any number of fractional digits.
 
-    Raises ``ValueError`` when *text* is no such instant or has no zone.
+    Raises ``ValueError`` when *text* is not such an instant or has no zone.
     """
     match = _INSTANT.fullmatch(text)
     if match is None:
         raise ValueError(f"{text!r} is not an RFC 3339 time such as 2026-11-21T08:00:00Z")
     base, fraction, zone = match.groups()
-    micros = ((fraction or "0") + "000000")[:6]
+    micros = ((fraction or "0") + "000000")[:6]  # datetime has no finer fractions
     return datetime.fromisoformat(f"{base}.{micros}{'+00:00' if zone == 'Z' else zone}").astimezone(UTC)

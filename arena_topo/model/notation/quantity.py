@@ -41,7 +41,7 @@ Resources = Mapping[str, int]
 def parse_quantity(text: str) -> Decimal:
     """Return the value of *text* in its base unit (cores, bytes, devices).
 
-    Raises ``ValueError`` when *text* is no quantity.
+    Raises ``ValueError`` when *text* is not a quantity.
     """
     match = _QUANTITY.fullmatch(text)
     if match is None:

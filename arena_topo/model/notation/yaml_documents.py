@@ -2,7 +2,7 @@
 
 PyYAML follows YAML 1.1, where ``12:30`` is a number and ``2026-01-01`` a date, and writes strings such as ``1e-3`` or
 ``y`` bare, which Go's reader takes for a number and a bool. Here a plain scalar is null, true, false or a number
-as in JSON, everything else is text; and every text is written in quotes.
+as in JSON, and everything else is a string; and every string is written in quotes.
 """
 
 import re
@@ -39,7 +39,7 @@ def load(text: str | bytes, *, name: str) -> Any:
 
 
 def dump(value: Any) -> str:
-    """Return *value* as a block-style YAML document with its keys in order and every text value in quotes."""
+    """Return *value* as a block-style YAML document with its keys in order and every string value in quotes."""
     import yaml
 
     text: str = yaml.dump(
@@ -69,7 +69,7 @@ def _dumper() -> type[Any]:
     import yaml
 
     class QuotingDumper(yaml.SafeDumper):
-        """The safe dumper that writes text values in double quotes, and keys bare where they are words."""
+        """The safe dumper that writes string values in double quotes, and keys bare where they are plain words."""
 
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the base class calls it by this name
             """Write repeated values again: readers of manifests do not expect anchors."""

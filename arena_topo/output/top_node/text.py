@@ -13,7 +13,7 @@ from decimal import Decimal
 from enum import Enum
 
 from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.keys import ACK_GPU
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
 from arena_topo.output.lines import tabulate
 
 _RULE = "-" * 99
@@ -27,8 +27,8 @@ class NodeMode(Enum):
     """Arena's modes of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
 
     NORMAL = ("none", "Normal", "")
-    EXCLUSIVE = ("exclusive", "GPUExclusive", "nvidia.com/gpu")
-    TOPOLOGY = ("topology", "GPUTopology", "aliyun.com/gpu")
+    EXCLUSIVE = ("exclusive", "GPUExclusive", NVIDIA_GPU)
+    TOPOLOGY = ("topology", "GPUTopology", ACK_GPU)
 
 
 def top_nodes(nodes: Sequence[GpuNode], *, chosen: bool = False) -> str:

@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph
+from arena_topo.model.keys import ACK_ALLOCATION, ACK_GPU_GROUP, KOORDINATOR_ALLOCATION
 from arena_topo.topology.hardware.link_graph import graph_and_type, is_link_word
 from arena_topo.topology.hardware.products import memory_of
 from arena_topo.topology.raw_objects import (
@@ -32,8 +33,6 @@ from arena_topo.topology.raw_objects import (
 )
 from arena_topo.topology.reading import Reading, Trust
 
-GROUP = "topology.kubernetes.io/gpu-group"
-ALLOCATIONS = ("gputopology.alibabacloud.com/allocation", "topology.scheduling.koordinator.sh/gpu")
 _RATES = ("bandwidth", "bandwith")
 """Arena reads the second spelling, vendor documents show the first."""
 _NONE = ("N-A", "N/A")
@@ -68,15 +67,15 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
     """Return the GPUs that a pod holds by either of the annotations, or None without one; raises ``Malformed``."""
-    for key in ALLOCATIONS:
+    for key in (ACK_ALLOCATION, KOORDINATOR_ALLOCATION):
         if key in annotations:
             return _allocated(annotations, key)
-    group = annotations.get(GROUP)
+    group = annotations.get(ACK_GPU_GROUP)
     if not group:
         return None
     parts = group.split(",")
     if not all(part.strip().isdecimal() for part in parts):
-        raise Malformed(f"{GROUP} is {group!r}, expected GPU numbers such as 0,3")
+        raise Malformed(f"{ACK_GPU_GROUP} is {group!r}, expected GPU numbers such as 0,3")
     return tuple(int(part) for part in parts)
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, LinkGraph, Nic, ShareMode
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.model.notation.record_tables import (
     NUMBER,
     STRING,
@@ -48,7 +49,6 @@ from arena_topo.topology.raw_objects import (
 )
 from arena_topo.topology.reading import PodKey, Reading, Trust
 
-KEY = "arena-topo.dev/gpu-topology"
 VERSION = 1
 MOST_BYTES = 32 * 1024
 """The largest value that is written; an object's annotations may have 256 KiB together."""
@@ -99,20 +99,23 @@ def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], at: str) -
     size = len(text.encode())
     if size > MOST_BYTES:
         raise DocumentError(
-            f"the annotation {KEY} would have {size} bytes, more than {MOST_BYTES}", hint="publish fewer NICs"
+            f"the annotation {GPU_TOPOLOGY} would have {size} bytes, more than {MOST_BYTES}",
+            hint="publish fewer NICs",
         )
     return text
 
 
 def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Reading]:
     """Yield what our agent wrote on a node; raises ``Malformed`` or ``DocumentError`` naming the key."""
-    if KEY not in node.annotations:
+    if GPU_TOPOLOGY not in node.annotations:
         return
-    value = json_document(node.annotations, KEY)
+    value = json_document(node.annotations, GPU_TOPOLOGY)
     if not isinstance(value, dict):
-        raise Malformed(f"{KEY} must be an object")
+        raise Malformed(f"{GPU_TOPOLOGY} must be an object")
     if whole_number(value, "v", 0) != VERSION:
-        raise Malformed(f"{KEY} has version {value.get('v')!r}, this release reads version {VERSION}")
+        raise Malformed(
+            f"{GPU_TOPOLOGY} has version {value.get('v')!r}, this release reads version {VERSION}"
+        )
     product = optional_string(value, "product")
     gpus = tuple(
         Gpu(index=index, product=product, **_read_entry(_GPU, entry, f"gpus[{index}]"))
@@ -124,7 +127,7 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
     graph, machine = _links(value, product, len(gpus)) if "links" in value else (None, "")
     yield Reading(
         node=node.name,
-        source=f"Node {node.name} annotation {KEY}",
+        source=f"Node {node.name} annotation {GPU_TOPOLOGY}",
         trust=Trust.AGENT,
         age=seconds_since(optional_string(value, "at"), now),
         machine=machine,
@@ -136,7 +139,7 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
 
 
 def _read_entry(table: Table, entry: Mapping[str, Any], place: str) -> dict[str, Any]:
-    return read_fields(table, entry, f"{KEY} {place}", strict=False)
+    return read_fields(table, entry, f"{GPU_TOPOLOGY} {place}", strict=False)
 
 
 def _triangle(graph: LinkGraph) -> list[str]:
@@ -147,7 +150,7 @@ def _triangle(graph: LinkGraph) -> list[str]:
 def _links(value: Mapping[str, Any], product: str, size: int) -> tuple[LinkGraph, str]:
     triangle = value["links"]
     if not isinstance(triangle, list) or not all(isinstance(row, str) for row in triangle):
-        raise Malformed(f"{KEY} links must be a list of strings")
+        raise Malformed(f"{GPU_TOPOLOGY} links must be a list of strings")
     return _graph(tuple(triangle), product, size)
 
 
@@ -157,19 +160,19 @@ def _graph(triangle: tuple[str, ...], product: str, size: int) -> tuple[LinkGrap
     words = [["X"] * size for _ in range(size)]
     upper = [row.split() for row in triangle]
     if [len(row) for row in upper] != list(range(size - 1, 0, -1)):
-        raise Malformed(f"{KEY} links must be a triangle over {size} GPUs")
+        raise Malformed(f"{GPU_TOPOLOGY} links must be a triangle over {size} GPUs")
     for a, row in enumerate(upper):
         for b, word in enumerate(row, a + 1):
             words[a][b] = words[b][a] = word
-    return graph_and_type(words, product, f"{KEY} links")
+    return graph_and_type(words, product, f"{GPU_TOPOLOGY} links")
 
 
 def _users(users: Mapping[str, Any], size: int) -> Iterator[tuple[PodKey, tuple[int, ...]]]:
     for pod, gpus in users.items():
         namespace, slash, name = pod.partition("/")
-        indices = whole_numbers(gpus, f"{KEY} users {pod}")
+        indices = whole_numbers(gpus, f"{GPU_TOPOLOGY} users {pod}")
         if not slash or any(index not in range(size) for index in indices):
             raise Malformed(
-                f"{KEY} users has {pod!r}: {list(indices)}, expected namespace/pod and GPU numbers"
+                f"{GPU_TOPOLOGY} users has {pod!r}: {list(indices)}, expected namespace/pod and GPU numbers"
             )
         yield (namespace, name), indices

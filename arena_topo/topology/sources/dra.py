@@ -13,6 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from arena_topo.model.cluster.hardware import Gpu, Nic
+from arena_topo.model.keys import DRA_GPU
 from arena_topo.topology.hardware.link_graph import graph_and_type, pcie_word
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.raw_objects import (
@@ -30,8 +31,7 @@ from arena_topo.topology.raw_objects import (
 )
 from arena_topo.topology.reading import PodKey, Reading, Trust
 
-GPU_DRIVER = "gpu.nvidia.com"
-NIC_DRIVER = "dra.net"
+_NIC_DRIVER = "dra.net"
 _SLICE = "ResourceSlice"
 _STANDARD = "resource.kubernetes.io/"
 _MIB = 2**20
@@ -61,7 +61,7 @@ def read_dra(
     for node, device in read_each(
         _of_newest_generation(slices, warnings), lambda raw: _devices(raw, now), warnings, _SLICE
     ):
-        if device.key[0] == NIC_DRIVER:
+        if device.key[0] == _NIC_DRIVER:
             nics.setdefault(node, []).append(device)
         elif device.values.get("type", "gpu") == "gpu":
             gpus.setdefault(node, []).append(device)
@@ -95,7 +95,7 @@ def _of_newest_generation(slices: Iterable[RawObject], warnings: list[str]) -> l
 def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Device]]:
     spec = mapping(raw, "spec")
     driver, node = optional_string(spec, "driver"), optional_string(spec, "nodeName")
-    if driver not in (GPU_DRIVER, NIC_DRIVER) or not node:
+    if driver not in (DRA_GPU, _NIC_DRIVER) or not node:
         return
     pool, seconds = string(mapping(spec, "pool"), "name"), age(raw, now)
     for entry in items(spec, "devices"):

@@ -9,6 +9,7 @@ docs/develop/protocol.md. Its JSON leaves out zeros.
 from collections.abc import Iterator, Mapping, Sequence
 
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
+from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
 from arena_topo.topology.hardware.link_graph import MOST_LINKS, graph_and_type
 from arena_topo.topology.hardware.products import find_product
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
@@ -24,10 +25,6 @@ from arena_topo.topology.raw_objects import (
 )
 from arena_topo.topology.reading import Reading, Trust
 
-REGISTER = "hami.io/node-nvidia-register"
-SCORE = "hami.io/node-nvidia-score"
-ALLOCATED = "hami.io/vgpu-devices-allocated"
-
 _PCIE_SCORES = {0: "?", 10: "SYS", 20: "NODE", 30: "PHB", 40: "PXB", 50: "PIX", 60: "PIX"}
 _NVLINK_SCORE = 100
 _TEXT_FIELDS = 7
@@ -35,12 +32,12 @@ _TEXT_FIELDS = 7
 
 def read_node(node: NodeFacts) -> Iterator[Reading]:
     """Yield what HAMi's annotations say of a node; raises ``Malformed`` naming the key."""
-    register = node.annotations.get(REGISTER)
+    register = node.annotations.get(HAMI_REGISTER)
     if not register:
         return
     gpus = _json_register(node.annotations) if register.lstrip().startswith("[") else _text_register(register)
-    if SCORE not in node.annotations:
-        yield Reading(node=node.name, source=_source(node, REGISTER), trust=Trust.HAMI, gpus=gpus)
+    if HAMI_SCORE not in node.annotations:
+        yield Reading(node=node.name, source=_source(node, HAMI_REGISTER), trust=Trust.HAMI, gpus=gpus)
         return
     words = _words(node.annotations, [gpu.uuid for gpu in gpus])
     product = gpus[0].product
@@ -49,10 +46,10 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
     if known and known.switch_links and not any(word.startswith("NV") for row in words for word in row):
         # HAMi before 2.10 does not see the links into NVSwitches.
         assumptions = fill_gpu_links(words, product)
-    graph, machine = graph_and_type(words, product, SCORE)
+    graph, machine = graph_and_type(words, product, HAMI_SCORE)
     yield Reading(
         node=node.name,
-        source=_source(node, SCORE),
+        source=_source(node, HAMI_SCORE),
         trust=Trust.HAMI,
         machine=machine,
         gpus=gpus,
@@ -66,14 +63,14 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
 
     The form is ``UUID,type,MiB,cores:`` for each GPU and ``;`` behind each container.
     """
-    allocated = annotations.get(ALLOCATED)
+    allocated = annotations.get(HAMI_ALLOCATED)
     if not allocated:
         return None
     uuids = []
     for device in filter(None, allocated.replace(";", ":").split(":")):
         uuid, comma, _ = device.partition(",")
         if not comma or not uuid:
-            raise Malformed(f"{ALLOCATED} has {device!r}, expected UUID,type,memory,cores")
+            raise Malformed(f"{HAMI_ALLOCATED} has {device!r}, expected UUID,type,memory,cores")
         uuids.append(uuid)
     return tuple(dict.fromkeys(uuids))
 
@@ -83,9 +80,9 @@ def _source(node: NodeFacts, key: str) -> str:
 
 
 def _json_register(annotations: Mapping[str, str]) -> tuple[Gpu, ...]:
-    entries = items({REGISTER: json_document(annotations, REGISTER)}, REGISTER)
+    entries = items({HAMI_REGISTER: json_document(annotations, HAMI_REGISTER)}, HAMI_REGISTER)
     if not entries:
-        raise Malformed(f"{REGISTER} names no GPU")
+        raise Malformed(f"{HAMI_REGISTER} names no GPU")
     gpus = [
         _gpu(
             index=whole_number(entry, "index", 0),
@@ -108,7 +105,9 @@ def _text_register(text: str) -> tuple[Gpu, ...]:
         fields = entry.split(",")
         numbers = [fields[index] for index in (1, 2, 5)] if len(fields) >= _TEXT_FIELDS else []
         if not numbers or not all(number.lstrip("-").isdecimal() for number in numbers):
-            raise Malformed(f"{REGISTER} has {entry!r}, expected UUID,count,memory,cores,type,numa,healthy")
+            raise Malformed(
+                f"{HAMI_REGISTER} has {entry!r}, expected UUID,count,memory,cores,type,numa,healthy"
+            )
         gpus.append(
             _gpu(
                 index=len(gpus),
@@ -121,7 +120,7 @@ def _text_register(text: str) -> tuple[Gpu, ...]:
             )
         )
     if not gpus:
-        raise Malformed(f"{REGISTER} names no GPU")
+        raise Malformed(f"{HAMI_REGISTER} names no GPU")
     return _in_order(gpus)
 
 
@@ -137,21 +136,21 @@ def _gpu(
 def _in_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     ordered = tuple(sorted(gpus, key=lambda gpu: gpu.index))
     if [gpu.index for gpu in ordered] != list(range(len(ordered))):
-        raise Malformed(f"{REGISTER} numbers its GPUs {[gpu.index for gpu in ordered]}")
+        raise Malformed(f"{HAMI_REGISTER} numbers its GPUs {[gpu.index for gpu in ordered]}")
     return ordered
 
 
 def _words(annotations: Mapping[str, str], uuids: Sequence[str]) -> list[list[str]]:
-    entries = items({SCORE: json_document(annotations, SCORE)}, SCORE)
+    entries = items({HAMI_SCORE: json_document(annotations, HAMI_SCORE)}, HAMI_SCORE)
     scores = {string(entry, "uuid"): mapping(entry, "score") for entry in entries}
     missing = [uuid for uuid in uuids if uuid not in scores]
     if missing:
-        raise Malformed(f"{SCORE} lacks {missing[0]}, which {REGISTER} names")
+        raise Malformed(f"{HAMI_SCORE} lacks {missing[0]}, which {HAMI_REGISTER} names")
     return [["X" if a == b else _word(whole_number(scores[a], b, 0)) for b in uuids] for a in uuids]
 
 
 def _word(score: int) -> str:
     links, rest = divmod(score, _NVLINK_SCORE)
     if rest not in _PCIE_SCORES or not 0 <= links <= MOST_LINKS:
-        raise Malformed(f"{SCORE} has the score {score}, which is not the sum of any links")
+        raise Malformed(f"{HAMI_SCORE} has the score {score}, which is not the sum of any links")
     return f"NV{links}" if links else _PCIE_SCORES[rest]

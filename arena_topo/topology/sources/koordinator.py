@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from arena_topo.model.cluster.hardware import Gpu, Nic
+from arena_topo.model.keys import KOORDINATOR_DEVICES
 from arena_topo.topology.hardware.link_graph import graph_and_type, pcie_word
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.raw_objects import (
@@ -31,7 +32,6 @@ from arena_topo.topology.raw_objects import (
 from arena_topo.topology.reading import PodKey, Reading, Trust
 
 PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
-ALLOCATED = "scheduling.koordinator.sh/device-allocated"
 MODEL = "node.koordinator.sh/gpu-model"
 _MEMORY = "koordinator.sh/gpu-memory"
 _MIB = 2**20
@@ -76,11 +76,11 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
     """Return the GPUs that Koordinator gave a pod, or None; raises ``Malformed``."""
-    if ALLOCATED not in annotations:
+    if KOORDINATOR_DEVICES not in annotations:
         return None
-    value = json_document(annotations, ALLOCATED)
+    value = json_document(annotations, KOORDINATOR_DEVICES)
     if not isinstance(value, dict):
-        raise Malformed(f"{ALLOCATED} must be an object")
+        raise Malformed(f"{KOORDINATOR_DEVICES} must be an object")
     return tuple(sorted(whole_number(gpu, "minor") for gpu in items(value, "gpu"))) or None
 
 

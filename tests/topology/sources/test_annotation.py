@@ -8,13 +8,14 @@ from hypothesis import given
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Nic
+from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.formats.parse import parse_topology
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import Malformed
 from arena_topo.topology.reading import Reading
-from arena_topo.topology.sources.annotation import KEY, MOST_BYTES, encode, read_annotation
+from arena_topo.topology.sources.annotation import MOST_BYTES, encode, read_annotation
 from tests.topology.formats.test_nvidia_smi import REAL
 from tests.topology.machines import Machine, machines, written
 from tests.topology.objects import NOW, WRITTEN
@@ -23,7 +24,7 @@ from tests.topology.texts import saved
 
 def read(value: str) -> Reading:
     """Return the reading of a node whose annotation is *value*."""
-    (reading,) = read_annotation(NodeFacts("gpu-1", annotations={KEY: value}), parse_instant(NOW))
+    (reading,) = read_annotation(NodeFacts("gpu-1", annotations={GPU_TOPOLOGY: value}), parse_instant(NOW))
     return reading
 
 

@@ -5,17 +5,18 @@ import json
 import pytest
 
 from arena_topo.model.cluster.hardware import ShareMode
+from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import Malformed
 from arena_topo.topology.reading import Reading
-from arena_topo.topology.sources.hami import ALLOCATED, REGISTER, SCORE, pod_gpus, read_node
+from arena_topo.topology.sources.hami import pod_gpus, read_node
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import UUIDS, hami_register, hami_scores
 
 
 def read(**annotations: str) -> Reading:
     """Return the reading of a node with the annotations ``register`` and ``score``."""
-    keys = {"register": REGISTER, "score": SCORE}
+    keys = {"register": HAMI_REGISTER, "score": HAMI_SCORE}
     (reading,) = read_node(
         NodeFacts("gpu-1", annotations={keys[name]: text for name, text in annotations.items()})
     )
@@ -99,10 +100,10 @@ def test_a_broken_node_annotation_is_refused_by_key(annotations: dict[str, str],
 )
 def test_the_pod_annotation_tells_the_uuids(text: str, expected: tuple[str, ...] | None) -> None:
     """Colons end devices, semicolons containers."""
-    assert expected == pod_gpus({ALLOCATED: text})
+    assert expected == pod_gpus({HAMI_ALLOCATED: text})
 
 
 def test_a_broken_pod_annotation_is_refused() -> None:
     """The part that is not understood is named."""
     with pytest.raises(Malformed, match="'nonsense'"):
-        pod_gpus({ALLOCATED: "nonsense:;"})
+        pod_gpus({HAMI_ALLOCATED: "nonsense:;"})

@@ -4,9 +4,10 @@ import json
 
 import pytest
 
+from arena_topo.model.keys import KOORDINATOR_DEVICES
 from arena_topo.topology.raw_objects import Malformed
 from arena_topo.topology.reading import Reading
-from arena_topo.topology.sources.koordinator import ALLOCATED, PARTITIONS, pod_gpus, read_device
+from arena_topo.topology.sources.koordinator import PARTITIONS, pod_gpus, read_device
 from tests.topology.formats.test_nvidia_smi import labels, uniform
 from tests.topology.objects import koordinator_device
 
@@ -106,8 +107,8 @@ def test_the_pod_annotation_tells_the_minors() -> None:
         '{"gpu":[{"minor":5,"resources":{"koordinator.sh/gpu-core":"100"}},{"minor":4}],"rdma":[{"minor":0}]}'
     )
 
-    assert pod_gpus({ALLOCATED: value}) == (4, 5)
-    assert pod_gpus({ALLOCATED: '{"rdma":[{"minor":0}]}'}) is None
+    assert pod_gpus({KOORDINATOR_DEVICES: value}) == (4, 5)
+    assert pod_gpus({KOORDINATOR_DEVICES: '{"rdma":[{"minor":0}]}'}) is None
     assert pod_gpus({}) is None
 
 
@@ -115,4 +116,4 @@ def test_the_pod_annotation_tells_the_minors() -> None:
 def test_a_broken_pod_annotation_is_refused(value: str) -> None:
     """It is not guessed at."""
     with pytest.raises(Malformed):
-        pod_gpus({ALLOCATED: value})
+        pod_gpus({KOORDINATOR_DEVICES: value})
