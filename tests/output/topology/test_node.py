@@ -1,0 +1,55 @@
+"""A node's details, plain and in colour."""
+
+import re
+from dataclasses import replace
+
+from arena_topo.model.cluster.hardware import ShareMode
+from arena_topo.output.topology.node import node_view
+from tests.output.clusters import machine, small_cluster
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def test_a_node_shows_links_gpus_nics_and_sources() -> None:
+    """The matrix, what the classes mean, who holds which GPU."""
+    view = node_view(machine("v100-0", vgg16=(0, 3)))
+
+    assert view.startswith("v100-0  8xV100-cubemesh, 6 of 8 GPUs free\n\nLINKS\n      GPU0  GPU1")
+    assert "\nGPU5  SYS   NV2   SYS   SYS   NV1   X     NV2   NV1\n" in view
+    assert "\nNV2  NVLinks between the two GPUs  50 GB/s\n" in view
+    assert "\n3    used   team-a/vgg16-worker-0 (vgg16)  0     mlx5_2  16 GiB  Tesla V100-SXM2-16GB\n" in view
+    assert "\nNIC     NUMA  GB/S\nmlx5_2  0\n" in view
+    assert "links  30s  Node v100-0 annotation arena-topo.dev/gpu-topology\n" in view
+
+
+def test_what_is_not_known_is_said() -> None:
+    """Assumed links, pods whose GPUs nobody tells, unhealthy and shared GPUs."""
+    guessed = small_cluster().nodes[3]
+    gpus = (
+        replace(guessed.gpus[0], healthy=False),
+        replace(guessed.gpus[1], mode=ShareMode.SHARED),
+        *guessed.gpus[2:],
+    )
+    view = node_view(replace(guessed, gpus=gpus))
+
+    assert "(links assumed, used GPUs not known)" in view.splitlines()[0]
+    assert "label nvidia.com/gpu.product, assumed" in view
+    assert "default/other holds 3, which ones is not known" in view
+    assert "\n0    unhealthy" in view
+    assert "\n1    shared" in view
+    assert "\n2    ?" in view
+
+
+def test_a_node_in_colour_says_the_same() -> None:
+    """Only codes and trailing spaces differ."""
+    node = machine("h200-0", "h200", llama=(0, 1))
+    stripped = [line.rstrip() for line in _ANSI.sub("", node_view(node, colour=True)).splitlines()]
+
+    assert node_view(node).splitlines() == stripped
+
+
+def test_a_node_without_gpus_has_one_line() -> None:
+    """There is nothing to show."""
+    assert (
+        node_view(small_cluster().nodes[4]) == "cpu-0  no GPUs known, 0 of 0 GPUs free  (links not known)\n"
+    )
