@@ -4,8 +4,8 @@
 
     ArenaTopoError            1  anything that went wrong
       UsageError              2  a flag, an argument or a file the user gave is not valid
-      DoesNotFit              3  the gang has no place
-      WaitTimeout             4  something waited for did not come in time
+      DoesNotFit              3  the gang does not fit on the cluster
+      WaitTimeout             4  something did not happen within the time that the user gave it
       JobFailed               5  the job itself failed
       DocumentError           1  a document (kubeconfig, template, snapshot) cannot be used
       ConnectionFailed        1  no API server answered
@@ -27,7 +27,7 @@ from typing import Any
 
 
 class ExitCode(IntEnum):
-    """What the process tells its caller."""
+    """The exit codes of the process (docs/reference/exit-codes.md)."""
 
     OK = 0
     ERROR = 1
@@ -56,13 +56,13 @@ class UsageError(ArenaTopoError):
 
 
 class DoesNotFit(ArenaTopoError):
-    """The gang has no place on the cluster as it is."""
+    """The gang does not fit on the cluster as it is now."""
 
     exit_code = ExitCode.DOES_NOT_FIT
 
 
 class WaitTimeout(ArenaTopoError):
-    """What was waited for did not come in time."""
+    """Something did not happen within the time that the user gave it."""
 
     exit_code = ExitCode.TIMEOUT
 
@@ -112,7 +112,7 @@ class NotFound(ApiError):
 
 
 class Conflict(ApiError):
-    """409: the name is taken, or the object changed meanwhile."""
+    """409: the name is taken, or the object has changed since it was read."""
 
 
 class Expired(ApiError):

@@ -53,6 +53,7 @@ class Agent:
                 if error.message != failure:
                     failure = error.message
                     self.report(f"error: {failure}")
+            # Looking comes first: a node that has just started is described at once.
             if not wait():
                 return
 

@@ -70,6 +70,7 @@ def _pod(image: str, interval: int, runtime_class: str) -> Object:
         "serviceAccountName": NAME,
         **({"runtimeClassName": runtime_class} if runtime_class else {}),
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _gpu_nodes()}},
+        # GPU nodes are tainted as a rule, and a node is described whatever its taints.
         "tolerations": [{"operator": "Exists"}],
         "priorityClassName": "system-node-critical",
         "containers": [container],

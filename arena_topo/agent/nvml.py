@@ -74,7 +74,8 @@ def _device(nvml: Any, index: int) -> _Device:
                 continue
             target = _target(nvml, handle, link)
         except nvml.NVMLError:
-            break  # no such link, or a GPU without any
+            # NVML refuses the first link that the GPU does not have, and every link of a GPU without NVLink.
+            break
         links[target] = links.get(target, 0) + 1
     return _Device(handle, _text(nvml.nvmlDeviceGetPciInfo(handle).busId).lower(), links)
 
@@ -111,6 +112,7 @@ def _gpu(nvml: Any, index: int, device: _Device) -> Gpu:
 
 
 def _mode(nvml: Any, handle: Any) -> ShareMode:
+    # GPUs before Ampere know no MIG, and NVML refuses the question.
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(handle)
     except nvml.NVMLError:

@@ -104,8 +104,8 @@ def _shared(requests: tuple[tuple[str, str | int | float], ...]) -> Resources:
 
 
 def _container(container: Container) -> ContainerRequests:
-    asked = container.resources
-    return ContainerRequests(resources(asked.requests), sidecar=container.restart_policy == "Always")
+    requirements = container.resources
+    return ContainerRequests(resources(requirements.requests), sidecar=container.restart_policy == "Always")
 
 
 @contextmanager

@@ -77,6 +77,7 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
     if not target.server:
         return None
     _check(target)
+    # Like kubectl, no credentials over plain HTTP.
     return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
 
 
@@ -97,6 +98,7 @@ def merge(paths: list[Path], *, explicit: bool) -> Object:
     for path in dict.fromkeys(paths):
         document = _load(path, explicit=explicit)
         merged["current-context"] = merged["current-context"] or str(document.get("current-context") or "")
+        # Entries of earlier files come last here and win.
         for plural, singular in _LISTS.items():
             merged[plural] = {**_bodies(document, plural, singular, path), **merged[plural]}
     return merged
@@ -178,6 +180,7 @@ def _named(merged: Object, plural: str, name: str, *, explicit: bool) -> Object:
     if body is not None:
         return dict(body)
     singular = _LISTS[plural]
+    # kubectl's own words where it has them; an empty name is an entry without content, unless a flag gave it.
     if plural == "contexts" and name:
         raise DocumentError(
             f"context was not found for specified context: {name}",
@@ -203,7 +206,7 @@ def _with_cluster_flags(cluster: Object, connection: ConnectionFlags) -> Object:
     if connection.certificate_authority or connection.insecure:
         replaced |= {"certificate-authority", "certificate-authority-data", "insecure-skip-tls-verify"}
     if connection.server:
-        replaced |= {"tls-server-name"}
+        replaced |= {"tls-server-name"}  # it named the other server
     return {**{key: value for key, value in cluster.items() if key not in replaced}, **chosen}
 
 

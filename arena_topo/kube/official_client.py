@@ -59,8 +59,10 @@ class OfficialTransport:
                 self._server + request.path,
                 body=request.body,
                 headers=headers,
+                # The limit is on silence: a log that is followed may last for hours.
                 timeout=urllib3.Timeout(total=None, connect=request.timeout, read=request.timeout),
                 preload_content=False,
+                # The rule of transport.py holds instead of urllib3's, and credentials follow no redirect.
                 retries=False,
                 redirect=False,
             )
@@ -157,7 +159,9 @@ def from_target(target: Target) -> OfficialTransport:
                     hint="kubectl config view --minify shows the entry",
                 ) from error
         _check_plugin(target.user, configuration, log.messages)
+        # By itself the package would use the environment's proxy for servers on this machine too; kubectl does not.
         configuration.proxy, configuration.no_proxy = proxy_of(target, os.environ) or None, None
+        # The user asked for it, and a warning at every request would bury the output.
         if target.cluster.get("insecure-skip-tls-verify"):
             import urllib3
 
@@ -215,6 +219,7 @@ def in_cluster() -> OfficialTransport:
 
 
 def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[str]) -> None:
+    """Raise ``Unauthorized`` where a credential plugin gave nothing: the package goes on without credentials."""
     if "exec" not in user or configuration.api_key or configuration.cert_file:
         return
     command = user["exec"].get("command", "") if isinstance(user["exec"], dict) else ""

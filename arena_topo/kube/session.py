@@ -162,6 +162,7 @@ class Session:
             if answer.status < 300:
                 return answer
             error = api_error(answer.status, answer.read())
+            # A stream has a connection of its own; the others go on over the kept one.
             if stream:
                 answer.close()
             # Tokens of exec plugins expire while a log is followed.
@@ -184,6 +185,7 @@ def _retry_after(answer: Response) -> float | None:
 
 
 def _with_query(path: str, query: Query) -> str:
+    # False is the default of every switch of the API.
     pairs = {key: _text(value) for key, value in query.items() if value is not None and value is not False}
     return f"{path}?{urlencode(pairs, quote_via=quote)}" if pairs else path
 
@@ -218,6 +220,7 @@ def connect(connection: ConnectionFlags) -> Session:
             server=target.server,
             user=target.user,
         )
+    # In a pod without a kubeconfig the service account is the user, as for kubectl.
     if "KUBERNETES_SERVICE_HOST" in os.environ and not connection.kubeconfig:
         from arena_topo.kube.official_client import in_cluster
 

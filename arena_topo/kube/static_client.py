@@ -90,6 +90,7 @@ class StaticTransport:
             raise failure(self._target.server, error) from error
 
     def _exchange(self, connection: HTTPConnection, request: Request) -> Response:
+        # A kept connection still has the timeout of the request before.
         if connection.sock is not None:
             connection.sock.settimeout(request.timeout)
         connection.putrequest(request.method, self._prefix + request.path)
@@ -121,6 +122,7 @@ class StaticResponse:
         """Return the next line."""
         with self._broken_stream():
             line = self._raw.readline()
+            # http.client reports a chunked body that was cut off as if it had ended.
             if not line.endswith(b"\n") and self._is_unfinished():
                 raise ConnectionResetError("the stream broke off")
             return line
@@ -138,6 +140,7 @@ class StaticResponse:
         try:
             yield
         except TimeoutError:
+            # Silence is the reader's affair: a log may have nothing to say, and is resumed.
             self.close()
             raise
         except (HTTPException, OSError, ValueError) as error:
@@ -173,6 +176,7 @@ def credentials(user: Mapping[str, object]) -> dict[str, str]:
             token = Path(str(token_file)).read_text().strip()
         except OSError as error:
             raise DocumentError(f"the token file {token_file} cannot be read: {error.strerror}") from error
+    # Such a token would end its header, or be refused by http.client with the secret in the error's text.
     if not (token.isascii() and token.isprintable()):
         raise DocumentError(
             "the token of the kubeconfig's user contains characters that are not allowed in a token (a line break?)"
@@ -188,6 +192,7 @@ def credentials(user: Mapping[str, object]) -> dict[str, str]:
 def _tls_context(target: Target) -> ssl.SSLContext:
     cluster, user = target.cluster, target.user
     try:
+        # As in kubectl, embedded data comes before a file, and without either the system's authorities count.
         if data := cluster.get("certificate-authority-data"):
             context = ssl.create_default_context(cadata=_pem(data))
         else:
@@ -227,10 +232,11 @@ def _pem(data: object) -> str:
 
 @contextmanager
 def _as_file(user: Mapping[str, object], key: str) -> Iterator[str]:
-    """Yield the path of a certificate or key; OpenSSL reads files alone, so embedded data is in a private one meanwhile."""
+    """Yield the path of a certificate or key; embedded data is in a private file until the end of the context."""
     if not (data := user.get(f"{key}-data")):
         yield str(user.get(key) or "")
         return
+    # ssl loads a client's certificate and key from files only.
     import tempfile
 
     handle, path = tempfile.mkstemp(prefix="arena-topo-")

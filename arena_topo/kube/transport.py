@@ -1,4 +1,4 @@
-"""One request, one response: the seam between what is asked of the API server and how the bytes travel.
+"""One request, one response: the seam between what a session sends and how the bytes travel.
 
 Two transports keep the same contract. ``static_client`` speaks through the standard library and serves users with
 static credentials: it starts in a third of the time of the official ``kubernetes`` package, through which
@@ -55,7 +55,7 @@ class Response(Protocol):
         """Return the whole body."""
 
     def readline(self) -> bytes:
-        """Return the next line with its end; without one at the end of the stream, then empty."""
+        """Return the next line with its line end, the last one perhaps without; empty at the end of the stream."""
 
     def close(self) -> None:
         """Drop the rest."""
@@ -78,8 +78,9 @@ class Transport(Protocol):
 
 
 def failure(server: str, error: Exception) -> ConnectionFailed:
-    """Return what to tell the user when *server* did not answer because of *error*."""
+    """Return the error that users see when *server* did not answer because of *error*."""
     host = urlsplit(server).netloc or server
+    # urllib3 and urllib wrap the operating system's error.
     inner = getattr(error, "reason", None)
     reason = inner if isinstance(inner, Exception) else error
     if isinstance(reason, ConnectionRefusedError):

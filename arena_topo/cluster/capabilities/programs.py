@@ -41,13 +41,14 @@ _GANG_FLAGS = re.compile(r"^--?gang-schedul(?:ing|er-name)(?:=(.*))?$")
 
 def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
     """Return the programs by their kind (``volcano``, ``mpi-operator``); of several of a kind the first that is ready."""
-    found: dict[str, Program] = {}
+    programs: dict[str, Program] = {}
     for deployment in deployments:
         for kind in _kinds(deployment):
             program = _program(deployment)
-            if kind not in found or (program.ready and not found[kind].ready):
-                found[kind] = program
-    return found
+            # An old release may still be there, scaled down.
+            if kind not in programs or (program.ready and not programs[kind].ready):
+                programs[kind] = program
+    return programs
 
 
 def _kinds(deployment: Object) -> Iterator[str]:

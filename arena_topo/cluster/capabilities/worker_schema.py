@@ -31,7 +31,8 @@ def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | Non
 def kept_fields(document: Object, version: ApiVersion) -> frozenset[str] | None:
     """Return those of ``FIELDS`` that an OpenAPI *document* keeps, None where it has no MPIJob."""
     schemas = (document.get("components") or {}).get("schemas") or {}
-    schema = next((each for name, each in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)
+    # Names are like "org.kubeflow.v2beta1.MPIJob".
+    schema = next((schema for name, schema in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)
     if schema is None:
         return None
     # Descend to the pod's schema. A part that is open keeps everything below it, one that is closed nothing.

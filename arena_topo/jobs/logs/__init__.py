@@ -1,1 +1,1 @@
-"""A job's log: found, awaited, followed."""
+"""Printing the log of a job: waiting for it to start, and following it through broken connections."""

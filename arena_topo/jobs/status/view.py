@@ -40,6 +40,7 @@ def job_view(
     created = parse_instant(job["metadata"]["creationTimestamp"])
     ended = _ended(job, chief, launcher_job) if status.is_final else None
     instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_order))
+    # Pods of a job that has ended or is suspended may still be listed, and hold no GPUs any more.
     active = status in (JobStatus.PENDING, JobStatus.RUNNING)
     return JobView(
         name=job["metadata"]["name"],
@@ -86,7 +87,7 @@ def _ended(job: Object, chief: Object | None, launcher_job: Object | None) -> da
         (job.get("status") or {}).get("completionTime"),
         ((launcher_job or {}).get("status") or {}).get("completionTime"),
         condition.get("lastTransitionTime"),
-        max((each.get("lastTransitionTime") or "" for each in pod_conditions), default=""),
+        max((condition.get("lastTransitionTime") or "" for condition in pod_conditions), default=""),
     ]
     return next((parse_instant(time) for time in times if time), None)
 
@@ -102,6 +103,7 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
         gpus=_gpus(pod),
         age=(now - created).total_seconds(),
         created=created,
+        # Arena shows no node for a pending pod, though it may have one already.
         node="" if pending else (pod.get("spec") or {}).get("nodeName", ""),
         ip=status.get("podIP", ""),
         node_ip=status.get("hostIP", ""),
