@@ -9,42 +9,22 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.notation.durations import parse_instant, short_duration
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Column, Kind
 
 _STEP = re.compile(r"\.([\w-]+)|\[\?\(@\.([\w.]+)==[\"']([^\"']*)[\"']\)\]|\[['\"]?([\w./-]+)['\"]?\]")
-_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86_400, 31_536_000
-_UNITS = (
-    # until so many seconds; in this unit; with the rest in the next smaller unit below so many seconds
-    (120, 1, "s", 0),
-    (3 * _HOUR, _MINUTE, "m", 10 * _MINUTE),
-    (2 * _DAY, _HOUR, "h", 8 * _HOUR),
-    (2 * _YEAR, _DAY, "d", 8 * _DAY),
-    (float("inf"), _YEAR, "y", 8 * _YEAR),
-)
 _NAME = Column("Name", "string", ".metadata.name")
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
 Cell = str | int
 
 
-def human(seconds: int) -> str:
-    """Return a span as k8s.io/apimachinery's HumanDuration does: 119 is ``119s``, 190 ``3m10s``, 190000 ``2d4h``."""
-    if seconds < 0:
-        return "0s"
-    index = next(index for index, unit in enumerate(_UNITS) if seconds < unit[0])
-    _, size, unit, exact = _UNITS[index]
-    _, smaller, name, _ = _UNITS[max(index - 1, 0)]
-    rest = seconds % size // smaller
-    return f"{seconds // size}{unit}" + (f"{rest}{name}" if rest and seconds < exact else "")
-
-
 def _span(start: str, end: str = "") -> str:
-    """Return the time from *start* to *end*, or to now."""
+    """Return the time from *start* to *end*, or to now, in its largest unit."""
     if not start:
         return "<unknown>"
     until = parse_instant(end) if end else datetime.now(UTC)
-    return human(int((until - parse_instant(start)).total_seconds()))
+    return short_duration(max((until - parse_instant(start)).total_seconds(), 0))
 
 
 def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, headers: bool = True) -> Object:
@@ -153,33 +133,6 @@ def _node_cells(node: Object) -> list[Cell]:
     ]
 
 
-def _job_cells(job: Object) -> list[Cell]:
-    spec, status = job["spec"], job.get("status", {})
-    holding = {
-        condition["type"] for condition in status.get("conditions", []) if condition["status"] == "True"
-    }
-    word = next((name for name in ("Complete", "Failed", "Suspended") if name in holding), "Running")
-    started = status.get("startTime", "")
-    return [
-        job["metadata"]["name"],
-        word,
-        f"{status.get('succeeded', 0)}/{spec.get('completions', 1)}",
-        _span(started, status.get("completionTime", "")) if started else "",
-        _age(job),
-    ]
-
-
-def _event_cells(event: Object) -> list[Cell]:
-    about = event["involvedObject"]
-    return [
-        _span(event.get("lastTimestamp") or event.get("eventTime") or ""),
-        event.get("type", ""),
-        event.get("reason", ""),
-        f"{about['kind'].lower()}/{about['name']}",
-        event.get("message", ""),
-    ]
-
-
 def _columns(names: str) -> tuple[Column, ...]:
     """Return the columns of a comma list; a star marks those that show with ``-o wide`` only."""
     return tuple(Column(name.strip("*"), "string", "", int("*" in name)) for name in names.split(","))
@@ -188,7 +141,16 @@ def _columns(names: str) -> tuple[Column, ...]:
 _BUILT_IN: Mapping[str, tuple[tuple[Column, ...], Callable[[Object], list[Cell]] | None]] = {
     "pods": (_columns("Name,Ready,Status,Restarts,Age,IP*,Node*"), _pod_cells),
     "nodes": (_columns("Name,Status,Roles,Age,Version,Internal-IP*"), _node_cells),
-    "jobs": (_columns("Name,Status,Completions,Duration,Age"), _job_cells),
-    "events": (_columns("Last Seen,Type,Reason,Object,Message"), _event_cells),
+    "jobs": ((_NAME, Column("Succeeded", "integer", ".status.succeeded"), _AGE), None),
+    "events": (
+        (
+            Column("Last Seen", "date", ".lastTimestamp"),
+            Column("Type", "string", ".type"),
+            Column("Reason", "string", ".reason"),
+            Column("Object", "string", ".involvedObject.name"),
+            Column("Message", "string", ".message"),
+        ),
+        None,
+    ),
     "namespaces": ((_NAME, Column("Status", "string", ".status.phase"), _AGE), None),
 }

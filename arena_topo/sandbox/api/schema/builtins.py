@@ -1,53 +1,61 @@
 """The built-in kinds that the sandbox serves, and the CRDs that it starts with."""
 
 import json
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from arena_topo.sandbox.api.kinds import VERBS, Kind
 
-_CORE = "io.k8s.api.core.v1"
-_CRD_SCHEMA = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.CustomResourceDefinition"
 _REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectReview")
-_CLUSTER_WIDE = (
-    "Node",
-    "Namespace",
-    "PriorityClass",
-    "CustomResourceDefinition",
-    "DeviceClass",
-    "ResourceSlice",
-)
-
-_KINDS: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...], tuple[str, ...]], ...] = (
-    # group, kind, plural, short names, categories, subresources
-    ("", "Pod", "pods", ("po",), ("all",), ("status", "log")),
-    ("", "Node", "nodes", ("no",), (), ("status",)),
-    ("", "Namespace", "namespaces", ("ns",), (), ("status", "finalize")),
-    ("", "ConfigMap", "configmaps", ("cm",), (), ()),
-    ("", "Secret", "secrets", (), (), ()),
-    ("", "Service", "services", ("svc",), ("all",), ("status",)),
-    ("", "ServiceAccount", "serviceaccounts", ("sa",), (), ()),
-    ("", "Event", "events", ("ev",), (), ()),
-    ("", "PersistentVolumeClaim", "persistentvolumeclaims", ("pvc",), (), ("status",)),
-    ("apps", "Deployment", "deployments", ("deploy",), ("all",), ("status",)),
-    ("apps", "StatefulSet", "statefulsets", ("sts",), ("all",), ("status",)),
-    ("batch", "Job", "jobs", (), ("all",), ("status",)),
-    ("scheduling.k8s.io", "PriorityClass", "priorityclasses", ("pc",), (), ()),
-    ("resource.k8s.io", "DeviceClass", "deviceclasses", (), (), ()),
-    ("resource.k8s.io", "ResourceSlice", "resourceslices", (), (), ()),
-    ("resource.k8s.io", "ResourceClaim", "resourceclaims", (), (), ("status",)),
-    ("resource.k8s.io", "ResourceClaimTemplate", "resourceclaimtemplates", (), (), ()),
-    (
-        "apiextensions.k8s.io",
+_CLUSTER_WIDE = frozenset(
+    {
+        "Node",
+        "Namespace",
+        "PriorityClass",
         "CustomResourceDefinition",
-        "customresourcedefinitions",
-        ("crd", "crds"),
-        ("api-extensions",),
-        ("status",),
-    ),
-    ("authorization.k8s.io", "SelfSubjectAccessReview", "selfsubjectaccessreviews", (), (), ()),
-    ("authentication.k8s.io", "SelfSubjectReview", "selfsubjectreviews", (), (), ()),
+        "DeviceClass",
+        "ResourceSlice",
+        *_REVIEWS,
+    }
+)
+_STATUS = ("status",)
+_APIEXTENSIONS = "apiextensions.k8s.io"
+
+
+@dataclass(frozen=True, slots=True)
+class _BuiltIn:
+    """What differs between the built-in kinds, all of which are of version v1."""
+
+    group: str
+    kind: str
+    short_names: tuple[str, ...] = ()
+    subresources: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+
+
+_KINDS = (
+    _BuiltIn("", "Pod", ("po",), ("status", "log"), ("all",)),
+    _BuiltIn("", "Node", ("no",), _STATUS),
+    _BuiltIn("", "Namespace", ("ns",), ("status", "finalize")),
+    _BuiltIn("", "ConfigMap", ("cm",)),
+    _BuiltIn("", "Secret"),
+    _BuiltIn("", "Service", ("svc",), _STATUS, ("all",)),
+    _BuiltIn("", "ServiceAccount", ("sa",)),
+    _BuiltIn("", "Event", ("ev",)),
+    _BuiltIn("", "PersistentVolumeClaim", ("pvc",), _STATUS),
+    _BuiltIn("apps", "Deployment", ("deploy",), _STATUS, ("all",)),
+    _BuiltIn("apps", "StatefulSet", ("sts",), _STATUS, ("all",)),
+    _BuiltIn("batch", "Job", (), _STATUS, ("all",)),
+    _BuiltIn("scheduling.k8s.io", "PriorityClass", ("pc",)),
+    _BuiltIn("resource.k8s.io", "DeviceClass"),
+    _BuiltIn("resource.k8s.io", "ResourceSlice"),
+    _BuiltIn("resource.k8s.io", "ResourceClaim", (), _STATUS),
+    _BuiltIn("resource.k8s.io", "ResourceClaimTemplate"),
+    _BuiltIn(_APIEXTENSIONS, "CustomResourceDefinition", ("crd", "crds"), _STATUS, ("api-extensions",)),
+    _BuiltIn("authorization.k8s.io", "SelfSubjectAccessReview"),
+    _BuiltIn("authentication.k8s.io", "SelfSubjectReview"),
 )
 
 
@@ -67,28 +75,27 @@ def initial_crds() -> list[dict[str, Any]]:
 
 
 def _component(group: str, kind: str) -> str:
-    if kind == "CustomResourceDefinition":
-        return _CRD_SCHEMA
-    package = group.partition(".")[0] if group else "core"
-    return f"io.k8s.api.{package}.v1.{kind}"
+    if group == _APIEXTENSIONS:
+        return f"io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.{kind}"
+    return f"io.k8s.api.{group.partition('.')[0] or 'core'}.v1.{kind}"
 
 
 def builtin_kinds() -> list[Kind]:
     """Return the built-in kinds."""
     return [
         Kind(
-            group=group,
+            group=row.group,
             version="v1",
-            kind=kind,
-            plural=plural,
-            singular=kind.lower(),
-            namespaced=kind not in _CLUSTER_WIDE and kind not in _REVIEWS,
-            schema={"$ref": _component(group, kind)},
-            short_names=short,
-            categories=categories,
-            subresources=subresources,
-            verbs=("create",) if kind in _REVIEWS else VERBS,
-            virtual=kind in _REVIEWS,
+            kind=row.kind,
+            plural=row.kind.lower() + ("es" if row.kind.endswith("s") else "s"),
+            singular=row.kind.lower(),
+            namespaced=row.kind not in _CLUSTER_WIDE,
+            schema={"$ref": _component(row.group, row.kind)},
+            short_names=row.short_names,
+            categories=row.categories,
+            subresources=row.subresources,
+            verbs=("create",) if row.kind in _REVIEWS else VERBS,
+            virtual=row.kind in _REVIEWS,
         )
-        for group, kind, plural, short, categories, subresources in _KINDS
+        for row in _KINDS
     ]

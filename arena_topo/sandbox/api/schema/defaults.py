@@ -1,7 +1,6 @@
-"""Defaults of the built-in kinds that readers rely on.
+"""Defaults of the built-in kinds that clients and the simulation rely on.
 
-Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go and the admission plugins ServiceAccount,
-DefaultTolerationSeconds and Priority.
+Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go and the admission plugins ServiceAccount and Priority.
 """
 
 import base64
@@ -15,15 +14,22 @@ _POD_SPEC = {
     "terminationGracePeriodSeconds": 30,
     "dnsPolicy": "ClusterFirst",
     "schedulerName": "default-scheduler",
+    "securityContext": {},
 }
-_CONTAINER = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-_NOT_READY = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_POD = {"serviceAccountName": "default", "enableServiceLinks": True, "priority": 0}
+_JOB = {
+    "backoffLimit": 6,
+    "completionMode": "NonIndexed",
+    "suspend": False,
+    "completions": 1,
+    "parallelism": 1,
+}
+_SERVICE = {"type": "ClusterIP", "sessionAffinity": "None"}
 
 
-def pod_spec(spec: Object) -> Object:
-    """Return a pod's spec (or a template's) with the API's defaults."""
-    filled = {**spec, **{name: value for name, value in _POD_SPEC.items() if name not in spec}}
-    filled.setdefault("securityContext", {})
+def _pod_spec(spec: Object) -> Object:
+    """Return the spec of a pod, or of a template, with the API's defaults."""
+    filled = _POD_SPEC | spec
     for field in ("containers", "initContainers"):
         if field in filled:
             filled[field] = [_container(container) for container in filled[field]]
@@ -31,83 +37,39 @@ def pod_spec(spec: Object) -> Object:
 
 
 def _container(container: Object) -> Object:
-    filled = {**container, **{name: value for name, value in _CONTAINER.items() if name not in container}}
-    image = str(filled.get("image", ""))
-    latest = ":" not in image.rpartition("/")[2] or image.endswith(":latest")
-    filled.setdefault("imagePullPolicy", "Always" if latest else "IfNotPresent")
-    resources = dict(filled.get("resources", {}))
+    resources = dict(container.get("resources", {}))
     if "limits" in resources:
         resources["requests"] = resources["limits"] | resources.get("requests", {})
-    filled["resources"] = resources
-    if "ports" in filled:
-        filled["ports"] = [{**port, "protocol": port.get("protocol", "TCP")} for port in filled["ports"]]
-    return filled
+    filled: Object = {"imagePullPolicy": "IfNotPresent", **container, "resources": resources}
+    return filled | ({"ports": _ports(filled)} if "ports" in filled else {})
+
+
+def _ports(owner: Object) -> list[Object]:
+    return [{"protocol": "TCP", **port} for port in owner["ports"]]
 
 
 def _pod(pod: Object) -> Object:
-    spec = pod_spec(pod.get("spec", {}))
-    spec.setdefault("serviceAccountName", "default")
-    spec.setdefault("serviceAccount", spec["serviceAccountName"])
-    spec.setdefault("enableServiceLinks", True)
-    spec.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    spec.setdefault("priority", 0)
-    tolerations = list(spec.get("tolerations", []))
-    for key in _NOT_READY:
-        if not any(
-            each.get("key") in (None, "", key) and each.get("effect") in (None, "", "NoExecute")
-            for each in tolerations
-        ):
-            tolerations.append(
-                {"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
-            )
-    spec["tolerations"] = tolerations
-    return {**pod, "spec": spec}
+    return {**pod, "spec": _POD | _pod_spec(pod.get("spec", {}))}
 
 
 def _job(job: Object) -> Object:
-    spec = {"backoffLimit": 6, "completionMode": "NonIndexed", "suspend": False, **job.get("spec", {})}
-    spec.setdefault("podReplacementPolicy", "TerminatingOrFailed")
-    spec.setdefault("manualSelector", False)
-    if "completions" not in spec and "parallelism" not in spec:
-        spec["completions"] = 1
-    spec.setdefault("parallelism", 1)
+    spec = _JOB | job.get("spec", {})
     template = spec.get("template", {})
-    spec["template"] = {**template, "spec": pod_spec(template.get("spec", {}))}
-    return {**job, "spec": spec}
+    return {**job, "spec": spec | {"template": {**template, "spec": _pod_spec(template.get("spec", {}))}}}
 
 
 def _service(service: Object) -> Object:
-    spec: Object = {"type": "ClusterIP", "sessionAffinity": "None", "internalTrafficPolicy": "Cluster"}
-    spec |= service.get("spec", {})
-    spec.setdefault("ipFamilies", ["IPv4"])
-    spec.setdefault("ipFamilyPolicy", "SingleStack")
-    if "ports" in spec:
-        spec["ports"] = [
-            {
-                **port,
-                "protocol": port.get("protocol", "TCP"),
-                "targetPort": port.get("targetPort", port["port"]),
-            }
-            for port in spec["ports"]
-        ]
-    return {**service, "spec": spec}
+    spec = _SERVICE | service.get("spec", {})
+    return {**service, "spec": spec | ({"ports": _ports(spec)} if "ports" in spec else {})}
 
 
 def _secret(secret: Object) -> Object:
+    """Return a secret whose ``stringData``, which is write-only, is in its ``data``."""
     plain = secret.get("stringData") or {}
     encoded = {name: base64.b64encode(value.encode()).decode() for name, value in plain.items()}
     filled = {name: value for name, value in secret.items() if name != "stringData"}
-    if encoded:
-        filled["data"] = {**(secret.get("data") or {}), **encoded}
-    filled.setdefault("type", "Opaque")
-    return filled
-
-
-def _namespace(namespace: Object) -> Object:
-    meta = namespace["metadata"]
-    labels = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": meta.get("name", "")}
-    spec = {"finalizers": ["kubernetes"], **namespace.get("spec", {})}
-    return {**namespace, "metadata": {**meta, "labels": labels}, "spec": spec}
+    data = {**(secret.get("data") or {}), **encoded}
+    return {"type": "Opaque", **filled, **({"data": data} if data else {})}
 
 
 _DEFAULTS: Mapping[str, Callable[[Object], Object]] = {
@@ -115,11 +77,10 @@ _DEFAULTS: Mapping[str, Callable[[Object], Object]] = {
     "jobs": _job,
     "services": _service,
     "secrets": _secret,
-    "namespaces": _namespace,
 }
 
 
 def builtin_defaults(kind: Kind, obj: Object) -> Object:
     """Return *obj* with the defaults of its kind."""
     fill = _DEFAULTS.get(kind.plural)
-    return fill(obj) if fill and not kind.custom else obj
+    return fill(obj) if fill else obj

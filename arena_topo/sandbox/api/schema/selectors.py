@@ -1,20 +1,21 @@
 """Label and field selectors of list, watch and delete requests."""
 
-import operator
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from arena_topo.model.cluster.scheduling import Requirement
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.status_errors import bad_request
 
 Matcher = Callable[[Object], bool]
 
-_SET = re.compile(r"(?P<key>[\w./-]+)\s+(?P<op>in|notin)\s*\((?P<values>[^)]*)\)")
-_EQUALITY = re.compile(r"(?P<key>[\w./-]+)\s*(?P<op>==|!=|=|>|<)\s*(?P<value>[\w.-]*)")
-_PRESENCE = re.compile(r"(?P<not>!?)\s*(?P<key>[\w./-]+)")
+_SET = re.compile(r"(?P<key>[\w./-]+)\s+(?P<sign>in|notin)\s*\((?P<values>[^)]*)\)")
+_EQUALITY = re.compile(r"(?P<key>[\w./-]+)\s*(?P<sign>==|!=|=|>|<)\s*(?P<values>[\w.-]*)")
+_PRESENCE = re.compile(r"(?P<sign>!?)\s*(?P<key>[\w./-]+)")
 _SEPARATOR = re.compile(r",(?![^(]*\))")
+_OPERATORS = {"in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
 _FIELDS: Mapping[str, frozenset[str]] = {
@@ -25,37 +26,21 @@ _FIELDS: Mapping[str, frozenset[str]] = {
 """The fields by which lists of a resource can be narrowed, beside name and namespace."""
 
 
-def label_selector(text: str) -> Callable[[Mapping[str, str]], bool]:
-    """Return the test of a label selector; raises StatusError when it is malformed."""
-    tests = [_label_term(term.strip()) for term in _SEPARATOR.split(text) if term.strip()]
-    return lambda labels: all(test(labels) for test in tests)
+def label_selector(text: str) -> list[Requirement]:
+    """Return the requirements of a label selector; raises StatusError when it is malformed.
+
+    Example: ``tier in (gold, iron),!own`` is ``tier In gold, iron`` and ``own DoesNotExist``.
+    """
+    return [_label_term(term.strip()) for term in _SEPARATOR.split(text) if term.strip()]
 
 
-def _label_term(term: str) -> Callable[[Mapping[str, str]], bool]:
-    if match := _SET.fullmatch(term):
-        key, values = match["key"], {value.strip() for value in match["values"].split(",")}
-        negated = match["op"] == "notin"
-        return lambda labels: (labels.get(key) in values) != negated
-    if match := _EQUALITY.fullmatch(term):
-        key, value, compare = match["key"], match["value"], _COMPARISONS[match["op"]]
-        return lambda labels: compare(labels.get(key), value)
+def _label_term(term: str) -> Requirement:
+    if match := _SET.fullmatch(term) or _EQUALITY.fullmatch(term):
+        values = tuple(value.strip() for value in match["values"].split(","))
+        return Requirement(match["key"], _OPERATORS[match["sign"]], values)
     if match := _PRESENCE.fullmatch(term):
-        key, absent = match["key"], bool(match["not"])
-        return lambda labels: (key in labels) != absent
+        return Requirement(match["key"], "DoesNotExist" if match["sign"] else "Exists")
     raise bad_request(f'unable to parse requirement: found "{term}"')
-
-
-def _number(text: str | None) -> float:
-    return int(text) if text and text.lstrip("-").isdigit() else float("nan")
-
-
-_COMPARISONS: Mapping[str, Callable[[str | None, str], bool]] = {
-    "=": operator.eq,
-    "==": operator.eq,
-    "!=": operator.ne,
-    ">": lambda value, bound: _number(value) > _number(bound),
-    "<": lambda value, bound: _number(value) < _number(bound),
-}
 
 
 def _field_term(term: str, kind: Kind) -> Matcher:
@@ -85,11 +70,12 @@ def _field(obj: Object, path: str) -> str:
 
 def matcher(labels: str, fields: str, kind: Kind) -> Matcher:
     """Return the test of a request's selectors, empty ones of which match everything; raises StatusError."""
-    label_test = label_selector(labels)
+    requirements = label_selector(labels)
     field_tests = [_field_term(term.strip(), kind) for term in fields.split(",") if term.strip()]
 
     def matches(obj: Object) -> bool:
         own = obj["metadata"].get("labels") or {}
-        return label_test(own) and all(test(obj) for test in field_tests)
+        held = all(requirement.holds(own) for requirement in requirements)
+        return held and all(test(obj) for test in field_tests)
 
     return matches

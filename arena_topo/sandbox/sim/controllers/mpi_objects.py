@@ -15,22 +15,12 @@ from arena_topo.model.objects import Object
 from arena_topo.sandbox.sim.objects import owner_reference
 
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
-_IMPLEMENTATIONS = {
-    "OpenMPI": (
-        ("OMPI_MCA_orte_keep_fqdn_hostnames", "true"),
-        ("OMPI_MCA_orte_default_hostfile", "/etc/mpi/hostfile"),
-        ("OMPI_MCA_plm_rsh_args", "-o ConnectionAttempts=10"),
-    ),
-    "Intel": (
-        ("I_MPI_HYDRA_HOST_FILE", "/etc/mpi/hostfile"),
-        ("I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS", "-o ConnectionAttempts=10"),
-    ),
-    "MPICH": (
-        ("HYDRA_HOST_FILE", "/etc/mpi/hostfile"),
-        ("HYDRA_LAUNCH_EXTRA_ARGS", "-o ConnectionAttempts=10"),
-    ),
+_OPEN_MPI = {
+    "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+    "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+    "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
 }
-_SLOTS = {"OpenMPI": "OMPI_MCA_orte_set_default_slots", "Intel": "I_MPI_PERHOST", "MPICH": "MPI_PERHOST"}
+"""The launcher's environment; the sandbox treats the other implementations as Open MPI."""
 _KEYS = (("ssh-privatekey", "id_rsa"), ("ssh-publickey", "id_rsa.pub"), ("ssh-publickey", "authorized_keys"))
 
 
@@ -74,8 +64,7 @@ def _hosts(job: Object) -> list[str]:
 def config_map(job: Object, running: list[str]) -> Object:
     """Return the ConfigMap with the hostfile, and with a script that prints the hosts of *running* pods."""
     slots = job["spec"].get("slotsPerWorker", 1)
-    separator = " slots=" if job["spec"].get("mpiImplementation", "OpenMPI") == "OpenMPI" else ":"
-    hostfile = "".join(f"{host}{separator}{slots}\n" for host in _hosts(job))
+    hostfile = "".join(f"{host} slots={slots}\n" for host in _hosts(job))
     suffix = f"{name_of(job)}.{job['metadata']['namespace']}.svc"
     script = "#!/bin/sh\n" + "".join(f"echo {pod}.{suffix}\n" for pod in sorted(running))
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(job, f"{name_of(job)}-config")}
@@ -139,9 +128,9 @@ def launcher(job: Object) -> Object:
     template["metadata"]["ownerReferences"] = [owner_reference(job)]
     spec, container = template["spec"], template["spec"]["containers"][0]
     spec["hostname"] = f"{name_of(job)}-launcher"
-    implementation = job["spec"].get("mpiImplementation", "OpenMPI")
-    env = [{"name": name, "value": value} for name, value in _IMPLEMENTATIONS[implementation]]
-    env.append({"name": _SLOTS[implementation], "value": str(job["spec"].get("slotsPerWorker", 1))})
+    slots = str(job["spec"].get("slotsPerWorker", 1))
+    variables = {**_OPEN_MPI, "OMPI_MCA_orte_set_default_slots": slots}
+    env = [{"name": name, "value": value} for name, value in variables.items()]
     if job["spec"].get("runLauncherAsWorker"):
         template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = "0"
     else:

@@ -119,10 +119,7 @@ def _report(api: Api, job: Object, status: Object, about: str) -> None:
     running, state = _running(workers), launcher.get("status", {})
     counts = {key: state[key] for key in ("active", "succeeded", "failed") if state.get(key)}
     status["replicaStatuses"] = {"Launcher": counts, "Worker": {"active": len(running)} if running else {}}
-    evicted = sum(pod["status"].get("reason") == "Evicted" for pod in workers)
-    if evicted:
-        _set(status, "Failed", "MPIJobEvicted", f"{evicted}/{len(workers)} workers are evicted")
-    elif holds(launcher, "Complete"):
+    if holds(launcher, "Complete"):
         message = f"{about} successfully completed."
         status["completionTime"] = state.get("completionTime") or timestamp()
         if _set(status, "Succeeded", "MPIJobSucceeded", message):
