@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from arena_topo.model.cluster.snapshot import Fabric
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.objects import Object
+from arena_topo.sandbox.keys import TIER_PREFIX
 
-_TIER_LABEL = "sandbox.arena-topo.dev/"
-"""Prefix of the labels that stand for a tier whose own label key a snapshot does not have."""
 _NETWORK_TOPOLOGY = "ClusterNetworkTopology"
 _KUEUE = ("kueue.x-k8s.io", "v1beta2", "Topology", "topologies")
 _KOORDINATOR = ("scheduling.koordinator.sh", "v1alpha1", _NETWORK_TOPOLOGY, "clusternetworktopologies")
@@ -22,7 +21,7 @@ def tier_labels(fabric: Fabric, node: str) -> dict[str, str]:
     if not fabric.source.startswith(_NETWORK_TOPOLOGY) or node not in fabric.paths:
         return {}
     tiers = zip(fabric.tiers, fabric.paths[node], strict=True)
-    return {f"{_TIER_LABEL}{tier}": domain.rpartition("/")[2] for tier, domain in tiers if domain}
+    return {f"{TIER_PREFIX}{tier}": domain.rpartition("/")[2] for tier, domain in tiers if domain}
 
 
 def fabric_objects(fabric: Fabric) -> list[Object]:
@@ -57,7 +56,7 @@ def _hyper_nodes(fabric: Fabric) -> Iterator[Object]:
 def _network_topology(fabric: Fabric, name: str) -> Object:
     parents = ["ClusterTopologyLayer", *fabric.tiers]
     layers: list[Object] = [
-        {"topologyLayer": tier, "labelKey": [f"{_TIER_LABEL}{tier}"], "parentTopologyLayer": above}
+        {"topologyLayer": tier, "labelKey": [f"{TIER_PREFIX}{tier}"], "parentTopologyLayer": above}
         for tier, above in zip(fabric.tiers, parents, strict=False)
     ]
     layers.append({"topologyLayer": "NodeTopologyLayer", "parentTopologyLayer": fabric.tiers[-1]})

@@ -22,7 +22,7 @@ from arena_topo.model.keys import (
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.import_fabric import fabric_objects, tier_labels
-from arena_topo.sandbox.sim.kubelets.nodes import LOST, SILENT
+from arena_topo.sandbox.keys import LOST, SILENT
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document

@@ -1,6 +1,7 @@
-"""What all controllers do to objects: read and write conditions, own and delete objects, record events."""
+"""What all controllers do to objects: read and write conditions, own and delete objects, record events, name addresses."""
 
 import copy
+import hashlib
 import secrets
 
 from arena_topo.model.objects import Object
@@ -114,3 +115,12 @@ def record_event(
     body |= {"type": "Warning" if warning else "Normal", "source": {"component": source}}
     body |= {"reportingComponent": source, "firstTimestamp": now, "lastTimestamp": now}
     api.create(kind, namespace, body)
+
+
+def address_of(name: str) -> str:
+    """Return a node's address: the one in its name (``cn-shanghai.192.168.16.172``), or one derived from it."""
+    parts = [part.rpartition("-")[2] for part in name.split(".")[-4:]]
+    if len(parts) == 4 and all(part.isdigit() for part in parts):
+        return ".".join(parts)
+    digest = hashlib.sha256(name.encode()).digest()
+    return f"10.{digest[0]}.{digest[1]}.{digest[2] % 254 + 1}"

@@ -4,25 +4,121 @@ Rules: the Kubernetes documentation on Server-Side Apply. Example: manager ``one
 ``.data.x`` and ``.data.y``. When ``two`` applies ``{x: 2}``, ``.data.x`` is a conflict, unless it forces: then ``two``
 owns ``.data.x``. When ``one`` applies ``{}`` afterwards, ``.data.y`` is removed, because its only owner gave it up, and
 ``.data.x`` stays.
+
+Sets of fields are written as FieldsV1 (sigs.k8s.io/structured-merge-diff: ``f:`` field, ``k:`` list item by its keys,
+``v:`` member of a set, ``.`` the item itself). Example: of ``{"containers": [{"name": "main", "image": "a"}]}`` the set
+holds ``f:containers/k:{"name":"main"}`` with ``.``, ``f:name`` and ``f:image`` below it, as three paths; FieldsV1 is the
+tree of these paths.
 """
 
 import copy
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.patches.field_sets import (
-    FieldSet,
-    Path,
-    decode,
-    encode,
-    fields_of,
-    is_atomic,
-    item_key,
-    readable,
-)
 from arena_topo.sandbox.api.schema.structural import Schema, child, resolve
 from arena_topo.sandbox.api.status_errors import StatusError
+
+Path = tuple[str, ...]
+FieldSet = dict[Path, Any]
+"""Paths with the values they have; a path that ends in a list item carries None."""
+
+_IDENTITY = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+)
+_DELETION = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_UNOWNED = frozenset(
+    {("f:apiVersion",), ("f:kind",), *(("f:metadata", f"f:{name}") for name in _IDENTITY + _DELETION)}
+)
+_KEY_DEFAULTS = {"protocol": "TCP"}
+"""Keys of list items that may be left out, because the API server fills them before it compares."""
+
+
+def _is_atomic(schema: Schema) -> bool:
+    """Whether a list or map is owned and replaced as one value."""
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        return True
+    listed = schema.get("type") == "array"
+    return listed and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
+
+
+def _item_key(item: Any, schema: Schema) -> str:
+    """Return the path element of a list item: by its keys, or by its value in a set."""
+    if schema.get("x-kubernetes-list-type") == "set":
+        return "v:" + json.dumps(item, separators=(",", ":"))
+    keys, items = schema.get("x-kubernetes-list-map-keys", ()), resolve(schema.get("items"))
+    values = {}
+    for key in sorted(keys):
+        value = item.get(key, (child(items, key) or {}).get("default", _KEY_DEFAULTS.get(key)))
+        if value is not None:
+            values[key] = value
+    return "k:" + json.dumps(values, separators=(",", ":"), sort_keys=True)
+
+
+def _fields_of(obj: Any, schema: Schema) -> FieldSet:
+    """Return the leaves of *obj* and their values, without those that nobody owns."""
+    found: FieldSet = {}
+    _collect(obj, schema, (), found)
+    return {path: value for path, value in found.items() if path[:2] not in _UNOWNED and path not in _UNOWNED}
+
+
+def _collect(value: Any, schema: Schema, path: Path, found: FieldSet) -> None:
+    if isinstance(value, dict) and value and not _is_atomic(schema):
+        for name, field in value.items():
+            _collect(field, child(schema, name) or {}, (*path, f"f:{name}"), found)
+    elif isinstance(value, list) and value and not _is_atomic(schema) and schema:
+        items = resolve(schema.get("items"))
+        for item in value:
+            where = (*path, _item_key(item, schema))
+            if isinstance(item, dict):
+                found[(*where, ".")] = None
+                _collect(item, items, where, found)
+            else:
+                found[where] = item
+    else:
+        found[path] = value
+
+
+def _encode(paths: "set[Path] | FieldSet") -> dict[str, Any]:
+    """Return FieldsV1 of *paths*."""
+    tree: dict[str, Any] = {}
+    for path in sorted(paths):
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+    return tree
+
+
+def _decode(fields: dict[str, Any], path: Path = ()) -> set[Path]:
+    """Return the paths of FieldsV1."""
+    if not fields:
+        return {path} if path else set()
+    found: set[Path] = set()
+    for part, below in fields.items():
+        found |= _decode(below, (*path, part))
+    return found
+
+
+def _readable(path: Path) -> str:
+    """Return a path as conflict messages write it, for example ``.spec.containers[name="main"].image``."""
+    text = ""
+    for part in path:
+        sort, _, rest = part.partition(":")
+        if sort == "f":
+            text += f".{rest}"
+        elif sort == "k":
+            pairs = json.loads(rest)
+            text += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in pairs.items()) + "]"
+        elif sort == "v":
+            text += f"[={rest}]"
+    return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +139,18 @@ class Writer:
     def entry(self, paths: "set[Path] | FieldSet") -> Object:
         """Return the managedFields entry of this writer for *paths*."""
         body: Object = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
-        body |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": encode(paths)}
+        body |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": _encode(paths)}
         return body | ({"subresource": self.subresource} if self.subresource else {})
 
 
 def after_update(before: Object | None, after: Object, schema: Schema, writer: Writer) -> list[Object]:
     """Return the managedFields of *after*: the writer owns what it changed, the others what is left of theirs."""
-    old = fields_of(before, schema) if before else {}
-    new = fields_of(after, schema)
+    old = _fields_of(before, schema) if before else {}
+    new = _fields_of(after, schema)
     changed = {path for path, value in new.items() if path not in old or old[path] != value}
     entries, own, own_entries = [], set(changed), []
     for entry in before["metadata"].get("managedFields", []) if before else []:
-        owned = decode(entry.get("fieldsV1", {}))
+        owned = _decode(entry.get("fieldsV1", {}))
         if writer.matches(entry):
             own |= owned & new.keys()
             own_entries.append(entry)
@@ -66,27 +162,27 @@ def after_update(before: Object | None, after: Object, schema: Schema, writer: W
 
 def _without(entry: Object, paths: set[Path]) -> list[Object]:
     """Return an entry that no longer owns *paths*, or nothing if it owned nothing else."""
-    owned = decode(entry.get("fieldsV1", {}))
+    owned = _decode(entry.get("fieldsV1", {}))
     if not owned & paths:
         return [entry]
-    return [entry | {"fieldsV1": encode(owned - paths)}] if owned - paths else []
+    return [entry | {"fieldsV1": _encode(owned - paths)}] if owned - paths else []
 
 
 def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *, force: bool) -> Object:
     """Return *live* with an apply configuration merged in; raises StatusError on a conflict not forced."""
-    wanted = fields_of(config, schema)
+    wanted = _fields_of(config, schema)
     if live is None:
         created: Object = copy.deepcopy(config)
         created["metadata"]["managedFields"] = [writer.entry(wanted)]
         return created
-    current = fields_of(live, schema)
+    current = _fields_of(live, schema)
     entries = live["metadata"].get("managedFields", [])
     others = [entry for entry in entries if not writer.matches(entry)]
     contested = {path for path, value in wanted.items() if path in current and current[path] != value}
     if not force:
         _check_conflicts(others, contested)
-    former = set[Path]().union(*(decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
-    shared = set[Path]().union(*(decode(entry.get("fieldsV1", {})) for entry in others))
+    former = set[Path]().union(*(_decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
+    shared = set[Path]().union(*(_decode(entry.get("fieldsV1", {})) for entry in others))
     merged: Object = _merge(live, config, schema)
     # What the manager applied before and does not apply now goes, the innermost first, unless others own it, too.
     for path in sorted(former - wanted.keys() - shared, key=len, reverse=True):
@@ -94,7 +190,7 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     own = writer.entry(wanted)
     same = next((e for e in entries if writer.matches(e) and e["fieldsV1"] == own["fieldsV1"]), None)
     # An apply without effect keeps the entry with its time.
-    if same is not None and fields_of(merged, schema) == current:
+    if same is not None and _fields_of(merged, schema) == current:
         own = same
     kept = [rest for entry in others for rest in _without(entry, contested)]
     merged["metadata"]["managedFields"] = [*kept, own]
@@ -108,8 +204,8 @@ def _check_conflicts(others: list[Object], contested: set[Path]) -> None:
         using = f" using {entry['apiVersion']}" if entry["operation"] == "Update" else ""
         message = f'conflict with "{entry["manager"]}"{using}'
         causes += [
-            {"reason": "FieldManagerConflict", "message": message, "field": readable(path)}
-            for path in sorted(contested & decode(entry.get("fieldsV1", {})))
+            {"reason": "FieldManagerConflict", "message": message, "field": _readable(path)}
+            for path in sorted(contested & _decode(entry.get("fieldsV1", {})))
         ]
     if not causes:
         return
@@ -121,16 +217,16 @@ def _check_conflicts(others: list[Object], contested: set[Path]) -> None:
 
 
 def _merge(live: Any, config: Any, schema: Schema) -> Any:
-    if isinstance(config, dict) and isinstance(live, dict) and not is_atomic(schema):
+    if isinstance(config, dict) and isinstance(live, dict) and not _is_atomic(schema):
         merged = dict(live)
         for name, value in config.items():
             merged[name] = _merge(live.get(name), value, child(schema, name) or {}) if name in live else value
         return copy.deepcopy(merged)
-    if isinstance(config, list) and isinstance(live, list) and schema and not is_atomic(schema):
+    if isinstance(config, list) and isinstance(live, list) and schema and not _is_atomic(schema):
         items = resolve(schema.get("items"))
-        by_key = {item_key(item, schema): item for item in live}
+        by_key = {_item_key(item, schema): item for item in live}
         for item in config:
-            key = item_key(item, schema)
+            key = _item_key(item, schema)
             by_key[key] = _merge(by_key[key], item, items) if key in by_key else item
         return copy.deepcopy(list(by_key.values()))
     return copy.deepcopy(config)
@@ -150,7 +246,7 @@ def _remove(value: Any, path: Path, schema: Schema) -> None:
         if value[name] in ({}, []):
             del value[name]
     elif isinstance(value, list):
-        index = next((i for i, item in enumerate(value) if item_key(item, schema) == part), None)
+        index = next((i for i, item in enumerate(value) if _item_key(item, schema) == part), None)
         if index is None:
             return
         if not rest or rest == (".",):

@@ -29,7 +29,7 @@ _SERVICE = {"type": "ClusterIP", "sessionAffinity": "None"}
 
 def _pod_spec(spec: Object) -> Object:
     """Return the spec of a pod, or of a template, with the API's defaults."""
-    filled = _POD_SPEC | spec
+    filled: Object = _POD_SPEC | spec
     for field in ("containers", "initContainers"):
         if field in filled:
             filled[field] = [_container(container) for container in filled[field]]
@@ -59,7 +59,7 @@ def _job(job: Object) -> Object:
 
 
 def _service(service: Object) -> Object:
-    spec = _SERVICE | service.get("spec", {})
+    spec: Object = _SERVICE | service.get("spec", {})
     return {**service, "spec": spec | ({"ports": _ports(spec)} if "ports" in spec else {})}
 
 

@@ -1,17 +1,12 @@
 """Nodes: what a kubelet reports of itself, and nodes whose kubelet is lost."""
 
 import copy
-import hashlib
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api, timestamp
 from arena_topo.sandbox.api.requests import DeleteOptions
-from arena_topo.sandbox.sim.objects import NODES, PODS, delete
-
-LOST = "sandbox.arena-topo.dev/lost"
-"""Annotation of a node that shall be lost: its kubelet falls silent and its pods are evicted."""
-SILENT = "silent"
-"""Value of that annotation with which the pods stay, as they do in the first minutes."""
+from arena_topo.sandbox.keys import LOST, SILENT
+from arena_topo.sandbox.sim.objects import NODES, PODS, address_of, delete
 
 _UNREACHABLE = "node.kubernetes.io/unreachable"
 _CORDONED = "node.kubernetes.io/unschedulable"
@@ -72,12 +67,3 @@ def _reported(node: Object, *, lost: bool) -> Object:
         taints.append({"key": _CORDONED, "effect": "NoSchedule"})
     spec |= {"taints": taints} if taints else {}
     return body
-
-
-def address_of(name: str) -> str:
-    """Return a node's address: the one in its name (``cn-shanghai.192.168.16.172``), or one derived from it."""
-    parts = [part.rpartition("-")[2] for part in name.split(".")[-4:]]
-    if len(parts) == 4 and all(part.isdigit() for part in parts):
-        return ".".join(parts)
-    digest = hashlib.sha256(name.encode()).digest()
-    return f"10.{digest[0]}.{digest[1]}.{digest[2] % 254 + 1}"

@@ -4,7 +4,7 @@ import hashlib
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import timestamp
-from arena_topo.sandbox.sim.kubelets.nodes import address_of
+from arena_topo.sandbox.sim.objects import address_of
 
 
 def _status(pod: Object, phase: str, state: Object, reason: str = "") -> Object:
