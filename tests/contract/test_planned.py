@@ -1,4 +1,4 @@
-"""What planned jobs rely on: conditional patches, jobs that are held back, gates, and how they are taken away."""
+"""What planned jobs rely on: conditional patches, suspended jobs, gates, and how they are removed."""
 
 from tests.contract.bodies import mpijob, pod
 from tests.contract.client import JSON_PATCH, MERGE_PATCH, Object
@@ -58,7 +58,7 @@ def test_a_patch_whose_test_fails_changes_nothing(cluster: Cluster, space: str, 
     assert "proposed" == left[PLAN]
 
 
-def test_a_suspended_job_makes_its_pods_once_it_is_let_go(
+def test_a_suspended_job_creates_its_pods_once_it_is_released(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
     """By the template that it has then: plan, pins and suspension change in one patch."""
@@ -90,14 +90,14 @@ def _suspended(cluster: Cluster, space: str) -> Object | None:
 def test_gated_workers_wait_until_one_patch_gives_them_a_node(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
-    """The patch holds for the state that was read; a worker that is made again is gated again."""
+    """The patch holds for the state that was read; a worker that is recreated is gated again."""
     assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, gated=True)).code
     first = _two_workers(cluster, space)[0]
     name = first["metadata"]["name"]
     assert [GATE] == first["spec"]["schedulingGates"]
     assert "nodeName" not in first["spec"]
-    told = next(each for each in first["status"]["conditions"] if each["type"] == "PodScheduled")
-    assert ("False", "SchedulingGated") == (told["status"], told["reason"])
+    scheduled = eventually(lambda: _scheduled(cluster, space, name), "the scheduler to see the worker") or {}
+    assert ("False", "SchedulingGated") == (scheduled["status"], scheduled["reason"])
 
     place = {"nodeSelector": {"kubernetes.io/hostname": nodes[1]}, "schedulingGates": []}
     stale: Object = {"metadata": {"resourceVersion": "1"}, "spec": place}
@@ -110,15 +110,21 @@ def test_gated_workers_wait_until_one_patch_gives_them_a_node(
 
     uid = first["metadata"]["uid"]
     cluster.admin.send("DELETE", _pods(space, name), {"gracePeriodSeconds": 0})
-    again = eventually(lambda: _remade(cluster, space, name, uid), "the worker to be made again") or {}
+    again = eventually(lambda: _recreated(cluster, space, name, uid), "the worker to be recreated") or {}
     assert [GATE] == again["spec"]["schedulingGates"]
+
+
+def _scheduled(cluster: Cluster, space: str, name: str) -> Object | None:
+    """Return the PodScheduled condition of a pod once it has one."""
+    conditions = cluster.admin.get(_pods(space, name)).body["status"].get("conditions", [])
+    return next((each for each in conditions if each["type"] == "PodScheduled"), None)
 
 
 def _node(cluster: Cluster, space: str, name: str) -> str:
     return str(cluster.admin.get(_pods(space, name)).body["spec"].get("nodeName", ""))
 
 
-def _remade(cluster: Cluster, space: str, name: str, uid: str) -> Object | None:
+def _recreated(cluster: Cluster, space: str, name: str, uid: str) -> Object | None:
     answer = cluster.admin.get(_pods(space, name))
     if answer.code != 200 or answer.body["metadata"]["uid"] == uid:
         return None
@@ -126,7 +132,7 @@ def _remade(cluster: Cluster, space: str, name: str, uid: str) -> Object | None:
     return found
 
 
-def test_gates_are_taken_away_and_never_added(cluster: Cluster, space: str, nodes: list[str]) -> None:
+def test_gates_are_removed_and_never_added(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """And a pod without gates keeps the node selector that it has."""
     body = pod("gated", schedulingGates=[GATE])
     assert 201 == cluster.admin.send("POST", _pods(space), body).code

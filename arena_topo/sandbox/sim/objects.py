@@ -96,7 +96,9 @@ def record_event(
     """Write an event about an object; a repeated one is counted, not written again."""
     meta = about["metadata"]
     namespace = meta.get("namespace", "default")
-    if api.find(api.kind("v1", "Namespace"), "", namespace) is None:
+    # Events are a courtesy: where a namespace is about to go, the object's controller does its work without them.
+    space = api.find(api.kind("v1", "Namespace"), "", namespace)
+    if space is None or is_deleting(space):
         return
     kind, now = api.kind("v1", "Event"), timestamp()
     for stored in api.store.scan(kind.key, namespace):

@@ -4,9 +4,11 @@ Source: github.com/kubeflow/mpi-operator 0.8.2 pkg/controller/mpi_job_controller
 """
 
 import copy
+from contextlib import suppress
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api, timestamp
+from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.sim.controllers import mpi_objects
 from arena_topo.sandbox.sim.controllers.jobs import JOBS
 from arena_topo.sandbox.sim.objects import (
@@ -29,7 +31,9 @@ def step(api: Api) -> None:
     """Bring every MPIJob to where it should be."""
     for job in api.store.values(MPI_JOBS):
         if not is_deleting(job) and job["spec"].get("mpiReplicaSpecs", {}).get("Launcher"):
-            _sync(api, job)
+            # A job whose namespace is about to go can create nothing; the other jobs do not wait for it.
+            with suppress(StatusError):
+                _sync(api, job)
 
 
 def _sync(api: Api, job: Object) -> None:
