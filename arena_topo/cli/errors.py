@@ -29,7 +29,8 @@ def run(args: Sequence[str]) -> int:
     except ArenaTopoError as error:
         report(error)
         return error.exit_code
-    except BrokenPipeError:
+    except SystemExit:
+        # In this mode click exits by itself only where stdout's reader is gone.
         return _quiet_pipe()
     except Exception as error:
         # Whatever else arrives here is a fault of this program.

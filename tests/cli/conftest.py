@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from arena_topo.cli.errors import run
+from tests.fakes import FakeTransport, Script, session
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,3 +36,19 @@ def invoke(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
         return Outcome(int(code), printed.out, printed.err)
 
     return invoked
+
+
+Serve = Callable[[Script], FakeTransport]
+
+
+@pytest.fixture
+def serve(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Serve:
+    """Return a function that makes every command talk to a cluster that answers from a script."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+    def served(script: Script) -> FakeTransport:
+        opened, transport = session(script)
+        monkeypatch.setattr("arena_topo.kube.session.connect", lambda _: opened)
+        return transport
+
+    return served

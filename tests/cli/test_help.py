@@ -3,9 +3,7 @@
 import click
 import pytest
 
-from arena_topo import __version__
 from arena_topo.cli.app import cli
-from arena_topo.cli.options.kube import hoist
 from tests.cli.conftest import Invoke
 
 
@@ -73,42 +71,3 @@ def test_a_refused_connection_is_told(invoke: Invoke) -> None:
     assert 1 == outcome.code
     assert "error: the connection to the server 127.0.0.1:1 was refused" in outcome.err
     assert "hint: did you specify the right host or port?" in outcome.err
-
-
-@pytest.mark.parametrize("args", [["--version"], ["version", "--client"]])
-def test_the_version_is_printed(invoke: Invoke, args: list[str]) -> None:
-    """Without a cluster."""
-    assert f"arena-topo: v{__version__}\n" == invoke(*args).out
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completion_is_printed(invoke: Invoke, shell: str) -> None:
-    """For each shell, without running one."""
-    assert "_ARENA_TOPO_COMPLETE" in invoke("completion", shell).out
-
-
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        (["get", "a"], ["get", "a"]),
-        (["-n", "x", "get", "a"], ["get", "-n", "x", "a"]),
-        (["--namespace=x", "--context", "c", "get", "a"], ["get", "--namespace=x", "--context", "c", "a"]),
-        (["--insecure-skip-tls-verify", "get"], ["get", "--insecure-skip-tls-verify"]),
-        (["--help"], ["--help"]),
-        (["-n"], ["-n"]),
-        (["-n", "x"], ["-n", "x"]),
-        (["-n", "x", "--help"], ["-n", "x", "--help"]),
-    ],
-)
-def test_flags_before_the_command_move_behind_it(args: list[str], expected: list[str]) -> None:
-    """Only kubectl's own, and only when a command follows."""
-    assert expected == hoist(args)
-
-
-def test_colour_is_for_terminals(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """None in a pipe, some when forced, none when refused."""
-    assert "\x1b" not in invoke("get", "a").err
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    assert "\x1b[31m\x1b[1merror:\x1b[0m no cluster" in invoke("get", "a").err
-    monkeypatch.setenv("NO_COLOR", "1")
-    assert "\x1b" not in invoke("get", "a").err

@@ -9,12 +9,10 @@ from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES, bindings
 from arena_topo.cluster.setup import ServedApis, apply, installed_objects, remove, served_apis, setup_objects
 from arena_topo.errors import UsageError
 from arena_topo.model.notation.yaml_documents import load
-from tests.cli.conftest import Invoke, invoke
 from tests.fakes import Answer, Call, missing, session, unserved
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "reference" / "permissions.md").read_text()
-__all__ = ["invoke"]
 
 
 def kinds(objects: list[dict[str, Any]]) -> list[str]:
@@ -141,26 +139,6 @@ def test_what_belongs_to_something_else_is_left() -> None:
     opened, _ = session(cluster_with("a", "b", owned="b"))
 
     assert ["a"] == [item["metadata"]["name"] for item in installed_objects(opened)]
-
-
-def test_without_a_cluster_it_can_be_read(invoke: Invoke) -> None:
-    """As for one of today."""
-    outcome = invoke(
-        "cluster", "setup", "--users", "group:ml", "-n", "ml", "--agent-image", "i", "-o", "name"
-    )
-
-    assert 0 == outcome.code, outcome.err
-    assert "mutatingadmissionpolicy.admissionregistration.k8s.io/arena-topo" == outcome.out.splitlines()[0]
-    assert "daemonset.apps/arena-topo-agent" == outcome.out.splitlines()[-1]
-    assert "no cluster reachable" in outcome.err
-
-
-def test_applying_takes_a_cluster(invoke: Invoke) -> None:
-    """Nothing is printed as if it were done."""
-    outcome = invoke("cluster", "setup", "--apply")
-
-    assert (1, "") == (outcome.code, outcome.out)
-    assert "no cluster is configured" in outcome.err
 
 
 def documented(role: str) -> list[Any]:

@@ -67,15 +67,6 @@ def test_a_snapshot_is_saved_and_shown_again(invoke: Invoke, tmp_path: Path) -> 
         (("topology", "save", "/nowhere/x", "--from", str(V100)), 2, "/nowhere/x cannot be written"),
         (("topology", "-o", "png"), 2, "Invalid value for '-o'"),
         (("topology",), 1, "no cluster is configured"),
-        (("top", "node"), 1, "no cluster is configured"),
-        (("top", "node", "-m", "x"), 2, "--gpu-mode: 'x' is not a mode"),
-        (("node", "enable-topology"), 2, "name nodes, or give --all, or give -l"),
-        (("node", "enable-topology", "a", "--all"), 2, "name nodes, or give --all, or give -l"),
-        (("node", "disable-topology", "--all", "--dry-run=x"), 2, "Invalid dry-run value (x)"),
-        (("agent", "run"), 2, "the node has no name"),
-        (("agent", "run", "--node=a", "--interval=often"), 2, "--interval: 'often' is not a duration"),
-        (("agent", "run", "--node=a", "--interval=0"), 2, "--interval: 0 is less than 1 s"),
-        (("agent", "manifest"), 2, "Missing option '--image'"),
     ],
 )
 def test_bad_input_gets_one_clear_error(
@@ -98,16 +89,6 @@ def test_a_text_that_is_no_topology_is_told_with_its_place(invoke: Invoke, tmp_p
     assert "notes.txt" in outcome.err
     file.write_bytes(b"\xff\xfe\xff")
     assert "is not a text" in invoke("topology", "--from", str(file)).err
-
-
-def test_the_agents_manifest_is_a_list_of_objects(invoke: Invoke) -> None:
-    """For kubectl apply, with the rights that the agent needs and no more."""
-    outcome = invoke("agent", "manifest", "--image=arena-topo:1", "-n", "gpu", "--interval=60")
-
-    assert 4 == outcome.out.count("apiVersion:")
-    assert 'kind: "DaemonSet"' in outcome.out
-    assert '- "patch"' in outcome.out
-    assert "list" not in outcome.out
 
 
 @pytest.mark.parametrize(

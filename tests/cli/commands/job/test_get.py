@@ -1,0 +1,64 @@
+"""``arena-topo get`` prints a job in every form."""
+
+import json
+
+import pytest
+
+from arena_topo.model.notation.yaml_documents import load
+from tests.cli.conftest import Invoke, Serve
+from tests.fakes import Answer, Call, missing
+from tests.objects import condition, mpijob, pod
+
+FAILED = mpijob("job", status={"conditions": [condition("Failed", message="out of memory")]})
+
+
+def cluster(call: Call) -> Answer:
+    """Serve one job that failed, with two workers."""
+    if call.path.endswith("/pods"):
+        return Answer(body={"items": [pod("job-worker-0"), pod("job-worker-1")]})
+    return Answer(body=FAILED) if call.path.endswith("/job") else missing("job")
+
+
+def test_the_table_is_on_stdout_and_the_message_on_stderr(invoke: Invoke, serve: Serve) -> None:
+    """So that scripts read what they read from Arena."""
+    serve(cluster)
+    outcome = invoke("get", "job", "--type=mpijob")
+
+    assert 0 == outcome.code
+    assert "job-worker-1" in outcome.out
+    assert "out of memory" not in outcome.out
+    assert "failed: out of memory\n" in outcome.err
+
+
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_a_document_has_arenas_keys(invoke: Invoke, serve: Serve, form: str) -> None:
+    """In both notations."""
+    serve(cluster)
+    out = invoke("get", "job", "-o", form).out
+    document = json.loads(out) if form == "json" else load(out, name="job")
+
+    assert ("job", "FAILED", 2) == (document["name"], document["status"], len(document["instances"]))
+
+
+def test_wide_adds_the_times(invoke: Invoke, serve: Serve) -> None:
+    """Which the table of Arena's guides does not have."""
+    serve(cluster)
+
+    assert "CreateTime:" in invoke("get", "job", "-o", "wide").out
+    assert "CreateTime:" not in invoke("get", "job").out
+
+
+def test_the_name_is_kubectls(invoke: Invoke, serve: Serve) -> None:
+    """To pass it on."""
+    serve(cluster)
+
+    assert "mpijob.kubeflow.org/job\n" == invoke("get", "job", "-o", "name").out
+
+
+def test_a_missing_job_is_told_in_arenas_words(invoke: Invoke, serve: Serve) -> None:
+    """On stderr, with exit code 1."""
+    serve(lambda _: missing("job"))
+    outcome = invoke("get", "other")
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "not found training job other in namespace default" in outcome.err

@@ -1,0 +1,71 @@
+"""A command receives its flags as one frozen value."""
+
+from dataclasses import FrozenInstanceError, dataclass
+
+import click
+import pytest
+
+from arena_topo.cli.command import argument, command, many, option, switch, text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inner:
+    """Flags that several commands share."""
+
+    labels: tuple[str, ...] = many("-l", type=click.STRING, metavar="TEXT", help="Labels.")
+    count: int | None = option("--count", type=click.INT, help="A number.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Flags:
+    """Flags of one command, and those that it shares."""
+
+    name: str = argument()
+    image: str = text("--image-name", default="i", help="An image.")
+    is_loud: bool = switch("--loud", help="Loud.")
+    inner: Inner
+
+
+def received(*args: str) -> Flags:
+    """Return what a command receives for *args*."""
+    values: list[Flags] = []
+
+    @command("test", Flags)
+    def run(flags: Flags) -> int:
+        """Do nothing."""
+        values.append(flags)
+        return 3
+
+    assert 3 == run.main(list(args), standalone_mode=False)
+    return values[0]
+
+
+def test_fields_have_the_values_that_were_typed() -> None:
+    """By the fields' names, whatever the flags are called, and those of a shared value within it."""
+    flags = received("job", "--image-name=x", "--loud", "-l", "a", "-l", "b", "--count", "2")
+
+    assert Flags(name="job", image="x", is_loud=True, inner=Inner(labels=("a", "b"), count=2)) == flags
+
+
+def test_fields_have_their_flags_defaults() -> None:
+    """None where there is no default."""
+    assert Flags(name="job", image="i", is_loud=False, inner=Inner(labels=(), count=None)) == received("job")
+
+
+def test_flags_cannot_be_changed() -> None:
+    """What was typed stays what was typed."""
+    with pytest.raises(FrozenInstanceError):
+        received("job").name = "other"  # type: ignore[misc]
+
+
+def test_the_docstring_is_the_help() -> None:
+    """And shared flags are listed with the command's own."""
+
+    @command("test", Flags)
+    def run(flags: Flags) -> None:
+        """Do nothing."""
+        del flags
+
+    text = run.get_help(click.Context(run))
+    assert "Do nothing." in text
+    assert all(flag in text for flag in ("--image-name", "--loud", "-l", "--count"))

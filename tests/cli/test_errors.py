@@ -1,0 +1,81 @@
+"""Every ending of a command line has its words on stderr and its exit code."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from arena_topo.cli.errors import program_name, run
+from tests.cli.conftest import Invoke, Serve
+from tests.fakes import Call
+
+
+def broken(call: Call) -> None:
+    """Fail in a way that nobody thought of."""
+    raise LookupError(call.path)
+
+
+def test_an_internal_error_is_one_line(invoke: Invoke, serve: Serve) -> None:
+    """With the way to report it, and no traceback."""
+    serve(broken)  # type: ignore[arg-type]
+    outcome = invoke("version")
+
+    assert 1 == outcome.code
+    assert "error: internal error: LookupError: /version\nhint: please report it" in outcome.err
+    assert "Traceback" not in outcome.err
+
+
+def test_an_internal_error_shows_its_traceback_on_demand(
+    invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For whoever looks into it."""
+    serve(broken)  # type: ignore[arg-type]
+    monkeypatch.setenv("ARENA_TOPO_DEBUG", "1")
+
+    with pytest.raises(LookupError):
+        invoke("version")
+
+
+def test_an_interrupt_is_no_error(invoke: Invoke, serve: Serve) -> None:
+    """The exit code of a process that SIGINT ended."""
+
+    def interrupted(call: Call) -> None:
+        raise KeyboardInterrupt(call.path)
+
+    serve(interrupted)  # type: ignore[arg-type]
+    outcome = invoke("version")
+
+    assert 130 == outcome.code
+    assert "error" not in outcome.err
+
+
+def test_a_reader_who_went_away_ends_the_command_silently(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As it ends other programs in a pipe."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", buffering=1) as stdout:
+        monkeypatch.setattr(sys, "stdout", stdout)
+        code = run(["version", "--client"])
+
+    assert 141 == code
+    assert "" == capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("arena-topo", "arena-topo"),
+        ("kubectl-arena_topo", "kubectl arena-topo"),
+        ("__main__.py", "arena-topo"),
+    ],
+)
+def test_the_program_has_the_name_that_was_typed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, typed: str, expected: str
+) -> None:
+    """Also as kubectl's plugin."""
+    monkeypatch.setattr("sys.argv", [str(tmp_path / typed)])
+
+    assert expected == program_name()
