@@ -18,7 +18,7 @@ _WORDS: Mapping[type, str] = {
 class Part:
     """A mapping within a document, read by taking out its keys one by one.
 
-    What is left at the end nobody asked for: ``reject_unknown_keys`` refuses it.
+    Keys that are left at the end are unknown: ``reject_unknown_keys`` refuses them.
     """
 
     def __init__(self, value: object, place: str) -> None:

@@ -63,21 +63,21 @@ def parse_nccl_xml(text: str, source: str = "the topology file", product: str = 
         )
     gpus = _in_order(unordered, source)
     name = product or product_of_pci_device(gpus[0].element.get("device", ""))
-    known = find_product(name)
+    spec = find_product(name)
     words = [["X" if a is b else _pcie_class(a, b) for b in gpus] for a in gpus]
     assumptions: tuple[str, ...] = ()
     if not _add_nvlinks(words, gpus, source):
         assumptions = fill_gpu_links(words, name) or ("no NVLinks: the file lists PCIe only",)
-    generation = known.generation if known else _generation(gpus, words)
-    if known is None:
+    generation = spec.generation if spec else _generation(gpus, words)
+    if spec is None:
         assumptions += (f"link rates of {generation.name} GPUs",)
-    graph = build_graph(words, generation, known, source)
+    graph = build_graph(words, generation, spec, source)
     nics = [device for device in devices if _is_nic(device)]
     return Hardware(
         gpus=tuple(_gpu(index, device, name, nics) for index, device in enumerate(gpus)),
         links=graph,
         nics=tuple(_nic(device) for device in nics),
-        machine=machine_type(graph, known.name if known else ""),
+        machine=machine_type(graph, spec.name if spec else ""),
         assumptions=assumptions,
     )
 
@@ -181,8 +181,8 @@ def _count(element: ET.Element, source: str) -> int:
 def _generation(gpus: list[_PciDevice], words: list[list[str]]) -> Generation:
     tag = gpus[0].element.find("gpu")
     capability = tag.get("sm", "") if tag is not None else ""
-    known = generations.BY_COMPUTE_CAPABILITY.get(int(capability)) if capability.isdecimal() else None
-    return known or guess_generation(words)
+    spec = generations.BY_COMPUTE_CAPABILITY.get(int(capability)) if capability.isdecimal() else None
+    return spec or guess_generation(words)
 
 
 def _gpu(index: int, device: _PciDevice, product: str, nics: list[_PciDevice]) -> Gpu:

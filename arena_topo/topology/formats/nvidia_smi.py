@@ -62,10 +62,10 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
     cells = _cells(rows, columns, names, source)
     nics = [name for name in columns if name not in names]
     words = [[cells[a, b] for b in names] for a in names]
-    known = find_product(product)
+    spec = find_product(product)
     on_grace = any(_numa_nodes(rows[name].affinity, affinities)[1] for name in names)
-    generation = known.generation if known else _guess(words, on_grace=on_grace)
-    graph = build_graph(words, generation, known, source)
+    generation = spec.generation if spec else _guess(words, on_grace=on_grace)
+    graph = build_graph(words, generation, spec, source)
     legend = {match[1]: match[2] for match in map(_LEGEND.fullmatch, lines) if match}
     numa = {name: _numa_nodes(rows[name].affinity, affinities)[0] for name in names}
     roots = _pcie_roots(cells, names, nics)
@@ -87,8 +87,8 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
                 (_nic(nic, cells, numa, legend) for nic in nics), key=lambda nic: natural_sort_key(nic.name)
             )
         ),
-        machine=machine_type(graph, known.name if known else ""),
-        assumptions=() if known else (f"link rates of {generation.name} GPUs",),
+        machine=machine_type(graph, spec.name if spec else ""),
+        assumptions=() if spec else (f"link rates of {generation.name} GPUs",),
     )
 
 

@@ -34,13 +34,13 @@ def parse_bandwidths(text: str, source: str = "the matrix", product: str = "") -
     title, lines = _best_section(text)
     both_ways = "unidirectional" not in title.lower()
     rows = _rows(lines, source)
-    known = find_product(name)
-    graph = measured_graph(rows, known, both_ways=both_ways)
+    spec = find_product(name)
+    graph = measured_graph(rows, spec, both_ways=both_ways)
     memory = memory_of(name)
     return Hardware(
         gpus=tuple(Gpu(index=index, product=name, memory=memory) for index in range(len(rows))),
         links=graph,
-        machine=machine_type(graph, known.name if known else ""),
+        machine=machine_type(graph, spec.name if spec else ""),
         assumptions=() if "directional" in title.lower() else ("the figures count both directions",),
     )
 

@@ -45,14 +45,14 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
         ["X" if a == b else _word(types[a][b], distances[a][b], f"{source}: GPU{a}") for b in size]
         for a in size
     ]
-    known = find_product(product)
-    generation = known.generation if known else generations.CDNA3
-    graph = build_graph(words, generation, known, source)
+    spec = find_product(product)
+    generation = spec.generation if spec else generations.CDNA3
+    graph = build_graph(words, generation, spec, source)
     return Hardware(
         gpus=tuple(Gpu(index=a, product=product, memory=memory_of(product), numa=numa.get(a)) for a in size),
         links=graph,
-        machine=machine_type(graph, known.name if known else ""),
-        assumptions=() if known else (f"link rates of {generation.name} GPUs",),
+        machine=machine_type(graph, spec.name if spec else ""),
+        assumptions=() if spec else (f"link rates of {generation.name} GPUs",),
     )
 
 

@@ -99,9 +99,9 @@ def graph_and_type(words: Words, product: str, where: str) -> tuple[LinkGraph, s
     Where the product is empty or not known, the counts of NVLinks decide the generation. Raises ``DocumentError`` as
     ``build_graph`` does.
     """
-    known = find_product(product)
-    graph = build_graph(words, known.generation if known else guess_generation(words), known, where)
-    return graph, machine_type(graph, known.name if known else "")
+    spec = find_product(product)
+    graph = build_graph(words, spec.generation if spec else guess_generation(words), spec, where)
+    return graph, machine_type(graph, spec.name if spec else "")
 
 
 def guess_generation(words: Words) -> Generation:
@@ -184,7 +184,7 @@ def _nvlink_class(
     complete = all(counts[a][b] for a, b in combinations(group, 2))
     limit = product.generation.max_links if product else MOST_LINKS
     over = [a for a in group if sum(counts[a]) > limit]
-    # Two GPUs on switches show no more links than they have; only the product tells that they are switched.
+    # Two GPUs on switches show no more links than they have; only the product says that they are switched.
     if product and complete and counts[group[0]][group[-1]] == product.switch_links:
         return LinkClass.NVSWITCH
     if complete and len(over) == len(group):

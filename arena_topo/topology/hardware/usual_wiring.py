@@ -61,36 +61,36 @@ def usual_hardware(product: str, count: int, machine: str = "") -> Hardware:
     *machine* is the name that firmware or cloud gives the machine. The links are None where the product is not
     known or its machines differ.
     """
-    known = find_product(product)
+    spec = find_product(product)
     words = usual_words(product, count, machine)
-    graph = build_graph(words, known.generation, known, product) if words and known else None
+    graph = build_graph(words, spec.generation, spec, product) if words and spec else None
     return Hardware(
         gpus=tuple(Gpu(index=index, product=product, memory=memory_of(product)) for index in range(count)),
         links=graph,
         nics=usual_nics(machine),
-        machine=machine_type(graph, known.name)
-        if graph and known
-        else f"{count}x{known.name if known else product}",
+        machine=machine_type(graph, spec.name)
+        if graph and spec
+        else f"{count}x{spec.name if spec else product}",
         assumptions=("links as usual for the product",) if graph else (),
     )
 
 
 def usual_words(product: str, count: int, machine: str = "") -> list[list[str]] | None:
     """Return the matrix of link words that *count* GPUs called *product* usually have, or None."""
-    known = find_product(product)
-    if known is None or count < 1:
+    spec = find_product(product)
+    if spec is None or count < 1:
         return None
-    if known.form is not Form.MODULE:
+    if spec.form is not Form.MODULE:
         # Cards may have bridges between pairs, but nothing says between which.
         return _uniform("SYS", count)
     name = _plain_name(machine)
-    if known.name in ("V100", "P100") and (count == _FULL_BOARD or name in _FOUR_OF_CUBE_MESH):
-        single = known.name == "P100"
+    if spec.name in ("V100", "P100") and (count == _FULL_BOARD or name in _FOUR_OF_CUBE_MESH):
+        single = spec.name == "P100"
         return [
             ["NV1" if single and word == "NV2" else word for word in row.split()[:count]]
             for row in _CUBE_MESH[:count]
         ]
-    word = _module_word(known, count, name)
+    word = _module_word(spec, count, name)
     return _uniform(word, count) if word or count == 1 else None
 
 

@@ -41,9 +41,9 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
         return
     words = _words(node.annotations, [gpu.uuid for gpu in gpus])
     product = gpus[0].product
-    known = find_product(product)
+    spec = find_product(product)
     assumptions: tuple[str, ...] = ()
-    if known and known.switch_links and not any(word.startswith("NV") for row in words for word in row):
+    if spec and spec.switch_links and not any(word.startswith("NV") for row in words for word in row):
         # HAMi before 2.10 does not see the links into NVSwitches.
         assumptions = fill_gpu_links(words, product)
     graph, machine = graph_and_type(words, product, HAMI_SCORE)

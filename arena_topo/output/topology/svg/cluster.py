@@ -12,7 +12,7 @@ from arena_topo.output.topology.svg.users import user_colours, users_of
 _TILE = (156.0, 58.0)
 _SMALL_TILE = (24.0, 16.0)
 _SMALL_FROM = 300
-"""From so many nodes on each is a bar; tiles with a square for each GPU would make a picture of metres."""
+"""Clusters of more nodes show a bar for each, because tiles with a square for each GPU would fill many screens."""
 _GAP = 10.0
 _PAD = 14.0
 _HEAD = 26.0
