@@ -20,7 +20,7 @@ from arena_topo.topology.raw_objects import Malformed, RawObject
 def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster of *session* as it is now.
 
-    *levels* are label keys, coarse to fine, in place of the fabric ladder that the cluster shows. The snapshot's
+    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The snapshot's
     warnings name the resources that the user may not list and the objects that make no sense. Raises ``Forbidden``
     when the user may not list the nodes.
     """
@@ -42,7 +42,7 @@ def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
 
 def _objects(raw: RawCluster, warnings: list[str]) -> ClusterObjects:
     optional = raw.optional
-    ladders = [item for key in ("kueue", "kai", "koordinator", "volcano") for item in optional.get(key, [])]
+    topologies = [item for key in ("kueue", "kai", "koordinator", "volcano") for item in optional.get(key, [])]
     return ClusterObjects(
         nodes=list(_nodes(raw.nodes, warnings)),
         pods=_pods(raw.pods, warnings),
@@ -51,7 +51,7 @@ def _objects(raw: RawCluster, warnings: list[str]) -> ClusterObjects:
         slices=optional.get("slices", []),
         claims=optional.get("claims", []),
         zones=optional.get("zones", []),
-        topologies=ladders,
+        topologies=topologies,
     )
 
 

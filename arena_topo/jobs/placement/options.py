@@ -12,7 +12,7 @@ class PlanOptions:
     """What the user asks of a placement; levels are a tier's name or label key, empty for none.
 
     ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each other's GPUs.
-    ``levels`` are label keys, coarse to fine, that replace the fabric ladder which the cluster shows.
+    ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the cluster shows.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
