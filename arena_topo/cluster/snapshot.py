@@ -42,7 +42,9 @@ def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
 
 def _objects(raw: RawCluster, warnings: list[str]) -> ClusterObjects:
     optional = raw.optional
-    topologies = [item for key in ("kueue", "kai", "koordinator", "volcano") for item in optional.get(key, [])]
+    topologies = [
+        item for key in ("kueue", "kai", "koordinator", "volcano") for item in optional.get(key, [])
+    ]
     return ClusterObjects(
         nodes=list(_nodes(raw.nodes, warnings)),
         pods=_pods(raw.pods, warnings),
