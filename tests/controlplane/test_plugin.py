@@ -30,6 +30,11 @@ def no_go(**options):
 
 availability.ensure_built = no_go
 """
+_BUILT = """
+from tests.controlplane import availability
+
+availability.ensure_built = lambda **options: None
+"""
 _USES_IT = """
 import pytest
 from tests.controlplane.availability import require_built
@@ -52,23 +57,36 @@ def _run(folder: Path, *arguments: str, required: bool) -> subprocess.CompletedP
     )
 
 
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
 @pytest.mark.parametrize(("required", "code"), [(False, 0), (True, 1)], ids=["allowed", "required"])
-def test_deselected_tests_are_reported(tmp_path: Path, required: bool, code: int) -> None:
+def test_deselected_tests_are_reported(tmp_path: Path, required: bool, code: int, workers: str) -> None:
     """``-m 'not controlplane'`` is named in the summary and fails a run that requires the control plane."""
     (tmp_path / "test_suite.py").write_text(_SUITE)
-    run = _run(tmp_path, "-m", "not controlplane", required=required)
+    run = _run(tmp_path, workers, "-m", "not controlplane", required=required)
     assert code == run.returncode, run.stdout
     assert "0 tests of the real control plane were skipped, 1 deselected" in run.stdout
 
 
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
 @pytest.mark.parametrize(("required", "code"), [(False, 0), (True, 1)], ids=["allowed", "required"])
-def test_a_control_plane_that_cannot_be_had_is_reported(tmp_path: Path, required: bool, code: int) -> None:
+def test_a_control_plane_that_cannot_be_had_is_reported(
+    tmp_path: Path, required: bool, code: int, workers: str
+) -> None:
     """Without Go the tests skip with the reason, or fail where the control plane is required."""
     (tmp_path / "conftest.py").write_text(_NO_GO)
     (tmp_path / "test_suite.py").write_text(_USES_IT)
-    run = _run(tmp_path, required=required)
+    run = _run(tmp_path, workers, required=required)
     assert code == run.returncode, run.stdout
     assert "no go on PATH" in run.stdout
+
+
+@pytest.mark.parametrize("workers", ["-n0", "-n2"])
+def test_a_required_run_that_has_it_passes(tmp_path: Path, workers: str) -> None:
+    """The tests of the control plane are counted wherever they ran."""
+    (tmp_path / "conftest.py").write_text(_BUILT)
+    (tmp_path / "test_suite.py").write_text(_SUITE)
+    run = _run(tmp_path, workers, required=True)
+    assert (0, "2 passed") == (run.returncode, "2 passed" if "2 passed" in run.stdout else run.stdout)
 
 
 def test_a_required_run_without_any_such_test_fails(tmp_path: Path) -> None:

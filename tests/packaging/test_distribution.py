@@ -40,30 +40,25 @@ def unpacked(sdist: Path, folder: Path) -> Path:
     return next(folder.iterdir())
 
 
-def installed(folder: Path, *what: str) -> Path:
-    """Install *what* into a fresh environment and return its folder of programs."""
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make the one environment into which each test installs what it tries, in place of what was there."""
+    folder = tmp_path_factory.mktemp("environment")
     venv.create(folder, with_pip=False)
-    python = folder / "bin" / "python"
-    site = subprocess.run(
-        [python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
-        check=True,
-        capture_output=True,
-        text=True,
-    ).stdout.strip()
+    show = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    command = [str(folder / "bin" / "python"), "-c", show]
+    site = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
     (Path(site) / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "--python",
-        str(python),
-        "install",
-        "--quiet",
-        "--no-index",
-        "--no-deps",
-    ]
-    subprocess.run([*command, "--no-build-isolation", *what], check=True)
-    return folder / "bin"
+    return folder
+
+
+def installed(environment: Path, *what: str) -> Path:
+    """Install *what* into *environment* and return its folder of programs."""
+    programs = environment / "bin"
+    command = [sys.executable, "-m", "pip", "--python", str(programs / "python"), "install", "--quiet"]
+    command += ["--no-index", "--no-deps", "--no-build-isolation", "--force-reinstall", *what]
+    subprocess.run(command, check=True)
+    return programs
 
 
 def works(programs: Path, cwd: Path) -> None:
@@ -106,22 +101,28 @@ def test_the_sdist_has_the_templates_at_the_top(sdist: Path) -> None:
     } <= names
 
 
-def test_the_wheel_runs(wheel: Path, tmp_path: Path) -> None:
+def test_the_wheel_runs(wheel: Path, environment: Path, tmp_path: Path) -> None:
     """Its templates come with it."""
-    works(installed(tmp_path / "env", str(wheel)), tmp_path)
+    works(installed(environment, str(wheel)), tmp_path)
 
 
-def test_a_wheel_made_from_the_sdist_runs(sdist: Path, tmp_path: Path) -> None:
-    """As a distributor makes it."""
+def test_the_sdist_makes_the_same_wheel(sdist: Path, wheel: Path, tmp_path: Path) -> None:
+    """As a distributor makes it: what runs from the checkout's wheel runs from theirs."""
     source = unpacked(sdist, tmp_path / "source")
-    wheel = ProjectBuilder(source).build("wheel", tmp_path / "dist")
-    works(installed(tmp_path / "env", wheel), tmp_path)
+    other = Path(ProjectBuilder(source).build("wheel", tmp_path / "dist"))
+
+    assert contents(wheel) == contents(other)
 
 
-def test_an_editable_install_runs(sdist: Path, tmp_path: Path) -> None:
+def contents(wheel: Path) -> dict[str, int]:
+    """Return the checksum of each file in *wheel*."""
+    return {file.filename: file.CRC for file in zipfile.ZipFile(wheel).infolist()}
+
+
+def test_an_editable_install_runs(sdist: Path, environment: Path, tmp_path: Path) -> None:
     """With the templates of the checkout."""
     source = unpacked(sdist, tmp_path / "source")
-    programs = installed(tmp_path / "env", "--editable", str(source))
+    programs = installed(environment, "--editable", str(source))
     (source / "templates" / "mpijob.v2beta1.yaml.j2").write_text(
         'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: "a"}\n'
     )

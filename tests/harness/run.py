@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests import guardian
+from tests.harness import guardian
 
-_LEAVING_SECONDS = 10.0
+_LEAVING_SECONDS = 5.0
 
 _GUARDIAN = pytest.StashKey[subprocess.Popen[bytes]]()
 _LEFT = pytest.StashKey[Mapping[int, str]]()
@@ -32,7 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Share the tests out by the clusters that they use; imported here, for runs without pytest-xdist."""
-    from tests.scheduling import ByCluster
+    from tests.harness.scheduling import ByCluster
 
     return ByCluster(config, log)
 
