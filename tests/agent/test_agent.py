@@ -6,8 +6,6 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.agent.agent import Agent
-from arena_topo.agent.manifests import agent_objects
-from arena_topo.agent.start import require
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import GPU_TOPOLOGY
@@ -115,42 +113,3 @@ def test_without_a_kubelet_there_are_no_users() -> None:
     agent = replace(world.agent(), users=None)
 
     assert json.loads(agent.value())["users"] == {}
-
-
-def test_the_agent_may_read_and_patch_nodes_and_nothing_else() -> None:
-    """One rule, no privileges, a read-only root."""
-    account, role, binding, daemons = agent_objects("registry.example/arena-topo:1", "kube-system")
-    container = daemons["spec"]["template"]["spec"]["containers"][0]
-
-    assert [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}] == role["rules"]
-    assert {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
-    } == (container["securityContext"])
-    assert account["metadata"]["name"] == binding["subjects"][0]["name"]
-    assert role["metadata"]["name"] == binding["roleRef"]["name"]
-    assert (
-        daemons["spec"]["selector"]["matchLabels"].items()
-        <= daemons["spec"]["template"]["metadata"]["labels"].items()
-    )
-    assert {mount["name"] for mount in container["volumeMounts"]} == {
-        volume["name"] for volume in daemons["spec"]["template"]["spec"]["volumes"]
-    }
-
-
-def test_a_runtime_class_is_set_where_asked() -> None:
-    """Clusters whose default runtime knows no GPUs need one."""
-    plain, named = (agent_objects("i", "n", runtime_class=name)[3] for name in ("", "nvidia"))
-
-    assert "runtimeClassName" not in plain["spec"]["template"]["spec"]
-    assert named["spec"]["template"]["spec"]["runtimeClassName"] == "nvidia"
-
-
-def test_a_missing_package_says_how_to_install_it() -> None:
-    """NVML's bindings and gRPC are an optional extra."""
-    require("json", "agent")
-    with pytest.raises(ArenaTopoError) as caught:
-        require("no_such_package_here", "agent")
-
-    assert caught.value.hint == "pip install 'arena-topo[agent]'"

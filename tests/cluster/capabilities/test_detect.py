@@ -1,72 +1,18 @@
 """What a cluster has is found with few calls, and whatever may not be read is left open."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
-from arena_topo.cluster.capabilities.programs import find_programs
-from arena_topo.cluster.capabilities.worker_schema import kept_fields
+from arena_topo.cluster.capabilities.detect import uses_device_plugin
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.pin.admission import VERSION, policy_objects
-from tests.fakes import Answer, Call, FakeTransport, refusal, session, unserved
+from tests.cluster.capabilities.clusters import Cluster, found, mpijob_document, pod_schema
+from tests.fakes import session
 
 POLICY, BINDING = policy_objects("v1", gangs=True)
 _BASE = "/apis/admissionregistration.k8s.io/v1"
 _SERVED = {"resources": [{"name": "mutatingadmissionpolicies"}]}
-
-
-class Cluster:
-    """Serves objects by path, and ``groups``; everything else is not served, or *denied*."""
-
-    def __init__(
-        self, objects: Mapping[str, Any], *groups: str, denied: bool = False, allowed: bool = True
-    ) -> None:
-        versions = [{"versions": [{"groupVersion": each}]} for each in groups]
-        self.objects = {"/version": {"gitVersion": "v1.36.3"}, "/apis": {"groups": versions}, **objects}
-        self.denied, self.allowed = denied, allowed
-
-    def __call__(self, call: Call) -> Answer:
-        """Answer one call."""
-        if call.path.endswith("selfsubjectaccessreviews"):
-            return Answer(body={"status": {"allowed": self.allowed}})
-        if call.path in self.objects:
-            return Answer(body=self.objects[call.path])
-        return refusal(403, "Forbidden", "no") if self.denied else unserved()
-
-
-def found(*args: Any, access: bool = False, **options: Any) -> tuple[Any, FakeTransport]:
-    """Return the facts of a cluster, and what was asked."""
-    opened, transport = session(Cluster(*args, **options))
-    return detect(opened, access=access), transport
-
-
-def pod_schema(*fields: str, preserve: bool = False) -> dict[str, Any]:
-    """Return the schema of a pod specification with *fields*."""
-    schema: dict[str, Any] = {"properties": {"containers": {}, **{field: {} for field in fields}}}
-    return {**schema, "x-kubernetes-preserve-unknown-fields": True} if preserve else schema
-
-
-def mpijob_document(pod: dict[str, Any], version: ApiVersion = ApiVersion.V2BETA1) -> dict[str, Any]:
-    """Return an OpenAPI document in which a worker's pod has the schema *pod*."""
-    template = {"properties": {"spec": pod}}
-    replicas = {"additionalProperties": {"properties": {"template": template}}}
-    spec = {"template": template} if version is ApiVersion.V1ALPHA1 else {"mpiReplicaSpecs": replicas}
-    schema = {"properties": {"spec": {"properties": spec}}}
-    return {"components": {"schemas": {f"org.kubeflow.{version.value}.MPIJob": schema}}}
-
-
-def deployment(
-    name: str, image: str, *args: str, ready: int = 1, namespace: str = "system"
-) -> dict[str, Any]:
-    """Return a Deployment of one container."""
-    container = {"name": "main", "image": image, "args": list(args)}
-    return {
-        "metadata": {"name": name, "namespace": namespace},
-        "spec": {"template": {"spec": {"containers": [container]}}},
-        "status": {"readyReplicas": ready},
-    }
 
 
 def test_a_bare_cluster_has_nothing() -> None:
@@ -216,104 +162,3 @@ def test_the_served_schema_tells_what_a_worker_keeps(version: ApiVersion) -> Non
 
     assert ((version,), {"schedulingGates"}) == (facts.versions, facts.worker_fields)
     assert (True, False) == (facts.keeps("schedulingGates"), facts.keeps("resourceClaims"))
-
-
-ALL = {"schedulingGates", "resourceClaims", "schedulingGroup"}
-OPEN = {"x-kubernetes-preserve-unknown-fields": True}
-JOB = "org.kubeflow.v2beta1.MPIJob"
-
-
-@pytest.mark.parametrize(
-    ("document", "expected"),
-    [
-        (mpijob_document(pod_schema()), set()),
-        (mpijob_document(pod_schema(preserve=True)), ALL),
-        ({"components": {"schemas": {JOB: OPEN}}}, ALL),
-        ({"components": {"schemas": {JOB: {"properties": {"spec": {"properties": {}}}}}}}, set()),
-        ({"components": {"schemas": {"org.kubeflow.v2beta1.MPIJobList": {}}}}, None),
-        ({}, None),
-    ],
-    ids=["names none", "keeps all", "open from above", "closed above", "no MPIJob", "empty"],
-)
-def test_what_a_schema_does_not_name_is_dropped(document: dict[str, Any], expected: set[str] | None) -> None:
-    """Unless it keeps what it does not know."""
-    assert expected == kept_fields(document, ApiVersion.V2BETA1)
-
-
-@pytest.mark.parametrize(
-    ("name", "image", "kind"),
-    [
-        ("mpi-operator", "mpioperator/mpi-operator:0.8.2", "mpi-operator"),
-        ("training-operator", "kubeflow/training-operator:v1.9", "training-operator"),
-        ("volcano-scheduler", "x", "volcano"),
-        ("my-release", "docker.io/volcanosh/vc-scheduler:v1.15", "volcano"),
-        ("koord-scheduler", "registry:5000/koordinator-sh/koord-scheduler@sha256:0", "koordinator"),
-        ("scheduler-plugins-scheduler", "x", "coscheduling"),
-        ("second", "registry.k8s.io/scheduler-plugins/kube-scheduler:v0.34.7", "coscheduling"),
-        ("kueue-controller-manager", "registry.k8s.io/kueue/kueue:v0.19", "kueue"),
-        ("yunikorn-scheduler", "apache/yunikorn:scheduler-1.9", "yunikorn"),
-        ("kai-scheduler-default", "ghcr.io/nvidia/kai-scheduler/scheduler:v0.13", "kai"),
-        ("gpu-hami-scheduler", "projecthami/hami:v2.10", "hami"),
-        ("yunikorn-admission-controller", "apache/yunikorn:admission-1.9", ""),
-        ("volcano-controllers", "volcanosh/vc-controller-manager:v1.15", ""),
-        ("my-app", "registry.k8s.io/kube-scheduler:v1.36", ""),
-        ("web", "nginx", ""),
-    ],
-)
-def test_programs_are_known_by_name_or_image(name: str, image: str, kind: str) -> None:
-    """As their projects' own manifests have them; a chart may rename one."""
-    assert [kind] * bool(kind) == list(find_programs([deployment(name, image)]))
-
-
-@pytest.mark.parametrize(
-    ("args", "gangs"),
-    [
-        ((), ""),
-        (("--gang-scheduling=volcano",), "volcano"),
-        (("-gang-scheduling", "my-scheduler", "--v=2"), "my-scheduler"),
-        (("--gang-scheduler-name=volcano",), "volcano"),
-        (("--gang-scheduling=",), ""),
-        (("--gang-scheduling",), ""),
-    ],
-)
-def test_an_operators_gang_scheduler_is_read_from_its_arguments(args: tuple[str, ...], gangs: str) -> None:
-    """One dash or two, as one word or two."""
-    assert gangs == find_programs([deployment("mpi-operator", "x", *args)])["mpi-operator"].gangs
-
-
-def test_of_several_the_one_that_is_ready_counts() -> None:
-    """An old release may still be there."""
-    deployments = [
-        deployment("volcano-scheduler", "x", ready=0, namespace="old"),
-        deployment("volcano-scheduler", "x", namespace="new"),
-    ]
-    program = find_programs(deployments)["volcano"]
-
-    assert (True, "Deployment new/volcano-scheduler") == (program.ready, program.location)
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-def test_rights_are_asked_of_the_server_itself(allowed: bool) -> None:
-    """In the namespace, or the whole cluster, and only of what is served."""
-    facts, transport = found({}, "scheduling.volcano.sh/v1beta1", access=True, allowed=allowed)
-    reviews = [call.body["spec"]["resourceAttributes"] for call in transport.calls if call.method == "POST"]
-
-    assert {
-        "verb": "create",
-        "group": "kubeflow.org",
-        "resource": "mpijobs",
-        "namespace": "default",
-    } in reviews
-    assert {"verb": "list", "group": "", "resource": "nodes"} in reviews
-    assert "create podgroups.scheduling.volcano.sh" in [review.what for review in facts.access]
-    assert {allowed} == {review.allowed for review in facts.access}
-    assert not [review for review in facts.access if "resource.k8s.io" in review.what]
-
-
-def test_a_server_that_does_not_answer_about_rights_leaves_them_open() -> None:
-    """Unknown is no refusal."""
-    opened, _ = session(
-        lambda call: refusal(403, "Forbidden", "no") if call.method == "POST" else Cluster({})(call)
-    )
-
-    assert {None} == {review.allowed for review in detect(opened, access=True).access}

@@ -1,72 +1,14 @@
 """Following a log loses no line and repeats none, whatever happens to the connection."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from arena_topo.errors import ArenaTopoError, Forbidden, NotFound, Unauthorized
-from arena_topo.jobs.logs.follow import LogOptions, follow, read
-from arena_topo.jobs.logs.wait import LogTarget, Waiter
-from tests.fakes import Answer, Broken, Call, FakeTransport, Line, Silent, missing, refusal, session
-from tests.objects import condition, mpijob, pod
-
-LAUNCHER = "job-launcher-x"
-
-
-def line(second: int, text: str) -> bytes:
-    """Return a stamped line."""
-    return f"2026-11-21T01:00:{second:02d}.5Z {text}\n".encode()
-
-
-def launcher(*, ended: int | None = None, restarts: int = 0, **extra: Any) -> Any:
-    """Return a launcher that runs, or has ended with a code."""
-    made = pod(LAUNCHER, role="launcher", **extra)
-    if made["status"]["containerStatuses"]:
-        made["status"]["containerStatuses"][0]["restartCount"] = restarts
-    if ended is not None:
-        made["status"]["containerStatuses"][0]["state"] = {
-            "terminated": {"exitCode": ended, "reason": "Error" if ended else "Completed"}
-        }
-    return made
-
-
-class Cluster:
-    """One job whose launcher's log is served as a script of streams; *looks* are the pod at each look."""
-
-    def __init__(
-        self, streams: list[Any], looks: list[Any], waits: list[list[Any]] | None = None, job: Any = None
-    ) -> None:
-        self.streams, self.looks = streams, looks
-        self.waits = waits or [[launcher()]]
-        self.job = job or mpijob("job")
-        self.asked: list[dict[str, str]] = []
-
-    def __call__(self, call: Call) -> Answer:
-        """Answer one call."""
-        if call.path.endswith("/log"):
-            self.asked.append(call.query)
-            told = self.streams.pop(0)
-            return told if isinstance(told, Answer) else Answer(lines=list(told))
-        if call.path.endswith(f"/pods/{LAUNCHER}"):
-            look = self.looks.pop(0)
-            return look if isinstance(look, Answer) else Answer(body=look)
-        if call.path.endswith("/pods"):
-            return Answer(body={"items": self.waits.pop(0) if len(self.waits) > 1 else self.waits[0]})
-        return self.job if isinstance(self.job, Answer) else Answer(body=self.job)
-
-
-def followed(
-    cluster: Callable[[Call], Answer], options: LogOptions | None = None, target: LogTarget | None = None
-) -> tuple[bytes, list[str], list[float], FakeTransport]:
-    """Return what following prints, says and waits."""
-    said: list[str] = []
-    slept: list[float] = []
-    opened, transport = session(cluster)
-    lines = follow(
-        opened, "job", target or LogTarget(), options or LogOptions(), Waiter(said.append, slept.append)
-    )
-    return b"".join(lines), said, slept, transport
+from arena_topo.jobs.logs.follow import LogOptions, read
+from arena_topo.jobs.logs.wait import LogTarget
+from tests.fakes import Answer, Broken, Line, Silent, missing, refusal, session
+from tests.jobs.logs.scripted import LAUNCHER, Cluster, followed, launcher, line
 
 
 def test_a_log_ends_with_its_container() -> None:
@@ -171,59 +113,6 @@ def test_the_options_reach_the_first_stream_alone() -> None:
     assert line(1, "a") + line(2, "b") == text
     assert ("10", "60") == (cluster.asked[0]["tailLines"], cluster.asked[0]["sinceSeconds"])
     assert {"sinceTime", "container", "follow", "timestamps"} == set(cluster.asked[1])
-
-
-def test_following_waits_and_says_what_for() -> None:
-    """Each reason once: no launcher yet, then the scheduler's words, then the image."""
-    text = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
-    held = pod(
-        "job-worker-0",
-        phase="Pending",
-        node="",
-        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}],
-    )
-    pulling = launcher(phase="Pending")
-    pulling["status"]["containerStatuses"] = [
-        {"name": "mpi", "state": {"waiting": {"reason": "ContainerCreating"}}}
-    ]
-    cluster = Cluster(
-        [[line(1, "a")], []], [launcher(ended=0)], waits=[[], [held], [held], [pulling], [launcher()]]
-    )
-    printed, said, slept, _ = followed(cluster)
-
-    assert b"a\n" == printed
-    assert [
-        "waiting for the launcher: the operator has not created it yet",
-        f"waiting for the launcher: job-worker-0: Unschedulable: {text}",
-        f"waiting for {LAUNCHER}: ContainerCreating",
-    ] == said
-    assert [1.0] * 4 == slept
-
-
-def test_waiting_ends_when_the_job_has_ended() -> None:
-    """A job that failed before its launcher ran has no log to wait for."""
-    job = mpijob("job", status={"conditions": [condition("Failed", message="evicted")]})
-    with pytest.raises(ArenaTopoError, match=r"has ended \(Failed: evicted\)"):
-        followed(Cluster([], [], waits=[[]], job=job))
-
-
-def test_waiting_ends_when_the_job_is_deleted() -> None:
-    """With the usual error."""
-    with pytest.raises(NotFound, match="not found training job job"):
-        followed(Cluster([], [], job=missing("job")))
-
-
-def test_an_instance_that_cannot_be_is_an_error() -> None:
-    """And one that is not there yet is waited for."""
-    with pytest.raises(NotFound, match="invalid instance name other-worker-0 in job job"):
-        followed(Cluster([], []), target=LogTarget("other-worker-0"))
-
-
-def test_a_container_that_does_not_exist_is_an_error() -> None:
-    """With the names that do."""
-    with pytest.raises(NotFound, match="container nope is not valid") as caught:
-        followed(Cluster([], []), target=LogTarget(container="nope"))
-    assert "its containers are mpi" == caught.value.hint
 
 
 def test_reading_prints_what_there_is() -> None:

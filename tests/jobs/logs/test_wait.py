@@ -1,0 +1,62 @@
+"""Following a log waits for its container to start, and says what for."""
+
+import pytest
+
+from arena_topo.errors import ArenaTopoError, NotFound
+from arena_topo.jobs.logs.wait import LogTarget
+from tests.fakes import missing
+from tests.jobs.logs.scripted import LAUNCHER, Cluster, followed, launcher, line
+from tests.objects import condition, mpijob, pod
+
+
+def test_following_waits_and_says_what_for() -> None:
+    """Each reason once: no launcher yet, then the scheduler's words, then the image."""
+    text = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
+    held = pod(
+        "job-worker-0",
+        phase="Pending",
+        node="",
+        conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}],
+    )
+    pulling = launcher(phase="Pending")
+    pulling["status"]["containerStatuses"] = [
+        {"name": "mpi", "state": {"waiting": {"reason": "ContainerCreating"}}}
+    ]
+    cluster = Cluster(
+        [[line(1, "a")], []], [launcher(ended=0)], waits=[[], [held], [held], [pulling], [launcher()]]
+    )
+    printed, said, slept, _ = followed(cluster)
+
+    assert b"a\n" == printed
+    assert [
+        "waiting for the launcher: the operator has not created it yet",
+        f"waiting for the launcher: job-worker-0: Unschedulable: {text}",
+        f"waiting for {LAUNCHER}: ContainerCreating",
+    ] == said
+    assert [1.0] * 4 == slept
+
+
+def test_waiting_ends_when_the_job_has_ended() -> None:
+    """A job that failed before its launcher ran has no log to wait for."""
+    job = mpijob("job", status={"conditions": [condition("Failed", message="evicted")]})
+    with pytest.raises(ArenaTopoError, match=r"has ended \(Failed: evicted\)"):
+        followed(Cluster([], [], waits=[[]], job=job))
+
+
+def test_waiting_ends_when_the_job_is_deleted() -> None:
+    """With the usual error."""
+    with pytest.raises(NotFound, match="not found training job job"):
+        followed(Cluster([], [], job=missing("job")))
+
+
+def test_an_instance_that_cannot_be_is_an_error() -> None:
+    """And one that is not there yet is waited for."""
+    with pytest.raises(NotFound, match="invalid instance name other-worker-0 in job job"):
+        followed(Cluster([], []), target=LogTarget("other-worker-0"))
+
+
+def test_a_container_that_does_not_exist_is_an_error() -> None:
+    """With the names that do."""
+    with pytest.raises(NotFound, match="container nope is not valid") as caught:
+        followed(Cluster([], []), target=LogTarget(container="nope"))
+    assert "its containers are mpi" == caught.value.hint
