@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from arena_topo.gang.auto import choose
+from arena_topo.gang.auto import choose_backend
 from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts
@@ -173,7 +173,7 @@ def _gang(subject: Subject) -> Verdict | None:
     facts = subject.facts
     if not subject.version:
         return None
-    chosen = choose(facts, version=subject.version, queue=subject.queue)
+    chosen = choose_backend(facts, version=subject.version, queue=subject.queue)
     evidence = "; ".join(chosen.reasons)
     if not chosen.backend:
         return Verdict(

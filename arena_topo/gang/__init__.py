@@ -1,1 +1,1 @@
-"""All-or-nothing scheduling: one module a gang back-end."""
+"""All-or-nothing scheduling: one module per gang back-end."""

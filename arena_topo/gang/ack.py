@@ -1,4 +1,4 @@
-"""ACK's scheduler: labels on the workers, from which it makes the PodGroup itself.
+"""ACK's scheduler: labels on the workers, from which it creates the PodGroup itself.
 
 Sources: kubeflow/arena 0.15.5 (charts/mpijob); ACK documentation, "Work with gang scheduling" and "Topology-aware
 scheduling".
@@ -6,7 +6,7 @@ scheduling".
 
 import json
 
-from arena_topo.gang.pod_groups import refuse_other_operator
+from arena_topo.gang.pod_groups import preference_note, refuse_other_operator
 from arena_topo.model import keys
 from arena_topo.model.job.gang import Decoration, Gang
 
@@ -14,19 +14,15 @@ from arena_topo.model.job.gang import Decoration, Gang
 def decorate(gang: Gang) -> Decoration:
     """Return Arena's labels, which never count the launcher, and ACK's annotation for a required level."""
     refuse_other_operator(gang, "ack")
-    kept = bool(gang.level) and gang.required
-    wish = (
-        (f"ACK keeps required levels only: {gang.level} is a wish, and the pins carry it",)
-        if gang.level and not kept
-        else ()
-    )
+    binding = bool(gang.level) and gang.required
+    preference = () if binding or not gang.level else (preference_note("ACK", gang.level),)
     return Decoration(
         worker_labels={
             keys.GANG_NAME: f"mpijob-{gang.job}",
             keys.GANG_MIN_AVAILABLE: str(gang.workers),
         },
-        worker_annotations={keys.ACK_LEVEL: _constraint(gang)} if kept else {},
-        notes=(f"ACK's scheduler starts the {gang.workers} workers together", *wish),
+        worker_annotations={keys.ACK_LEVEL: _constraint(gang)} if binding else {},
+        notes=(f"ACK's scheduler starts the {gang.workers} workers together", *preference),
     )
 
 

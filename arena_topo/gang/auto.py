@@ -1,4 +1,4 @@
-"""Which gang back-end a cluster's own means suggest, with the reasons. Pure: facts in, choice out."""
+"""Which gang back-end suits a cluster, with the reasons. Pure: facts in, choice out."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,35 +15,46 @@ _SCHEDULERS = {
     "coscheduling": "scheduling.x-k8s.io",
     "kueue": "kueue.x-k8s.io",
 }
-"""Back-ends by the API group that each serves, in the order in which they are looked at."""
+"""Back-ends in the order of preference, with the API group that each serves; YuniKorn serves none.
+
+Schedulers made for gangs come before the plugin of the stock scheduler, and Kueue, which admits by quota, comes last.
+"""
 
 _NEED_QUEUE = frozenset({"kai", "kueue"})
-_ONLY = {
+_SUPPORTED_VERSIONS = {
     "kueue": frozenset({ApiVersion.V2BETA1}),
     "kai": frozenset({ApiVersion.V2BETA1, ApiVersion.V1}),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """The back-end, empty where there is none, and why it and none of those before it."""
+class BackendChoice:
+    """The back-end, empty where none fits, and why it does and none of those before it."""
 
     backend: str
     reasons: tuple[str, ...]
 
 
-def choose(facts: ClusterFacts, *, version: ApiVersion, queue: str = "") -> Chosen:
-    """Return the back-end that *facts* suggest for a job of *version*.
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    backend: str
+    fits: bool
+    reason: str
 
-    What the operator itself does comes first: it cannot be avoided. Then the scheduler that the cluster was given for
-    gangs, then the stock scheduler's own means.
+
+def choose_backend(facts: ClusterFacts, *, version: ApiVersion, queue: str = "") -> BackendChoice:
+    """Return the first back-end that fits a job of *version* on a cluster with *facts*.
+
+    For example, on a cluster whose Volcano is not ready and whose MPIJob v2beta1 keeps scheduling gates, the reasons are
+    "volcano is not ready (Deployment volcano-system/volcano-scheduler)" and "MPIJob v2beta1 keeps scheduling gates",
+    and the back-end is ``gates``.
     """
     reasons: list[str] = []
-    for backend, fits, reason in _looked_at(facts, version, queue):
-        reasons.append(reason)
-        if fits:
-            return Chosen(backend, tuple(reasons))
-    return Chosen("", tuple(reasons))
+    for candidate in _candidates(facts, version, queue):
+        reasons.append(candidate.reason)
+        if candidate.fits:
+            return BackendChoice(candidate.backend, tuple(reasons))
+    return BackendChoice("", tuple(reasons))
 
 
 def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
@@ -53,54 +64,66 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
         operator_gangs=facts.operator_gangs,
         api=facts.pod_groups,
         admission=facts.policy.current and facts.policy.gangs,
+        # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.worker_fields is None or facts.keeps("schedulingGates"),
     )
 
 
-def _looked_at(facts: ClusterFacts, version: ApiVersion, queue: str) -> Iterator[tuple[str, bool, str]]:
+def _candidates(facts: ClusterFacts, version: ApiVersion, queue: str) -> Iterator[_Candidate]:
     gangs = facts.operator_gangs
+    # The operator puts every job under its own gang scheduler, whatever the job says. That of v1alpha1 has none.
     if gangs and version is not ApiVersion.V1ALPHA1:
         backend = "volcano" if gangs == "volcano" else "coscheduling"
-        yield backend, True, f"the MPI operator runs with --gang-scheduling={gangs}"
+        yield _Candidate(backend, fits=True, reason=f"the MPI operator runs with --gang-scheduling={gangs}")
         return
+    # ACK's scheduler is the cluster's own, so its labels are enough; the others must be seen to run.
     if facts.ack:
-        yield "ack", True, "nodes are labelled for ACK's scheduler"
+        yield _Candidate("ack", fits=True, reason="nodes are labelled for ACK's scheduler")
     for backend, group in _SCHEDULERS.items():
-        found, evidence = _running(facts, backend, group)
+        runs, evidence = _running(facts, backend, group)
         if not evidence:
             continue
-        obstacle = _obstacle(backend, version, queue) if found else ""
-        yield backend, found and not obstacle, f"{evidence}{obstacle}"
-    yield from _stock(facts, version)
+        obstacle = _obstacle(backend, version, queue) if runs else ""
+        yield _Candidate(backend, fits=runs and not obstacle, reason=f"{evidence}{obstacle}")
+    yield from _stock_candidates(facts, version)
 
 
 def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
-    """Return whether a back-end's scheduler runs, as far as can be seen, and the evidence; none is no back-end."""
+    """Return whether a back-end's scheduler runs, and the evidence: an empty string if nothing indicates it."""
     served = bool(group) and facts.serves(group)
     if facts.programs is None:
-        return served, f"{group} is served; whether {backend} runs, you may not see" if served else ""
+        # Everybody sees the API groups: for a user who may not list Deployments they are evidence enough.
+        return (
+            served,
+            f"{group} is served; you are not allowed to see whether {backend} runs" if served else "",
+        )
     program = facts.programs.get(backend)
     if program is None:
+        # Definitions outlive the scheduler that came with them: pods under its name would never start.
         return False, f"{group} is served, but no Deployment of {backend} was found" if served else ""
     state = "runs" if program.ready else "is not ready"
     return program.ready, f"{backend} {state} ({program.location})"
 
 
 def _obstacle(backend: str, version: ApiVersion, queue: str) -> str:
-    if version not in _ONLY.get(backend, frozenset(ApiVersion)):
-        return f", but it does not know MPIJob {version.value}"
+    if version not in _SUPPORTED_VERSIONS.get(backend, frozenset(ApiVersion)):
+        return f", but it does not support MPIJob {version.value}"
     return ", but it needs a queue" if backend in _NEED_QUEUE and not queue else ""
 
 
-def _stock(facts: ClusterFacts, version: ApiVersion) -> Iterator[tuple[str, bool, str]]:
+def _stock_candidates(facts: ClusterFacts, version: ApiVersion) -> Iterator[_Candidate]:
     if facts.pod_groups:
+        # MPIJob templates drop the field by which a pod joins a PodGroup, and only the policy can set it.
         reached = facts.policy.current and facts.policy.gangs
         how = (
             "is reached through the admission policy"
             if reached
-            else "needs the admission policy, which is not there"
+            else "needs the admission policy, which is missing"
         )
-        yield "native", reached, f"PodGroup of scheduling.k8s.io/{facts.pod_groups} is served, and {how}"
-    gated = version is not ApiVersion.V1ALPHA1 and facts.keeps("schedulingGates")
-    kept = "keeps" if gated else "may drop" if facts.worker_fields is None else "drops"
-    yield "gates", gated, f"MPIJob {version.value} {kept} scheduling gates"
+        group = f"PodGroup of scheduling.k8s.io/{facts.pod_groups}"
+        yield _Candidate("native", fits=reached, reason=f"{group} is served, and {how}")
+    # Unlike a gate that the user names, one that is chosen must be known to be kept: dropped, the workers of the gang
+    # would start one by one.
+    kept = version is not ApiVersion.V1ALPHA1 and facts.keeps("schedulingGates")
+    verb = "keeps" if kept else "may drop" if facts.worker_fields is None else "drops"
+    yield _Candidate("gates", fits=kept, reason=f"MPIJob {version.value} {verb} scheduling gates")

@@ -6,7 +6,7 @@ Sources: scheduler-plugins 0.34 (apis/scheduling/v1alpha1, pkg/coscheduling), mp
 
 from arena_topo.gang.pod_groups import (
     level_note,
-    operator_makes_group,
+    operator_creates_group,
     operator_policy,
     pod_group,
     refuse_other_operator,
@@ -18,16 +18,17 @@ SCHEDULER = "scheduler-plugins-scheduler"
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return what makes the gang one PodGroup: the operator's where it makes one, else our own."""
+    """Return what makes the gang one PodGroup: the operator's where it creates one, else our own."""
+    # An operator that creates PodGroups also names the scheduler, and cannot be overruled.
     scheduler = gang.operator_gangs or SCHEDULER
     refuse_other_operator(gang, "coscheduling", scheduler if scheduler != "volcano" else "")
     together = f"coscheduling ({scheduler}) starts {gang.size} pods together"
-    if operator_makes_group(gang):
+    if operator_creates_group(gang):
         return Decoration(
             scheduler_name=scheduler,
             scheduling_policy=operator_policy(gang),
             notes=(
-                f"{together}, in the PodGroup that the MPI operator makes",
+                f"{together}, in the PodGroup that the MPI operator creates",
                 *level_note(gang, "coscheduling"),
             ),
         )

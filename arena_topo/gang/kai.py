@@ -1,4 +1,4 @@
-"""KAI: its pod-grouper makes the PodGroup from the MPIJob; the job names a queue, and a level of a Topology.
+"""KAI: its pod-grouper creates the PodGroup from the MPIJob; the job names a queue, and a level of a Topology.
 
 Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs/topology).
 """
@@ -13,13 +13,13 @@ SCHEDULER = "kai-scheduler"
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return queue, level and scheduler.
+    """Return queue, level and scheduler. Raises ``UsageError`` without a queue, or for a level of no Topology.
 
-    ``minAvailable`` stays unset: the pod-grouper counts launcher and workers itself, and takes a launcher that
-    waits off whatever number it finds.
+    ``minAvailable`` stays unset: the pod-grouper counts launcher and workers itself, and subtracts a launcher that
+    waits from whatever number it finds.
     """
     if gang.version is ApiVersion.V1ALPHA1:
-        raise unversioned(gang, "kai", "its pod-grouper knows v2beta1 and v1")
+        raise unversioned(gang, "kai", "its pod-grouper supports v2beta1 and v1")
     refuse_other_operator(gang, "kai")
     if not gang.queue:
         raise UsageError(
@@ -40,7 +40,7 @@ def _level(gang: Gang) -> dict[str, str]:
         return {}
     if not gang.topology:
         raise UsageError(
-            f"KAI cannot keep the level {gang.level}: no Topology of kai.scheduler has it",
+            f"KAI cannot enforce the level {gang.level}: no Topology of kai.scheduler has it",
             hint="ask the cluster's admin for a Topology with that level, or leave the level out",
         )
     kind = "required" if gang.required else "preferred"

@@ -14,7 +14,7 @@ _STRATEGY = {True: "MustGather", False: "PreferGather"}
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return labels and annotations of the workers; Koordinator's scheduler makes the PodGroup from them."""
+    """Return labels and annotations of the workers; Koordinator's scheduler creates the PodGroup from them."""
     refuse_other_operator(gang, "koordinator", SCHEDULER)
     annotations = {f"{keys.KOORDINATOR_GANG}/mode": "Strict"}
     if gang.level:

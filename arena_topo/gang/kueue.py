@@ -15,7 +15,8 @@ _LEVEL = {True: "kueue.x-k8s.io/podset-required-topology", False: "kueue.x-k8s.i
 def decorate(gang: Gang) -> Decoration:
     """Return the queue's label for the job, and the level as an annotation of its workers.
 
-    Without a level no annotation is set: where no flavor has a topology, a job that has one is never admitted.
+    Raises ``UsageError`` without a queue. Without a level no annotation is set: where no flavor has a topology, a job
+    with a topology request is never admitted.
     """
     if gang.version is not ApiVersion.V2BETA1:
         raise unversioned(gang, "kueue", "Kueue queues MPIJobs of v2beta1 only")
@@ -36,13 +37,11 @@ def _notes(gang: Gang) -> tuple[str, ...]:
     notes = [f"Kueue admits launcher and {gang.workers} workers at once, from queue {gang.queue}"]
     if not gang.level:
         notes.append(
-            "Kueue counts quota, not nodes, where no topology level is asked for: "
+            "Kueue counts quota, not nodes, where no topology level is requested: "
             "what it admits may still wait for a node, pod by pod"
         )
     if not gang.launcher_requests:
-        notes.append("Kueue admits pods by their requests, and the launcher has none")
+        notes.append("Kueue admits pods by their requests, and the launcher has none: it counts for nothing")
     if gang.level and not gang.placement.get("tolerations"):
-        notes.append(
-            "Kueue looks at taints itself: workers for tainted GPU nodes need their tolerations spelt out"
-        )
+        notes.append("Kueue checks taints itself: workers for tainted GPU nodes need explicit tolerations")
     return tuple(notes)

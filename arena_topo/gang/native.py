@@ -7,23 +7,23 @@ an annotation. Sources: k8s.io/api/scheduling (v1alpha2 of 1.36, v1beta1 of 1.37
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import pod_group, refuse_other_operator
+from arena_topo.gang.pod_groups import pod_group, preference_note, refuse_other_operator
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.keys import POD_GROUP
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return the PodGroup of the workers; the launcher is never in it."""
+    """Return the PodGroup of the workers; the launcher is never in it. Raises ``UsageError`` where it has no effect."""
     refuse_other_operator(gang, "native")
     if not gang.api:
         raise UsageError(
             "--gang-scheduler native cannot be used: this cluster serves no PodGroup of scheduling.k8s.io",
-            hint="it takes Kubernetes 1.36 or later with the feature GangScheduling and its API switched on",
+            hint="it needs Kubernetes >= 1.36 with the feature GangScheduling and its API switched on",
         )
     if not gang.admission:
         raise UsageError(
             "--gang-scheduler native cannot be used: MPIJob templates drop the pods' schedulingGroup, and the "
-            "admission policy that sets it is not installed, or an old one",
+            "admission policy that sets it is not installed, or is an old one",
             hint="ask the cluster's admin for: arena-topo cluster setup --apply",
         )
     return Decoration(
@@ -46,4 +46,4 @@ def _spec(gang: Gang) -> dict[str, Any]:
 def _level_note(gang: Gang) -> tuple[str, ...]:
     if not gang.level or gang.required:
         return ()
-    return (f"kube-scheduler keeps required levels only: {gang.level} is a wish, and the pins carry it",)
+    return (preference_note("kube-scheduler", gang.level),)

@@ -1,4 +1,4 @@
-"""What several back-ends say alike."""
+"""What several gang back-ends have in common."""
 
 from collections.abc import Mapping
 from decimal import Decimal
@@ -15,24 +15,25 @@ from arena_topo.model.objects import Object
 def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:
     """Return a PodGroup of *api_version* under the gang's own name.
 
-    The MPI operator writes the one that has the job's name, over whatever was in it.
+    The operator overwrites a PodGroup that has the job's name, whoever created it.
     """
     metadata = {"name": gang.name, "namespace": gang.namespace, "labels": {MANAGED_BY: OWN_NAME}}
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": dict(spec)}
 
 
 def operator_policy(gang: Gang) -> dict[str, Any]:
-    """Return ``runPolicy.schedulingPolicy`` for an operator that makes, or may make, the PodGroup itself.
+    """Return ``runPolicy.schedulingPolicy`` for an operator that creates, or may create, the PodGroup itself.
 
-    Its own default counts the launcher also where that waits for the workers, and then nothing starts. One that
-    makes none ignores it.
+    Its own default counts the launcher also where that waits for the workers, and then nothing starts. An operator
+    that creates no PodGroup ignores it.
     """
-    may_make_one = gang.operator_gangs != "" and gang.version is not ApiVersion.V1ALPHA1
-    return {"minAvailable": gang.size} if may_make_one else {}
+    # None: the operator's flags cannot be seen, so that it may create one.
+    may_create_one = gang.operator_gangs != "" and gang.version is not ApiVersion.V1ALPHA1
+    return {"minAvailable": gang.size} if may_create_one else {}
 
 
-def operator_makes_group(gang: Gang) -> bool:
-    """Whether the operator is known to make the PodGroup itself."""
+def operator_creates_group(gang: Gang) -> bool:
+    """Whether the operator is known to create the PodGroup itself."""
     return bool(gang.operator_gangs) and gang.version is not ApiVersion.V1ALPHA1
 
 
@@ -57,21 +58,26 @@ def unversioned(gang: Gang, backend: str, why: str) -> UsageError:
 def refuse_other_operator(gang: Gang, backend: str, *own: str) -> None:
     """Raise ``UsageError`` where the operator puts every job under another gang scheduler than *own*.
 
-    It overwrites the scheduler's name and writes a PodGroup of its own. The operator of v1alpha1 does neither.
+    It overwrites the scheduler's name and creates a PodGroup of its own. The operator of v1alpha1 does neither.
     """
-    found = gang.operator_gangs
-    if not found or found in own or gang.version is ApiVersion.V1ALPHA1:
+    scheduler = gang.operator_gangs
+    if not scheduler or scheduler in own or gang.version is ApiVersion.V1ALPHA1:
         return
-    fitting = "volcano" if found == "volcano" else "coscheduling"
+    fitting = "volcano" if scheduler == "volcano" else "coscheduling"
     raise UsageError(
-        f"--gang-scheduler {backend} cannot be used: this cluster's MPI operator puts every job under {found} "
+        f"--gang-scheduler {backend} cannot be used: this cluster's MPI operator puts every job under {scheduler} "
         "(its --gang-scheduling)",
         hint=f"use --gang-scheduler {fitting}, or ask the cluster's admin to start the operator without that flag",
     )
 
 
 def level_note(gang: Gang, backend: str) -> tuple[str, ...]:
-    """Return what to tell where a level was asked for and *backend* knows none."""
+    """Return the note for a level that *backend* cannot enforce, since it knows none."""
     if not gang.level:
         return ()
-    return (f"{backend} knows no topology levels: {gang.level} is kept by the pins alone",)
+    return (f"{backend} does not know topology levels: {gang.level} is enforced by the pins alone",)
+
+
+def preference_note(backend: str, level: str) -> str:
+    """Return the note for a level that is only preferred, where *backend* enforces required ones."""
+    return f"{backend} enforces required levels only: {level} is a preference, and the pins alone honour it"

@@ -7,7 +7,7 @@ mpi-operator 0.8.2 (pkg/controller/podgroup.go).
 from typing import Any
 
 from arena_topo.gang.pod_groups import (
-    operator_makes_group,
+    operator_creates_group,
     operator_policy,
     pod_group,
     refuse_other_operator,
@@ -20,20 +20,20 @@ SCHEDULER = "volcano"
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return what makes the gang one PodGroup: the operator's where it makes one, else our own.
+    """Return what makes the gang one PodGroup: the operator's where it creates one, else our own.
 
-    The operator replaces the whole specification of its PodGroup, so that a level cannot be asked for there.
+    The operator replaces the whole specification of its PodGroup, so that a level cannot be set there.
     """
     refuse_other_operator(gang, "volcano", SCHEDULER)
     together = f"Volcano starts {gang.size} pods together"
-    if operator_makes_group(gang):
-        lost = f"the MPI operator writes Volcano's PodGroup and drops the level: {gang.level} is kept by the pins alone"
+    if operator_creates_group(gang):
+        note = f"the MPI operator writes Volcano's PodGroup and drops the level: {gang.level} is enforced by the pins alone"
         return Decoration(
             scheduler_name=SCHEDULER,
             scheduling_policy={**operator_policy(gang), **_queue(gang), **_priority(gang, "priorityClass")},
             notes=(
-                f"{together}, in the PodGroup that the MPI operator makes",
-                *((lost,) if gang.level else ()),
+                f"{together}, in the PodGroup that the MPI operator creates",
+                *((note,) if gang.level else ()),
             ),
         )
     return Decoration(
@@ -46,12 +46,12 @@ def decorate(gang: Gang) -> Decoration:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    asked = times(gang.requests, gang.workers)
+    requests = times(gang.requests, gang.workers)
     return {
         "minMember": gang.size,
         **_queue(gang),
         **_priority(gang, "priorityClassName"),
-        **({"minResources": asked} if asked else {}),
+        **({"minResources": requests} if requests else {}),
         **({"networkTopology": _topology(gang)} if gang.level else {}),
     }
 

@@ -1,4 +1,4 @@
-"""YuniKorn: task groups as an annotation; placeholder pods hold the room until all of it is there.
+"""YuniKorn: task groups as an annotation; placeholder pods reserve the space until all of it is free.
 
 Source: yunikorn-k8shim 1.9 (pkg/common/constants, pkg/cache/amprotocol.go).
 """
@@ -12,15 +12,15 @@ from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.keys import YUNIKORN
 
 SCHEDULER = "yunikorn"
-_PATIENCE = 60
-_LONGEST = 63
+_PLACEHOLDER_SECONDS = 60
+_LONGEST_LABEL = 63
 _REPEATED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
 
 
 def decorate(gang: Gang) -> Decoration:
-    """Return the task groups and each role's own.
+    """Return the task groups, and for each role the name of its own.
 
-    A launcher that waits for the workers is in none: its placeholder would run out of time before it comes.
+    A launcher that waits for the workers is in none: its placeholder would time out before the launcher is created.
     """
     refuse_other_operator(gang, "yunikorn")
     groups = [_group("worker", gang.workers, gang.requests, gang.placement)]
@@ -35,7 +35,7 @@ def decorate(gang: Gang) -> Decoration:
         pod_annotations={
             f"{YUNIKORN}/task-groups": json.dumps(groups, separators=(",", ":")),
             f"{YUNIKORN}/schedulingPolicyParameters": (
-                f"placeholderTimeoutInSeconds={_PATIENCE} gangSchedulingStyle=Hard"
+                f"placeholderTimeoutInSeconds={_PLACEHOLDER_SECONDS} gangSchedulingStyle=Hard"
             ),
         },
         worker_annotations={name: "worker"},
@@ -43,8 +43,8 @@ def decorate(gang: Gang) -> Decoration:
         scheduler_name=SCHEDULER,
         notes=(
             (
-                f"YuniKorn starts {gang.size} pods together, once its placeholders hold room for all; "
-                f"after {_PATIENCE} seconds without it gives up"
+                f"YuniKorn starts {gang.size} pods together, once its placeholders have space for all; "
+                f"after {_PLACEHOLDER_SECONDS} seconds without it gives up"
             ),
             *level_note(gang, "YuniKorn"),
         ),
@@ -52,15 +52,15 @@ def decorate(gang: Gang) -> Decoration:
 
 
 def _application(gang: Gang) -> str:
-    """Return the application's id, one in the whole cluster; it is a label, and those end at 63 characters."""
+    """Return the application's id, unique in the whole cluster and short enough for a label."""
     name = f"mpijob-{gang.namespace}-{gang.job}"
-    if len(name) <= _LONGEST:
+    if len(name) <= _LONGEST_LABEL:
         return name
     digest = sha256(f"{gang.namespace}/{gang.job}".encode()).hexdigest()[:10]
-    return f"mpijob-{gang.job}"[: _LONGEST - 11] + f"-{digest}"
+    return f"mpijob-{gang.job}"[: _LONGEST_LABEL - 11] + f"-{digest}"
 
 
 def _group(name: str, count: int, requests: Any, placement: Any) -> dict[str, Any]:
-    """Return a task group; placeholders go only where their pods may, so what steers those is said again."""
+    """Return a task group. Placeholders must go where their pods may, so that it repeats what constrains those."""
     repeated = {key: placement[key] for key in _REPEATED if placement.get(key)}
     return {"name": name, "minMember": count, "minResource": dict(requests), **repeated}

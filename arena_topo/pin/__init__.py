@@ -1,1 +1,1 @@
-"""Making a placement hold: one module a means."""
+"""Enforcing a placement: one module per kind of pin."""

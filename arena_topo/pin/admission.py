@@ -1,9 +1,9 @@
-"""The admission policy: what a worker template says for all workers becomes what each worker needs.
+"""The admission policy: the lists that a worker template carries for all workers become the pins of each worker.
 
 One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its creation.
 A worker's index is the number at the end of its pod's name, in every version of MPIJob the same as its line in the
 hostfile: the label ``training.kubeflow.org/replica-index`` counts from one where the launcher is a worker too, and
-v1alpha1 has none. Nothing has to stay alive for it, and a worker that is made again gets its place again.
+v1alpha1 has none. No process has to stay alive for it, and a recreated worker gets its place again.
 
 Sources: k8s.io/api/admissionregistration/v1; the names of pods in mpi-operator 0.8.2 (``workerName``),
 training-operator 1.9 and Arena's operator.
@@ -25,7 +25,7 @@ from arena_topo.model.objects import Object
 NAME = "arena-topo"
 GROUP = "admissionregistration.k8s.io"
 VERSION = 1
-"""Raised with every change of what the policy does, so that an old one is known for what it is."""
+"""Incremented with every change of what the policy does, so that an old one is recognized."""
 
 APIS = ("v1", "v1beta1", "v1alpha1")
 """Versions of the policy's API, best first: GA in Kubernetes 1.36, off by default before."""
@@ -38,8 +38,8 @@ _CLAIM = "gpus"
 def policy_objects(api: str, *, gangs: bool) -> tuple[Object, Object]:
     """Return the policy and its binding for the *api* that is served.
 
-    *gangs*: whether pods have ``spec.schedulingGroup`` (Kubernetes 1.36 or later); a policy that names a field that
-    does not exist is refused.
+    *gangs*: whether pods have ``spec.schedulingGroup`` (Kubernetes 1.36 or later); the server refuses a policy that
+    names a field which does not exist.
     """
     policy = _object(api, "MutatingAdmissionPolicy", _spec(gangs=gangs))
     binding = _object(api, "MutatingAdmissionPolicyBinding", {"policyName": NAME})
@@ -47,15 +47,17 @@ def policy_objects(api: str, *, gangs: bool) -> tuple[Object, Object]:
 
 
 def installed_version(policy: Object) -> int:
-    """Return the version of a policy that a cluster has, 0 where it does not tell."""
+    """Return the version of an installed policy, 0 where it has none."""
     text = str((policy["metadata"].get("labels") or {}).get(POLICY_VERSION, ""))
     return int(text) if text.isdecimal() else 0
 
 
 def sets_gangs(policy: Object) -> bool:
-    """Whether a policy that a cluster has hands workers to PodGroups."""
-    applied = (each.get("applyConfiguration") or {} for each in policy["spec"].get("mutations") or ())
-    return any("schedulingGroup" in str(each.get("expression")) for each in applied)
+    """Whether an installed policy puts workers into PodGroups."""
+    mutations = policy["spec"].get("mutations") or ()
+    return any(
+        "schedulingGroup" in str((m.get("applyConfiguration") or {}).get("expression")) for m in mutations
+    )
 
 
 def _object(api: str, kind: str, spec: Object) -> Object:
@@ -111,7 +113,11 @@ def _is_worker() -> str:
 
 
 def _looked_up(name: str, key: str) -> list[dict[str, str]]:
-    """Return variables that hold the worker's own value of list *key*: that of the last run which begins by then."""
+    """Return variables that hold the worker's own value of list *key*: that of the last run that starts by its index.
+
+    For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and ``4:node-b``, so
+    that its value is ``node-b``.
+    """
     runs = (
         f"'{key}' in {_ANNOTATIONS} ? {_ANNOTATIONS}['{key}'].split(',')"
         ".filter(run, int(run.substring(0, run.indexOf(':'))) <= variables.index) : ['0:']"
@@ -137,9 +143,9 @@ def _on_gpus() -> str:
 
 
 def _with_claim() -> str:
-    """Return the patch that gives the pod its claim, and the first container what the claim holds.
+    """Return the patch that gives the pod its claim, and the first container the claimed GPUs.
 
-    As an apply configuration: a JSON patch with a list of objects makes kube-apiserver 1.36.3 panic.
+    It is an apply configuration, because a JSON patch with a list of objects makes kube-apiserver 1.36.3 panic.
     """
     claim = f"Object.spec.resourceClaims{{name: '{_CLAIM}', resourceClaimName: variables.claim}}"
     used = f"Object.spec.containers.resources.claims{{name: '{_CLAIM}'}}"
@@ -158,7 +164,7 @@ def _in_gang() -> str:
 
 
 def _without_lists() -> str:
-    """Return the patch that takes the lists off the pod: they have a line for every worker, and it is but one."""
+    """Return the patch that removes the lists from the pod: they describe every worker, and may be long."""
     return " + ".join(
         f"('{key}' in {_ANNOTATIONS} ? [JSONPatch{{op: 'remove', "
         f"path: '/metadata/annotations/{key.replace('/', '~1')}'}}] : [])"

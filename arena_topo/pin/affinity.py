@@ -1,7 +1,7 @@
-"""The least of the means: the workers may use the planned nodes and no others. Any scheduler keeps it.
+"""The weakest enforcement: the workers may use the planned nodes and no others. Every scheduler honours it.
 
-It does not say which worker goes where. Where every node takes one worker more of the same number, a spread
-constraint keeps the numbers.
+It does not decide which worker goes where. Where every node gets the same number of workers, a spread constraint
+enforces that number.
 """
 
 from collections import Counter
@@ -12,12 +12,16 @@ from arena_topo.model.objects import Object
 
 
 def term(hostnames: Sequence[str]) -> Object:
-    """Return the expression that holds a pod to the nodes whose hostname labels are *hostnames*, one a worker."""
+    """Return the expression that holds a pod to the nodes whose hostname labels are *hostnames*, one per worker."""
     return {"key": HOSTNAME, "operator": "In", "values": list(dict.fromkeys(hostnames))}
 
 
 def spread(job: str, hostnames: Sequence[str]) -> Object | None:
-    """Return the constraint that gives every node its number of workers, None where they differ or one node has all."""
+    """Return the constraint that gives every node its number of workers, None where none could.
+
+    With *hostnames* ``a, a, b, b`` a skew of at most one leaves four workers no other split than two and two; with
+    ``a, a, a, b`` it would forbid the plan itself.
+    """
     counts = set(Counter(hostnames).values())
     if len(counts) != 1 or len(set(hostnames)) == 1:
         return None

@@ -1,4 +1,4 @@
-"""Exact GPUs by Dynamic Resource Allocation: a claim for each worker that only its own GPUs can meet.
+"""Exact GPUs by Dynamic Resource Allocation: a claim for each worker that its own GPUs alone satisfy.
 
 Source: k8s.io/api/resource (v1 and v1beta2 have ``exactly``, v1beta1 has its fields one level up); the driver
 k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.nvidia.com``.

@@ -1,4 +1,4 @@
-"""Releasing a gated worker to its place: one patch that names its node and takes our gate away.
+"""Releasing a gated worker to its place: one patch that names its node and removes our gate.
 
 Source: KEP-3838; while a pod is gated its node selector may be added to, and its annotations changed.
 """
@@ -17,8 +17,8 @@ def is_gated(pod: Object) -> bool:
 def release(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
     """Return the merge patch that releases *pod* to the node with the label *hostname*.
 
-    It holds for the state that was read alone: a change in between makes the server refuse it. *uuids* are the GPUs
-    that HAMi shall give it.
+    It names the version of the pod that was read: after a change in between the server refuses it. *uuids* are the
+    GPUs that HAMi is to allocate to it.
     """
     gates = [{"name": gate} for gate in _gates(pod) if gate != GANG_GATE]
     metadata: Object = {"resourceVersion": pod["metadata"]["resourceVersion"]}
@@ -28,4 +28,4 @@ def release(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
 
 
 def _gates(pod: Object) -> list[str]:
-    return [str(each["name"]) for each in (pod.get("spec") or {}).get("schedulingGates") or ()]
+    return [str(gate["name"]) for gate in (pod.get("spec") or {}).get("schedulingGates") or ()]

@@ -1,15 +1,14 @@
 """Where each worker of a gang belongs, as annotations of the one pod template that all of them share.
 
 A list has a value for each worker, by its index, written as runs: ``0:node-a,4:node-b,8:`` says that workers 0 to 3
-belong to ``node-a``, 4 to 7 to ``node-b``, and that the list ends before worker 8. A value may be empty: that worker
-is not pinned. The admission policy (``arena_topo.pin.admission``) finds a worker's value in its own expression
-language, which has no loop that counts: so each run names its first worker, not its length.
+belong to ``node-a``, 4 to 7 to ``node-b``, and that the list ends before worker 8. A worker whose value is empty is not
+pinned. The admission policy (``arena_topo.pin.admission``) looks a worker up in CEL, which has no counting loop: so each
+run stores its first index, and not its length.
 """
 
-from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 
-from arena_topo.errors import DocumentError, UsageError
+from arena_topo.errors import UsageError
 from arena_topo.model.keys import PIN_CLAIMS, PIN_GPUS, PIN_NODES
 
 LONGEST = 240 * 1024
@@ -19,27 +18,11 @@ _GPU_SEPARATOR = "+"
 
 
 def encoded(values: Sequence[str]) -> str:
-    """Return *values* as runs. A value must not have a comma; raises ``ValueError``."""
+    """Return *values* as runs: ``["a", "a", "b"]`` becomes ``0:a,2:b,3:``. Raises ``ValueError`` for one with a comma."""
     if bad := [value for value in values if "," in value]:
         raise ValueError(f"{bad[0]!r} has a comma")
-    starts = [at for at, value in enumerate(values) if at == 0 or values[at - 1] != value]
-    return ",".join([*(f"{at}:{values[at]}" for at in starts), f"{len(values)}:"])
-
-
-def decoded(text: str) -> tuple[str, ...]:
-    """Return the values of *text*, one for each worker. Raises ``DocumentError`` when it is not a list of pins."""
-    try:
-        runs = [(int(start), value) for start, _, value in (run.partition(":") for run in text.split(","))]
-        starts = [start for start, _ in runs]
-        orderly = starts[0] == 0 and runs[-1][1] == "" and all(a < b for a, b in pairwise(starts))
-    except ValueError:
-        orderly, runs = False, []
-    if not orderly:
-        raise DocumentError(
-            f"{text[:60]!r} is not a list of pins",
-            hint="it is written by arena-topo submit, and by nothing else",
-        )
-    return tuple(value for (start, value), (end, _) in pairwise(runs) for _ in range(end - start))
+    starts = [i for i, value in enumerate(values) if i == 0 or values[i - 1] != value]
+    return ",".join([*(f"{i}:{values[i]}" for i in starts), f"{len(values)}:"])
 
 
 def pins(
@@ -51,26 +34,13 @@ def pins(
     each worker's GPU UUIDs, for HAMi; *claims* are names of ResourceClaims. Raises ``UsageError`` when they would
     not fit into an object's annotations.
     """
-    joined = [_GPU_SEPARATOR.join(each) for each in gpus]
-    given = {PIN_NODES: nodes, PIN_GPUS: joined, PIN_CLAIMS: claims}
-    made = {key: encoded(values) for key, values in given.items() if values}
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in made.items())
+    lists = {PIN_NODES: nodes, PIN_GPUS: [_GPU_SEPARATOR.join(uuids) for uuids in gpus], PIN_CLAIMS: claims}
+    annotations = {key: encoded(values) for key, values in lists.items() if values}
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > LONGEST:
         raise UsageError(
-            f"the pins of {max(map(len, given.values()))} workers take {size} bytes, and an object's annotations "
+            f"the pins of {max(map(len, lists.values()))} workers take {size} bytes, and an object's annotations "
             f"have room for {LONGEST}",
-            hint="pin nodes alone with --pin workers, or take fewer and larger workers",
+            hint="pin nodes alone with --pin workers, or request fewer and larger workers",
         )
-    return made
-
-
-def pinned_nodes(annotations: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the host name that each worker is pinned to, empty where there are no such pins."""
-    return decoded(annotations[PIN_NODES]) if PIN_NODES in annotations else ()
-
-
-def pinned_gpus(annotations: Mapping[str, str]) -> tuple[tuple[str, ...], ...]:
-    """Return the GPU UUIDs that each worker is pinned to, empty where there are no such pins."""
-    if PIN_GPUS not in annotations:
-        return ()
-    return tuple(tuple(each.split(_GPU_SEPARATOR)) if each else () for each in decoded(annotations[PIN_GPUS]))
+    return annotations

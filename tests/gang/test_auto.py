@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.gang.auto import choose, with_cluster_facts
+from arena_topo.gang.auto import choose_backend, with_cluster_facts
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program
 from tests.gang.jobs import ALPHA, V1, V2, gang
@@ -53,7 +53,7 @@ def test_the_choice(known_facts: dict[str, Any], version: ApiVersion, queue: str
     """In order: what the operator does itself, the vendor's, an installed gang scheduler, the stock one's means."""
     facts = replace(STOCK, **known_facts)
 
-    assert expected == choose(facts, version=version, queue=queue).backend
+    assert expected == choose_backend(facts, version=version, queue=queue).backend
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_choice(known_facts: dict[str, Any], version: ApiVersion, queue: str
 )
 def test_what_was_passed_over_is_told(known_facts: dict[str, Any], words: str) -> None:
     """Before the reason for what was chosen."""
-    chosen = choose(replace(STOCK, **known_facts), version=V2)
+    chosen = choose_backend(replace(STOCK, **known_facts), version=V2)
 
     assert chosen.reasons[0].startswith(words)
     assert "MPIJob v2beta1 keeps scheduling gates" == chosen.reasons[-1]

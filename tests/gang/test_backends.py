@@ -263,7 +263,7 @@ def test_volcanos_operator_loses_the_level_and_says_so() -> None:
     """It writes the whole PodGroup itself."""
     added = decorate("volcano", gang(level="rack", operator_gangs="volcano"))
 
-    assert "drops the level: rack is kept by the pins alone" in added.notes[1]
+    assert "drops the level: rack is enforced by the pins alone" in added.notes[1]
 
 
 def test_kueue_gets_no_topology_that_nobody_asked_for() -> None:

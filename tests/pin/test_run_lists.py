@@ -4,21 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.errors import DocumentError, UsageError
-from arena_topo.pin.run_lists import LONGEST, decoded, encoded, pinned_gpus, pinned_nodes, pins
+from arena_topo.errors import UsageError
+from arena_topo.pin.run_lists import LONGEST, encoded, pins
 
 _VALUES = st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"]), max_size=8)
 
 
-@given(st.lists(_VALUES, max_size=20))
-def test_every_list_comes_back(values: list[str]) -> None:
-    """Empty values, repeated ones and colons included."""
-    assert tuple(values) == decoded(encoded(values))
-
-
-@given(st.lists(st.sampled_from("abc"), max_size=30))
+@given(st.lists(st.sampled_from("abc") | _VALUES, max_size=30))
 def test_a_worker_belongs_to_the_last_run_that_has_begun(values: list[str]) -> None:
-    """Which is how the admission policy looks it up; beyond the list there is nothing."""
+    """Which is how the admission policy looks it up, empty values and colons included; beyond the list there is nothing."""
     runs = [run.partition(":") for run in encoded(values).split(",")]
     for worker, expected in enumerate([*values, ""]):
         begun = [value for start, _, value in runs if int(start) <= worker]
@@ -34,23 +28,6 @@ def test_a_comma_cannot_be_a_part_of_a_value() -> None:
     """It parts the runs."""
     with pytest.raises(ValueError, match="has a comma"):
         encoded(["a,b"])
-
-
-@pytest.mark.parametrize("text", ["", "a", "0:a", "1:a,2:", "0:a,0:", "0:a,2:b,1:", "0:a,x:", "0:a,b"])
-def test_what_is_no_list_is_told(text: str) -> None:
-    """With who writes them."""
-    with pytest.raises(DocumentError, match="is not a list of pins"):
-        decoded(text)
-
-
-@given(st.text(max_size=20))
-def test_any_text_is_a_list_or_an_error(text: str) -> None:
-    """Never anything else."""
-    try:
-        values = decoded(text)
-    except DocumentError:
-        return
-    assert values == decoded(encoded(values))
 
 
 @pytest.mark.parametrize(
@@ -74,10 +51,7 @@ def test_nodes_claims_and_gpus_have_an_annotation_each() -> None:
         "arena-topo.dev/pin-claims": "0:job-0,1:job-1,2:",
     }
     assert expected == made
-    assert ("a", "a") == pinned_nodes(made)
-    assert (("GPU-0", "GPU-1"), ()) == pinned_gpus(made)
     assert {} == pins()
-    assert ((), ()) == (pinned_nodes({}), pinned_gpus({}))
 
 
 def test_pins_that_do_not_fit_are_told() -> None:

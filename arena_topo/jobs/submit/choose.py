@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import Forbidden, UsageError
-from arena_topo.gang.auto import choose as choose_backend
+from arena_topo.gang.auto import choose_backend
 from arena_topo.gang.backends import check_backend
 from arena_topo.jobs.placement.enforcement import PinSupport, choose_enforcement
 from arena_topo.jobs.submit.look import TargetCluster
