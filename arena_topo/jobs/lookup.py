@@ -57,7 +57,7 @@ def find_job(session: Session, name: str) -> ServedJob:
     version, job = look_up(session, name)
     if job is None:
         raise NotFound(
-            f"not found training job {name} in namespace {session.namespace}",
+            f"training job {name} not found in namespace {session.namespace}",
             hint="please use 'arena-topo submit' to create it, or give its namespace with -n",
             status=404,
         )

@@ -137,7 +137,7 @@ class ClaimMount(Notation["Claim"]):
 
         name, colon, path = text.partition(":")
         if not colon or not path.startswith("/"):
-            raise UsageError(f"dataset {text} has incorrect format, should like data_name:/data0")
+            raise UsageError(f"dataset {text} has an incorrect format, it should look like data_name:/data0")
         validation.check_object_name(flag, name)
         return Claim(name, path)
 

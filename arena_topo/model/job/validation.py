@@ -1,6 +1,6 @@
 """Names that Kubernetes accepts: checked before anything is sent.
 
-Sources: ``k8s.io/apimachinery/pkg/util/validation``; the limit of 49 and its texts are Arena's
+Sources: ``k8s.io/apimachinery/pkg/util/validation``; the limit of 49 is Arena's
 (pkg/util/validate.go); a v2beta1 worker's name must be a DNS-1035 label (mpi-operator, validation.go).
 """
 
@@ -25,7 +25,7 @@ def check_job_name(name: str) -> None:
         raise UsageError("--name must be set", hint="give the job a name, for example --name=vgg16")
     if len(name) > LONGEST_JOB_NAME:
         raise UsageError(
-            f"the len {len(name)} of name {name} is too long, it should be less than {LONGEST_JOB_NAME + 1}",
+            f"the job name {name} is too long: it has {len(name)} characters, and {LONGEST_JOB_NAME} are allowed",
             hint="pods are named after the job, and their names are limited",
         )
     if not _NAME.fullmatch(name):

@@ -1,7 +1,7 @@
 """``top node`` as Arena prints it, for nodes of every source and in a fixed order.
 
-Scripts read these tables, so they are Arena's to the byte, faults included: "This node has none gpu devices" is its
-English. Do not mend it. Source of texts and columns: kubeflow/arena 0.15.5, pkg/topnode.
+Scripts read these tables, so they are Arena's to the byte, faults included. Its sentences are in
+``model/arena_texts.py``. Source of columns: kubeflow/arena 0.15.5, pkg/topnode.
 
 Nodes in topology mode offer ``aliyun.com/gpu``; all other nodes with GPUs are exclusive ones, and show their links
 too where any source has them.
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from enum import Enum
 
+from arena_topo.model import arena_texts
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
 from arena_topo.output.lines import tabulate
@@ -128,11 +129,8 @@ def description(mode: NodeMode) -> str:
     """Return what Arena says of nodes of a mode."""
     alias, _, resource = mode.value
     if mode is NodeMode.NORMAL:
-        return "\n  This node has none gpu devices\n"
-    return (
-        f"\n  1.This node is enabled gpu {alias} mode.\n"
-        f"  2.Pods can request resource '{resource}' to use gpu {alias} feature on this node\n"
-    )
+        return arena_texts.NODE_WITHOUT_GPUS
+    return arena_texts.NODE_MODE.format(mode=alias, resource=resource)
 
 
 def _instances(node: GpuNode, mode: NodeMode) -> list[list[str]]:

@@ -232,7 +232,7 @@ def test_times_are_printed_when_asked(
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (("nothing",), "not found training job nothing"),
+        (("nothing",), "training job nothing not found"),
         ((NAME, "-i", "other"), "does not exist yet, or any more"),
         ((NAME, "-f", "-i", "other"), "invalid instance name other in job job"),
         ((NAME, "-c", "other"), "container other is not valid for pod"),

@@ -45,7 +45,7 @@ def test_waiting_ends_when_the_job_has_ended() -> None:
 
 def test_waiting_ends_when_the_job_is_deleted() -> None:
     """With the usual error."""
-    with pytest.raises(NotFound, match="not found training job job"):
+    with pytest.raises(NotFound, match="training job job not found"):
         followed(Cluster([], [], job=missing("job")))
 
 

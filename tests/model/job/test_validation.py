@@ -17,7 +17,7 @@ def test_a_good_job_name_passes(name: str) -> None:
     ("name", "words"),
     [
         ("", "--name must be set"),
-        ("a" * 50, "the len 50 of name"),
+        ("a" * 50, "is too long: it has 50 characters, and 49 are allowed"),
         ("A", "must consist of lower case"),
         ("a.b", "must consist of lower case"),
         ("-a", "must consist of lower case"),

@@ -9,6 +9,7 @@ from arena_topo.cli.options.go_flags import GoFlags, go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration, job_type
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound
+from arena_topo.model import arena_texts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +51,7 @@ def delete(flags: DeleteFlags) -> ExitCode:
             gone = delete_job(session, name)
             if flags.wait:
                 wait_until(gone, name, timeout=flags.timeout)
-            click.echo(f"The training job {name} has been deleted successfully")
+            click.echo(arena_texts.DELETED.format(name=name))
         except NotFound as error:
             if not flags.ignore_not_found:
                 report(NotFound(f"the training job {name!r} does not exist in namespace {session.namespace}"))

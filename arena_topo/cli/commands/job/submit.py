@@ -18,6 +18,7 @@ from arena_topo.cli.options.placement import EnforcementFlags, PlanFlags, place_
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.model import arena_texts
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
@@ -118,10 +119,8 @@ def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fla
     if submitted.placed:
         print_placement(job.name, submitted.placed)
     if not options.dry_run:
-        say(f"The Job {job.name} has been submitted successfully")
-        say(
-            f"You can run `arena-topo get {job.name} --type mpijob -n {job.namespace}` to check the job status"
-        )
+        say(arena_texts.SUBMITTED.format(name=job.name))
+        say(arena_texts.SEE_STATUS.format(name=job.name, namespace=job.namespace))
 
 
 def print_placement(name: str, placed: "PlacedJob") -> None:

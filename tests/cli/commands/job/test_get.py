@@ -61,4 +61,4 @@ def test_a_missing_job_is_told_in_arenas_words(invoke: Invoke, serve: Serve) -> 
     outcome = invoke("get", "other")
 
     assert (1, "") == (outcome.code, outcome.out)
-    assert "not found training job other in namespace default" in outcome.err
+    assert "training job other not found in namespace default" in outcome.err

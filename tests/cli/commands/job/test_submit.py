@@ -187,7 +187,7 @@ def test_a_toleration_is_arenas_or_a_part_of_it(invoke: Invoke, text: str, expec
         (["--toleration=a=b:Never", "c"], 2, "--toleration: 'a=b:Never' is not"),
         (["--device=nvidia.com/gpu=1", "c"], 2, "please use '--gpus 1' instead"),
         (["--device=x", "c"], 2, "--device: 'x' is not NAME=VALUE"),
-        (["--data=pvc", "c"], 2, "dataset pvc has incorrect format, should like data_name:/data0"),
+        (["--data=pvc", "c"], 2, "dataset pvc has an incorrect format, it should look like data_name:/data0"),
         (["--data=p:/a", "--data=p:/b", "c"], 2, "your PVC name: p is repeated"),
         (["--data-dir=relative", "c"], 2, "invalid dataDir: 'relative' must be absolute"),
         (["--data-dir=/x:/", "c"], 2, "dataDir can't be '/'"),
