@@ -185,7 +185,7 @@ def test_without_the_policy_claims_cannot_be_handed_out(arena: Arena, kube: Kube
     """One error says why and who can help, and nothing is created."""
     outcome = submit(arena, "gang", 3, 2)
     assert 2 == outcome.code
-    assert "the GPUs of this cluster are handed out by DRA claims" in outcome.err
+    assert "the GPUs of this cluster are allocated by DRA claims" in outcome.err
     assert "cluster setup --apply" in outcome.err
     assert [] == kube.list(*MPIJOB, namespace)
 
