@@ -8,6 +8,7 @@ OUR_DOMAIN = "arena-topo.dev"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 OWN_NAME = "arena-topo"
 
+# Labels of Arena's charts, by which Arena's own commands find jobs.
 ARENA_APP = "app"
 ARENA_APP_VALUE = "mpijob"
 ARENA_RELEASE = "release"
@@ -15,6 +16,7 @@ ARENA_CREATED_BY = "createdBy"
 ARENA_CREATED_BY_VALUE = "MPIJob"
 ARENA_REQUESTED_GPUS = "requestGPUsOfJobOwner"
 
+# Labels that the operators put on pods; v1alpha1 has two of its own.
 OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
 OPERATOR_JOB_ROLE = "training.kubeflow.org/job-role"
 OPERATOR_REPLICA_TYPE = "training.kubeflow.org/replica-type"
@@ -22,14 +24,17 @@ OPERATOR_REPLICA_INDEX = "training.kubeflow.org/replica-index"
 ALPHA_JOB_NAME = "mpi_job_name"
 ALPHA_ROLE = "mpi_role_type"
 
+# Labels of Arena's --gang and --gputopology.
 GANG_NAME = "pod-group.scheduling.sigs.k8s.io/name"
 GANG_MIN_AVAILABLE = "pod-group.scheduling.sigs.k8s.io/min-available"
 TOPOLOGY_NAME = "gpu-topology"
 TOPOLOGY_REPLICA = "gpu-topology-replica"
 
+# The label that puts a node of ACK into topology mode.
 ACK_SCHEDULE = "ack.node.gpu.schedule"
 ACK_SCHEDULE_TOPOLOGY = "topology"
 
+# What schedulers read from jobs and pods.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
 KAI_QUEUE = "kai.scheduler/queue"
 KOORDINATOR_GANG = "gang.scheduling.koordinator.sh"
@@ -39,6 +44,7 @@ COSCHEDULING_GROUP = "scheduling.x-k8s.io/pod-group"
 VOLCANO_GROUP = "scheduling.k8s.io/group-name"
 HAMI_USE_GPUS = "nvidia.com/use-gpuuuid"
 
+# Annotations of GPUs in use, and of the links on a node, as their vendors write them.
 ACK_GPU_GROUP = "topology.kubernetes.io/gpu-group"
 ACK_ALLOCATION = "gputopology.alibabacloud.com/allocation"
 KOORDINATOR_ALLOCATION = "topology.scheduling.koordinator.sh/gpu"
@@ -47,6 +53,7 @@ HAMI_REGISTER = "hami.io/node-nvidia-register"
 HAMI_SCORE = "hami.io/node-nvidia-score"
 HAMI_ALLOCATED = "hami.io/vgpu-devices-allocated"
 
+# Our own labels, annotations and gates.
 GPU_TOPOLOGY = f"{OUR_DOMAIN}/gpu-topology"
 PIN_NODES = f"{OUR_DOMAIN}/pin-nodes"
 PIN_GPUS = f"{OUR_DOMAIN}/pin-gpus"
@@ -61,6 +68,7 @@ PLANNED_JOB = f"{OUR_DOMAIN}/job"
 
 HOSTNAME = "kubernetes.io/hostname"
 
+# Extended resources, and the device class of DRA.
 NVIDIA_GPU = "nvidia.com/gpu"
 DRA_GPU = "gpu.nvidia.com"
 ACK_GPU = "aliyun.com/gpu"

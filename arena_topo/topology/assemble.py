@@ -61,6 +61,7 @@ def assemble(
     names = {node.name for node in objects.nodes}
     loads = _loads(objects.pods, _pods_with_claims(objects.claims))
     readings = _readings(objects, now, warnings)
+    # Objects about a node may outlive it.
     unknown = sorted(readings.keys() - names)
     warnings += [f"{readings[name][0].source}: there is no node {name}; skipped" for name in unknown]
     nodes = tuple(
@@ -84,6 +85,7 @@ def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> di
     for pod in pods:
         if not pod.occupies:
             continue
+        # Not setdefault: it would make a new value for each of thousands of pods.
         load = loads.get(pod.node)
         if load is None:
             load = loads[pod.node] = _Load()
@@ -91,6 +93,7 @@ def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> di
         requested["pods"] = requested.get("pods", 0) + 1
         for resource, amount in pod.requests.items():
             requested[resource] = requested.get(resource, 0) + amount
+        # Other pods cannot hold GPUs, and most pods of a cluster are others.
         if (
             pod.annotations
             or any(pod.requests.get(resource) for resource in GPU_RESOURCES)
@@ -108,6 +111,7 @@ def _readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]
 
 
 def _all_readings(objects: ClusterObjects, now: datetime | None, warnings: list[str]) -> Iterator[Reading]:
+    # ACK's ConfigMaps and Koordinator's Devices need not name the product, but the node's labels may.
     products = {node.name: gfd.product_of(node.labels) for node in objects.nodes}
     resources = {node.name: gpu_resource(node.capacity) for node in objects.nodes}
 
@@ -148,6 +152,7 @@ def gpu_resource(amounts: Resources) -> str:
 
 
 def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: list[str]) -> GpuNode:
+    # By capacity: a node whose GPUs are all unhealthy stays a node with GPUs.
     resource = gpu_resource(node.capacity)
     capacity = node.capacity.get(resource, 0)
     if not capacity and any(reading.trust is Trust.DRA for reading in readings):

@@ -62,6 +62,7 @@ def _indices(
         except Malformed as error:
             warnings.append(f"Pod {pod.namespace}/{pod.name}: {error}; skipped")
             uuids = None
+        # HAMi names GPUs by UUID, and only a source that lists UUIDs says which GPUs those are.
         if uuids and all(uuid in by_uuid for uuid in uuids):
             return tuple(sorted(by_uuid[uuid] for uuid in uuids)), "pod annotations"
     for reading in readings:
@@ -76,6 +77,7 @@ def _used(
     """Return the union of the holders' GPUs, or None where those of one holder are not known."""
     used = set(reserved)
     for holder in holders:
+        # One unknown holder may hold any GPU, so that no GPU is known to be free.
         if holder.indices is None:
             return None
         if any(index >= size for index in holder.indices):

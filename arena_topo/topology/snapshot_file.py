@@ -173,6 +173,7 @@ def read_snapshot(document: object, source: str = "snapshot") -> Snapshot:
             f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {KIND} of {API_VERSION}",
             hint="write one with `arena-topo topology save FILE`",
         )
+    # The shared lists come first, because the nodes refer to them.
     table = _node_table(
         gpus=Shelf(_GPUS, [_GPUS.read(*element) for element in top.list("gpuSets")]),
         links=Shelf(_GRAPH, [_GRAPH.read(*element) for element in top.list("linkGraphs")]),
@@ -208,6 +209,7 @@ def _checked_path(path: tuple[str, ...], tiers: tuple[str, ...], place: str) -> 
 
 def _checked(node: GpuNode, place: str) -> GpuNode:
     """Return *node* when its links, GPUs and used indices belong together, else raise ``DocumentError``."""
+    # People edit these files, and the planner relies on all of this.
     size = len(node.gpus)
     if node.gpus and node.links is not None and node.links.size != size:
         raise DocumentError(f"{place} has {size} GPUs and links of {node.links.size}")

@@ -37,6 +37,7 @@ Resources = Mapping[str, int]
 """Amounts by resource name: ``cpu`` in millicores, everything else in its own unit (bytes, devices, pods)."""
 
 
+# A cluster has thousands of pods, and few different quantities among them.
 @lru_cache(maxsize=4096)
 def parse_quantity(text: str) -> Decimal:
     """Return the value of *text* in its base unit (cores, bytes, devices).

@@ -39,6 +39,7 @@ def top_nodes(nodes: Sequence[GpuNode], *, chosen: bool = False) -> str:
     several = len(modes - {NodeMode.NORMAL}) > 1
     header = [*_HEADER, *(["GPU(Mode)"] if several else []), *(["UNHEALTHY"] if unhealthy else [])]
     rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes))]
+    # Arena has a footer for the whole cluster, and for nodes of one mode that have GPUs.
     if modes == {NodeMode.NORMAL} or (len(modes) > 1 and chosen):
         return tabulate(rows)
     resource = modes.pop().value[2] if len(modes) == 1 else ""

@@ -76,6 +76,7 @@ def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, leve
         return Domain(tier, name, (), tuple(sorted(nodes, key=lambda node: natural_sort_key(node.name))))
     members: dict[str, list[GpuNode]] = {}
     for node in nodes:
+        # A fabric need not know every node: the others are in a domain without a name.
         path = fabric.paths.get(node.name, ())
         members.setdefault(path[level] if path else "", []).append(node)
     below = tuple(
@@ -91,6 +92,7 @@ def state_marks(node: GpuNode) -> list[str]:
         return [
             "bad" if not gpu.healthy else "used" if gpu.index in node.used else "free" for gpu in node.gpus
         ]
+    # Only counts are known, so marks cannot stand for certain GPUs.
     used = node.gpu_total - node.gpu_free
     counted = (("used", used), ("free", node.gpu_free), ("bad", node.unhealthy))
     return [word for word, count in counted for _ in range(min(count, _MOST_MARKS))]

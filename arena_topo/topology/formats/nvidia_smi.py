@@ -66,6 +66,7 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
     on_grace = any(_numa_nodes(rows[name].affinity, affinities)[1] for name in names)
     generation = spec.generation if spec else _guess(words, on_grace=on_grace)
     graph = build_graph(words, generation, spec, source)
+    # Newer drivers number the NICs and name them below the matrix.
     legend = {match[1]: match[2] for match in map(_LEGEND.fullmatch, lines) if match}
     numa = {name: _numa_nodes(rows[name].affinity, affinities)[0] for name in names}
     roots = _pcie_roots(cells, names, nics)
@@ -109,6 +110,7 @@ def _header(lines: Sequence[str], source: str) -> tuple[list[str], int, int]:
         end = number
         while end < len(lines) and not _looks_like_row(lines[end]):
             devices = _header_devices(lines[end], names)
+            # Text above the matrix may mention a GPU, but only the header begins with one.
             if devices is None or (end == number and not (devices and _GPU.fullmatch(devices[0]))):
                 break
             columns += devices
@@ -187,6 +189,7 @@ def _cells(rows: Mapping[str, _Row], columns: Sequence[str], gpus: Sequence[str]
         for column, word in zip(columns, row.words, strict=True)
     }
     for (a, b), word in cells.items():
+        # Some drivers print no rows for NICs; then their words stand on one side only.
         other = cells.get((b, a), word)
         if other != word:
             raise DocumentError(

@@ -17,6 +17,7 @@ def parse_topology(text: str, source: str = "the text", product: str = "") -> Ha
     # Editors on Windows begin a file with a byte order mark.
     if text.lstrip("\ufeff \t\r\n").startswith("<"):
         return parse_nccl_xml(text.lstrip("\ufeff"), source, product)
+    # rocm-smi writes GPU0 too, so its own title comes first.
     if "Link Type between two GPUs" in text:
         return parse_rocm(text, source, product)
     if "GPU0" in text or "topo -m" in text:

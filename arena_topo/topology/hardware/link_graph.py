@@ -87,6 +87,7 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
     def link(a: int, b: int) -> Link:
         if counts[a][b]:
             return generation.link(kinds[a], counts[a][b])
+        # XGMI words have no count: a pair has one link.
         kind = _link_class(words[a][b])[0]
         return generation.link(kind, 1 if kind is LinkClass.XGMI else 0)
 

@@ -90,6 +90,7 @@ def usual_words(product: str, count: int, machine: str = "") -> list[list[str]] 
             ["NV1" if single and word == "NV2" else word for word in row.split()[:count]]
             for row in _CUBE_MESH[:count]
         ]
+    # A single GPU has no links, whatever its board.
     word = _module_word(spec, count, name)
     return _uniform(word, count) if word or count == 1 else None
 

@@ -115,6 +115,7 @@ def _words(value: object, size: int) -> list[list[str]]:
 
 
 def _word(word: object) -> str:
+    # Off the diagonal it marks a pair that ACK knows nothing about.
     if word in _NONE:
         return "?"
     if not isinstance(word, str) or not is_link_word(word):

@@ -94,6 +94,7 @@ def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], at: str) -
         value["links"] = _triangle(hardware.links)
     if hardware.nics:
         value["nics"] = [write_fields(_NIC, attributes_of(nic, _NIC)) for nic in hardware.nics]
+    # Sorted, so that the value changes only when something has changed: the agent writes only then.
     value["users"] = {f"{namespace}/{pod}": list(gpus) for (namespace, pod), gpus in sorted(users.items())}
     text = json.dumps(value, separators=(",", ":"))
     size = len(text.encode())

@@ -63,6 +63,7 @@ def read_dra(
     ):
         if device.key[0] == _NIC_DRIVER:
             nics.setdefault(node, []).append(device)
+        # The driver publishes MIG slices and devices for virtual machines too; they are not whole GPUs.
         elif device.values.get("type", "gpu") == "gpu":
             gpus.setdefault(node, []).append(device)
     holders = dict(read_each(claims, _allocated, warnings, "ResourceClaim"))
@@ -126,6 +127,7 @@ def _memory(capacity: RawObject) -> int:
 
 def _number(device: _Device) -> int:
     """Return the index of a GPU: its attribute, or else the minor number that its name holds."""
+    # Names are an implementation detail of the driver, so they come last.
     for key in ("index", "minor"):
         if key in device.values:
             return whole_number(device.values, key)

@@ -41,6 +41,7 @@ def product_of(labels: Mapping[str, str]) -> str:
     for key in _PRODUCTS:
         if labels.get(key):
             return labels[key]
+    # GKE's own label has names of its own.
     return _GKE_PRODUCTS.get(labels.get(_GKE, ""), "")
 
 
@@ -65,6 +66,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
         return
     usual = usual_hardware(product, count, node.labels.get(MACHINE) or node.labels.get(_INSTANCE_TYPE, ""))
     memory = _number(node.labels, (MEMORY,), 0)
+    # By its settings the device plugin marks sharing in the product's name, or in the replicas only.
     shared = replicas > 1 or product.endswith("-SHARED")
     gpus = usual.gpus
     if memory or shared:

@@ -129,6 +129,7 @@ def _gpu(
 ) -> Gpu:
     # *mode* is "mig", or into how many shares the GPU is divided.
     share = ShareMode.MIG if mode == "mig" else ShareMode.SHARED if int(mode) > 1 else ShareMode.WHOLE
+    # HAMi writes the vendor before the driver's name of the product.
     name = product.removeprefix("NVIDIA-")
     return Gpu(index, uuid, name, memory, numa if numa >= 0 else None, healthy=healthy, mode=share)
 

@@ -38,6 +38,7 @@ def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> It
 def _counts(raw: RawObject, resource: str) -> Iterator[tuple[int, int]]:
     for zone in items(raw, "zones"):
         numbered = _ZONE.fullmatch(string(zone, "name"))
+        # Zones of other types divide NUMA nodes further.
         if zone.get("type") != "Node" or numbered is None:
             continue
         for entry in items(zone, "resources"):

@@ -60,6 +60,7 @@ def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float) -> _Box:
     tier = last_part(domain.tier)
     title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     count = f"{domain.free}/{domain.total}"
+    # A domain of one small tile is still as wide as its title.
     width = max(inner.width + 2 * _PAD, 30 + 7.4 * (len(title) + len(count)) + 2 * _PAD)
     height = inner.height + _HEAD + 2 * _PAD - 4
     parts = (

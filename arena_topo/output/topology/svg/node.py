@@ -52,6 +52,7 @@ def _heading(node: GpuNode) -> Iterator[str]:
     yield label(node.name, 24, 36, "title")
     yield label("  ·  ".join(word for word in words if word), 24, 57, "soft")
     yield label(f"{node.gpu_free} of {node.gpu_total} free", WIDTH - 24, 36, "end strong")
+    # Two remarks are too long to stand in the line of the product.
     yield label(", ".join(remarks(node)), WIDTH - 24, 57 if len(remarks(node)) < 2 else 76, "end warn small")
 
 
@@ -106,6 +107,7 @@ def _nics(node: GpuNode, ring: Ring) -> Iterator[str]:
         x, y = polar(angle, _NIC_RADIUS, _CENTRE)
         names = nics[0] if len(nics) == 1 else f"{nics[0]} +{len(nics) - 1}"
         width = 12 + 6.4 * len(names)
+        # Left of the ring a box ends at its point, right of it it begins there, above and below it is centred.
         x = x - width if x < _CENTRE[0] - 60 else x if x > _CENTRE[0] + 60 else x - width / 2
         box = element("rect", x=x, y=y - 10, width=width, height=20, rx=10, class_="nic")
         yield titled(
@@ -166,6 +168,7 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
 
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
+    # Circles shrink where many GPUs share the ring.
     radius = min(26.0, _RADIUS * 0.0174 * ring.span * 0.4)
     users = users_of(node)
     for position in ring.angles:
@@ -212,6 +215,7 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
     if node.links is not None:
         for a, b in combinations(range(node.links.size), 2):
             link = node.links.between(a, b)
+            # Measured links of one label differ a little; the legend has one line for them, with the fastest.
             best = kinds.get(link.label)
             kinds[link.label] = link if best is None or link.bandwidth > best.bandwidth else best
     links = sorted(kinds.values(), key=lambda link: -link.bandwidth)
