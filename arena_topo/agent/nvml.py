@@ -10,8 +10,7 @@ from typing import Any
 from arena_topo.agent.sysfs import PciDevice, near_nics, network_cards, pci_device
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, ShareMode
-from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, machine_type
-from arena_topo.topology.hardware.products import find_product
+from arena_topo.topology.hardware.link_graph import graph_and_type
 
 _LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """The words of ``nvidia-smi topo -m`` for NVML's levels (``nvmlGpuTopologyLevel_t``) of two GPUs' common ancestor."""
@@ -52,8 +51,7 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         raise ArenaTopoError("this machine has no NVIDIA GPU", hint="run the agent on nodes with GPUs only")
     pci_devices = [pci_device(sysfs, device.bus) for device in devices]
     cards = network_cards(sysfs)
-    product = find_product(gpus[0].product)
-    graph = build_graph(words, product.generation if product else guess_generation(words), product, "NVML")
+    graph, machine = graph_and_type(words, gpus[0].product, "NVML")
     return Hardware(
         gpus=tuple(
             _with_location(gpu, pci, near_nics(pci, cards))
@@ -61,7 +59,7 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         ),
         links=graph,
         nics=tuple(card.nic for card in cards),
-        machine=machine_type(graph, product.name if product else ""),
+        machine=machine,
     )
 
 
