@@ -114,11 +114,11 @@ def _json(text: str) -> object:
 def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
     if not isinstance(group, dict) or not isinstance(group.get("name"), str):
         raise DocumentError(f"the layout {layout} has a group of nodes without a name")
-    if strange := sorted(group.keys() - _KEYS):
-        raise DocumentError(f"the layout {layout} has an unknown key {strange[0]!r} in {group['name']}")
-    if strange := sorted(set(group.get("publish", ())) - _SOURCES):
+    if unknown := sorted(group.keys() - _KEYS):
+        raise DocumentError(f"the layout {layout} has an unknown key {unknown[0]!r} in {group['name']}")
+    if unknown := sorted(set(group.get("publish", ())) - _SOURCES):
         raise DocumentError(
-            f"the layout {layout} publishes {strange[0]!r}; known are {', '.join(sorted(_SOURCES))}"
+            f"the layout {layout} publishes {unknown[0]!r}; known are {', '.join(sorted(_SOURCES))}"
         )
     hardware = _hardware(group, layout)
     start = int(group.get("start", 1))

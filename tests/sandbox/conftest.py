@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +11,6 @@ from arena_topo.sandbox.home import Home
 from tests.contract.client import Client
 from tests.contract.cluster import SandboxCluster, connected, fresh_namespace
 from tests.sandbox.served import served
-
-Kubectl = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture(scope="session")
@@ -42,16 +40,40 @@ def space(cluster: SandboxCluster) -> Iterator[str]:
         yield name
 
 
-@pytest.fixture
-def kubectl(home: Home, space: str, tmp_path: Path) -> Kubectl:
-    """Return what runs the real kubectl in the test's namespace and returns how it went."""
-    program = Path(sys.executable).parent / "kubectl"
+class Kubectl:
+    """The real kubectl in a namespace of a sandbox."""
 
-    def run(*arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-        command = [str(program), "--kubeconfig", str(home.kubeconfig), "-n", space, *arguments]
-        environment = {"HOME": str(tmp_path), "PATH": ""}
+    def __init__(self, home: Home, space: str, folder: Path) -> None:
+        program = Path(sys.executable).parent / "kubectl"
+        self._command = [str(program), "--kubeconfig", str(home.kubeconfig), "-n", space]
+        self._environment = {"HOME": str(folder), "PATH": ""}
+
+    def __call__(self, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+        """Run a command to its end and return how it went."""
+        command = [*self._command, *arguments]
         return subprocess.run(
-            command, input=stdin, capture_output=True, text=True, timeout=90, check=False, env=environment
+            command,
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=90,
+            check=False,
+            env=self._environment,
         )
 
-    return run
+    def lines_until(self, word: str, *arguments: str) -> list[str]:
+        """Return the lines that a command prints up to the first with *word*, and end it then."""
+        command, lines = [*self._command, *arguments], []
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self._environment) as process:
+            for line in process.stdout or ():
+                lines.append(line)
+                if word in line:
+                    break
+            process.terminate()
+        return lines
+
+
+@pytest.fixture
+def kubectl(home: Home, space: str, tmp_path: Path) -> Kubectl:
+    """Return the real kubectl in the test's namespace."""
+    return Kubectl(home, space, tmp_path)

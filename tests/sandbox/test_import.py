@@ -113,7 +113,7 @@ def test_gpus_that_are_shared_or_broken_stay_so(tmp_path: Path) -> None:
     assert node.links == found.links
 
 
-def test_what_a_source_tells_that_a_sandbox_lacks_is_told_by_the_annotation(tmp_path: Path) -> None:
+def test_facts_from_a_source_that_a_sandbox_lacks_are_in_the_annotation(tmp_path: Path) -> None:
     """Koordinator's Device becomes ours; hardware stays."""
     node = v100("a", "Device a")
     found = reimported(tmp_path, Snapshot((node,))).nodes[0]

@@ -97,10 +97,10 @@ def test_get_watch_follows_a_pod(kubectl: Kubectl) -> None:
     """``get -w`` shows a pod become Running."""
     body = pod("a", node=_NODES[0], command="sleep 30")
     kubectl("apply", "-f", "-", stdin=json.dumps(body))
-    shown = kubectl("get", "pods", "-w", "--request-timeout=6s").stdout
+    lines = kubectl.lines_until("Running", "get", "pods", "-w", "--request-timeout=60s")
 
-    assert "Running" in shown
-    assert shown.splitlines()[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    assert "Running" in lines[-1]
+    assert lines[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
 
 
 def test_describe_tells_why_a_pod_waits(kubectl: Kubectl) -> None:

@@ -1,6 +1,8 @@
 """Starting, stopping, keeping and using a sandbox."""
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,9 +25,17 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Home]:
     lifecycle.remove(own)
 
 
-def test_state_is_kept_over_a_restart(tmp_path: Path) -> None:
+@pytest.fixture
+def new_home(tmp_path: Path) -> Iterator[Home]:
+    """Folder of a sandbox that does not run yet; whatever happens, its process ends with the test."""
+    own = Home(tmp_path / "home")
+    yield own
+    lifecycle.remove(own)
+
+
+def test_state_is_kept_over_a_restart(new_home: Home) -> None:
     """What was created before a stop is there after the next start, on the same port, for the same token."""
-    home = Home(tmp_path / "home")
+    home = new_home
     lifecycle.start(home)
     before = home.kubeconfig.read_bytes()
     client = Client(home.kubeconfig)
@@ -37,7 +47,6 @@ def test_state_is_kept_over_a_restart(tmp_path: Path) -> None:
     found = again.get("/api/v1/namespaces/default/configmaps/a").body
     again.close()
     after = home.kubeconfig.read_bytes()
-    lifecycle.remove(home)
 
     assert stopped
     assert created == found
@@ -70,18 +79,29 @@ def test_status_says_that_it_is_a_simulation(home: Home) -> None:
     assert "arena-topo-sandbox" in lines
 
 
-def test_reset_forgets_everything(tmp_path: Path) -> None:
+def test_reset_forgets_everything(new_home: Home) -> None:
     """After a reset to another layout its nodes are there and nothing else."""
-    home = Home(tmp_path / "home")
-    lifecycle.start(home)
-    status = lifecycle.reset(home, "racks")
-    lifecycle.remove(home)
+    lifecycle.start(new_home)
+    status = lifecycle.reset(new_home, "racks")
 
     assert ("racks", 16, 0) == (status.layout, status.nodes, status.pods)
 
 
+def test_a_sandbox_that_was_started_where_sigint_is_ignored_stops(new_home: Home) -> None:
+    """As in a background job of a script: its server ends when it is told to, and leaves no process."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        pid = lifecycle.start(new_home).pid
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert lifecycle.stop(new_home)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
 def test_stopping_nothing_is_no_error(tmp_path: Path) -> None:
-    """A stop without a sandbox tells that there was none."""
+    """A stop without a sandbox says that there was none."""
     assert lifecycle.stop(Home(tmp_path / "home")) is False
 
 

@@ -102,29 +102,18 @@ def initial(kind: Kind, obj: Object, now: str) -> Object:
     # A layout creates its nodes with their status; every other status is for controllers to write.
     if kind.has_status and kind.plural != "nodes":
         created.pop("status", None)
-        created |= _initial_status(kind, created)
+        created |= _initial_status(kind)
     return created
 
 
-def _initial_status(kind: Kind, obj: Object) -> Object:
+def _initial_status(kind: Kind) -> Object:
     if kind.custom:
         return {}
     if kind.plural == "pods":
-        return {"status": {"phase": "Pending", "qosClass": _qos_class(obj.get("spec", {}))}}
+        return {"status": {"phase": "Pending"}}
     if kind.plural == "namespaces":
         return {"status": {"phase": "Active"}}
     return {"status": {"loadBalancer": {}} if kind.plural == "services" else {}}
-
-
-def _qos_class(spec: Object) -> str:
-    resources = [container.get("resources") or {} for container in spec.get("containers") or []]
-    if not any(each.get("limits") or each.get("requests") for each in resources):
-        return "BestEffort"
-    for each in resources:
-        limits, requests = each.get("limits") or {}, each.get("requests") or {}
-        if any(name not in limits or limits[name] != requests.get(name) for name in ("cpu", "memory")):
-            return "Burstable"
-    return "Guaranteed"
 
 
 def keep_identity(live: Object, obj: Object) -> Object:

@@ -206,7 +206,7 @@ class Api:
         meta, grace = live["metadata"], _grace_seconds(kind, live, options)
         finalizers = list(meta.get("finalizers") or [])
         if options.propagation is not None:
-            finalizers = [each for each in finalizers if each != FOREGROUND]
+            finalizers = [name for name in finalizers if name != FOREGROUND]
             finalizers += [FOREGROUND] if options.propagation == "Foreground" else []
         # A namespace stays until the garbage collector has emptied it.
         if kind.key == _NAMESPACES:

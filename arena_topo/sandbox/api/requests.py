@@ -41,7 +41,7 @@ class WriteOptions:
 
     manager: str = "arena-topo-sandbox"
     dry_run: bool = False
-    validation: Literal["Strict", "Warn", "Ignore"] = "Warn"
+    validation: str = "Warn"
     force: bool = False
     subresource: str = ""
     warnings: list[str] = field(default_factory=list)
@@ -130,13 +130,11 @@ class ApiRequest:
         """Return the options of a write; raises StatusError for values that do not exist."""
         query = self.query
         dry_run, validation = query.get("dryRun", ""), query.get("fieldValidation") or "Warn"
+        # A misspelt dry run must never write.
         if dry_run not in {"", "All"}:
             raise bad_request(f'invalid dryRun: Unsupported value: "{dry_run}": supported values: "All"')
-        match validation:
-            case "Strict" | "Warn" | "Ignore":
-                pass
-            case other:
-                raise bad_request(f'fieldValidation: Unsupported value: "{other}"')
+        if validation not in {"Strict", "Warn", "Ignore"}:
+            raise bad_request(f'fieldValidation: Unsupported value: "{validation}"')
         return WriteOptions(
             manager=query.get("fieldManager") or self.agent or "unknown",
             dry_run=bool(dry_run),

@@ -23,7 +23,7 @@ def is_deleting(obj: Object) -> bool:
 def holds(obj: Object, condition: str) -> bool:
     """Whether a condition of an object's status is True."""
     conditions = obj.get("status", {}).get("conditions", [])
-    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+    return any((c["type"], c["status"]) == (condition, "True") for c in conditions)
 
 
 def set_condition(
@@ -34,14 +34,14 @@ def set_condition(
     The instant of transition stays where only the reason or the message changes.
     """
     conditions = status.setdefault("conditions", [])
-    old: Object = next((each for each in conditions if each["type"] == condition), {})
+    old: Object = next((c for c in conditions if c["type"] == condition), {})
     if (old.get("status"), old.get("reason"), old.get("message")) == (value, reason, message):
         return False
     now = timestamp()
     new: Object = {"type": condition, "status": value, "reason": reason, "message": message}
     new |= {updated: now} if updated else {}
     new["lastTransitionTime"] = old["lastTransitionTime"] if old.get("status") == value else now
-    status["conditions"] = [*(each for each in conditions if each["type"] != condition), new]
+    status["conditions"] = [*(c for c in conditions if c["type"] != condition), new]
     return True
 
 

@@ -70,7 +70,7 @@ def components() -> dict[str, Any]:
 def initial_crds() -> list[dict[str, Any]]:
     """Return the CustomResourceDefinitions of a new sandbox."""
     folder = files("arena_topo.sandbox").joinpath("data/crds")
-    paths = sorted((each for each in folder.iterdir() if each.name.endswith(".json")), key=lambda p: p.name)
+    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".json")), key=lambda p: p.name)
     return [json.loads(path.read_text("utf-8")) for path in paths]
 
 

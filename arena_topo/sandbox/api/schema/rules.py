@@ -105,5 +105,7 @@ def _fixed(spec: Object, *, gated: bool) -> Object:
     fixed = {name: value for name, value in spec.items() if name not in free}
     for field in ("containers", "initContainers"):
         if field in fixed:
-            fixed[field] = [{k: v for k, v in each.items() if k != "image"} for each in fixed[field]]
+            fixed[field] = [
+                {k: v for k, v in container.items() if k != "image"} for container in fixed[field]
+            ]
     return fixed

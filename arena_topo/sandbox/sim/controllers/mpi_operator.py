@@ -129,7 +129,7 @@ def _report(api: Api, job: Object, status: Object, about: str) -> None:
         if _set(status, "Succeeded", "MPIJobSucceeded", message):
             record_event(api, job, _COMPONENT, "MPIJobSucceeded", message)
     elif holds(launcher, "Failed"):
-        end = next(each for each in state["conditions"] if each["type"] == "Failed")
+        end = next(condition for condition in state["conditions"] if condition["type"] == "Failed")
         status["completionTime"] = timestamp()
         if _set(status, "Failed", end["reason"], end["message"]):
             record_event(api, job, _COMPONENT, end["reason"], end["message"], warning=True)

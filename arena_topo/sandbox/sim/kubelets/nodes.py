@@ -38,9 +38,9 @@ def report(api: Api) -> None:
     for node in api.store.values(NODES):
         name, mark = node["metadata"]["name"], (node["metadata"].get("annotations") or {}).get(LOST)
         lost[name] = mark not in {None, SILENT}
-        wanted = "True" if mark is None else "Unknown"
+        ready = "True" if mark is None else "Unknown"
         conditions = node.get("status", {}).get("conditions", [])
-        if not any(each["type"] == "Ready" and each["status"] == wanted for each in conditions):
+        if not any((c["type"], c["status"]) == ("Ready", ready) for c in conditions):
             api.store.put(NODES, _reported(node, lost=mark is not None))
     for pod in api.store.values(PODS):
         if (node := pod["spec"].get("nodeName")) and lost.get(node, True):

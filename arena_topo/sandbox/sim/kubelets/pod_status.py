@@ -9,12 +9,12 @@ from arena_topo.sandbox.sim.objects import address_of
 
 def _status(pod: Object, phase: str, state: Object, reason: str = "") -> Object:
     """Return a status with *state* in every container; *reason* says why the pod is not ready, if it is not."""
-    now, old = timestamp(), {each["name"]: each for each in pod["status"].get("containerStatuses", [])}
+    now, old = timestamp(), {state["name"]: state for state in pod["status"].get("containerStatuses", [])}
     ready = {"status": "False", "reason": reason} if reason else {"status": "True"}
     times = {"lastProbeTime": None, "lastTransitionTime": now}
     states = {"Initialized": {"status": "True"}, "Ready": ready, "ContainersReady": ready}
     conditions = [{"type": name, **value, **times} for name, value in states.items()]
-    conditions += [each for each in pod["status"].get("conditions", []) if each["type"] == "PodScheduled"]
+    conditions += [c for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"]
     containers = [
         {
             "name": container["name"],

@@ -88,7 +88,7 @@ def judge(
         # Evicting others helps only where the node is big enough when it is empty.
         return Verdict(words, all(requests[name] <= node.capacity.get(name, 0) for name in short))
     constraints = pod["spec"].get("topologySpreadConstraints") or ()
-    hard = [each for each in constraints if each.get("whenUnsatisfiable") == "DoNotSchedule"]
+    hard = [c for c in constraints if c.get("whenUnsatisfiable") == "DoNotSchedule"]
     if any(_is_skewed(pod, constraint, node, nodes) for constraint in hard):
         return Verdict((SPREAD,), preemptible=True)
     return None
@@ -112,8 +112,8 @@ def _is_selected(spec: Object, node: NodeState) -> bool:
 
 def _requirements(expressions: Iterable[Object] | None) -> tuple[Requirement, ...]:
     return tuple(
-        Requirement(each["key"], each["operator"], tuple(each.get("values") or ()))
-        for each in expressions or ()
+        Requirement(expression["key"], expression["operator"], tuple(expression.get("values") or ()))
+        for expression in expressions or ()
     )
 
 
