@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS)
 # Empty is unset: the tests start the tool a thousand times, which shall not compile it each time.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane test test-fast coverage lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane test test-fast test-lowest coverage lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,13 @@ test-fast: lint  ## everything but the real control plane, which is left out
 test: lint  ## everything, on a real control plane too
 	$(PYTEST)
 
+test-lowest:  ## test-fast with the lowest versions of its dependencies that pyproject.toml admits
+	$(PYTHON) -m venv $(VENV)-lowest
+	$(VENV)-lowest/bin/python -m pip install --quiet 'pip>=25.1' 'packaging>=25'
+	$(VENV)-lowest/bin/python -m tools.lowest > $(VENV)-lowest/constraints.txt
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[sandbox]' --group test
+	$(VENV)-lowest/bin/pytest --numprocesses=$(WORKERS) -m 'not controlplane'
+
 coverage: lint  ## the same, with the share of lines and branches that the tests run
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
@@ -72,4 +79,4 @@ release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
 	$(BIN)/python -m tools.release $(VERSION) $(if $(TEST),--test '$(TEST)')
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-lowest dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
