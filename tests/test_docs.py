@@ -46,6 +46,16 @@ def test_links_lead_somewhere(page: Path) -> None:
     assert [] == [link for link in inside if not (page.parent / link).exists()]
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_named_modules_exist(page: Path) -> None:
+    """In the project, in the package, or in a room of it: by the end of their path."""
+    named = {name for name in re.findall(r"`([\w/]+\.py)`", page.read_text()) if "NAME" not in name}
+    folders = ("arena_topo", "tests", "benchmarks", "tools", "docs")
+    modules = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.py")]
+
+    assert [] == [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in modules)]
+
+
 def test_every_exit_code_is_documented() -> None:
     """In one table."""
     text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
