@@ -256,7 +256,7 @@ def _command(shell: str, words: Sequence[str], argv: tuple[str, ...] | None) -> 
         return argv
     if not any(words):
         raise UsageError(
-            "not found command args: the job has no command",
+            "the job has no command",
             hint='give it at the end, for example "mpirun -np 4 python train.py", or after --',
         )
     return (shell, "-c", " ".join(words))
@@ -277,5 +277,5 @@ def _distinct(claims: "tuple[Claim, ...]") -> "tuple[Claim, ...]":
     for index, name in enumerate(names):
         # A claim is a volume of the pod, and the names of volumes are unique.
         if name in names[:index]:
-            raise UsageError(f"your PVC name: {name} is repeated, please check it")
+            raise UsageError(f"--data: the claim {name} is given twice")
     return claims

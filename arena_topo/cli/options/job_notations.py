@@ -127,7 +127,7 @@ class EnvSourceName(Notation["EnvSource"]):
 
 
 class ClaimMount(Notation["Claim"]):
-    """``PVC:PATH``, with Arena's words for what is wrong."""
+    """``PVC:PATH``."""
 
     name = "pvc:path"
 
@@ -137,27 +137,32 @@ class ClaimMount(Notation["Claim"]):
 
         name, colon, path = text.partition(":")
         if not colon or not path.startswith("/"):
-            raise UsageError(f"dataset {text} has an incorrect format, it should look like data_name:/data0")
+            raise UsageError(
+                f"{flag}: {text!r} is not PVC:PATH with an absolute PATH",
+                hint=f"for example {flag}=dataset:/data",
+            )
         validation.check_object_name(flag, name)
         return Claim(name, path)
 
 
 class DirectoryMount(Notation["HostDirectory"]):
-    """``DIR`` or ``DIR:PATH``, with Arena's words for what is wrong."""
+    """``DIR`` or ``DIR:PATH``."""
 
     name = "dir[:path]"
 
     def read(self, text: str, flag: str) -> "HostDirectory":
-        """Return the directory; it is mounted at the same path unless told otherwise."""
+        """Return the directory; without a PATH it is mounted at the same path."""
         from arena_topo.model.job.job_spec import HostDirectory
 
-        del flag
         source, colon, path = text.partition(":")
         target = path if colon else source
         if not (source.startswith("/") and target.startswith("/")):
-            raise UsageError(f"invalid dataDir: '{text}' must be absolute", hint="write DIR or DIR:PATH")
+            raise UsageError(
+                f"{flag}: {text!r} is not DIR or DIR:PATH with absolute paths",
+                hint=f"for example {flag}=/mnt/data:/data",
+            )
         if os.path.normpath(target) == "/":
-            raise UsageError("invalid specification: dataDir can't be '/'")
+            raise UsageError(f"{flag}: a directory cannot be mounted at /")
         return HostDirectory(source, target)
 
 
@@ -186,7 +191,7 @@ class LocalFile(Notation["ConfigFile"]):
 def _check_device(flag: str, name: str, count: str) -> None:
     validation.check_key(flag, name)
     if name == NVIDIA_GPU:
-        raise UsageError(f"please use '--gpus {count}' instead of '{flag} {name}={count}'")
+        raise UsageError(f"use '--gpus {count}' instead of '{flag} {name}={count}'")
     checked_quantity(f"{flag} {name}", count)
 
 
