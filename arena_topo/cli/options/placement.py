@@ -88,7 +88,8 @@ class PlanFlags:
         "--topology-policy",
         type=click.Choice(POLICIES),
         default="best-effort",
-        help="Take the closest level that is free; only the one an empty cluster would give; or any place.",
+        show_default=True,
+        help="best-effort: closest level that is free; restricted: only the one that an empty cluster would give; none: any.",
     )
     require_topology: str = text(
         "--require-topology", metavar="LEVEL", help="Level that must hold all workers."
@@ -118,6 +119,7 @@ class EnforcementFlags:
         "--pin",
         type=click.Choice(PINS),
         default="auto",
+        show_default=True,
         help="How strictly the plan is enforced.",
     )
     gang_scheduler: str = text(
