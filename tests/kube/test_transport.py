@@ -20,7 +20,7 @@ from arena_topo.errors import (
     Unauthorized,
 )
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.official_client import from_target
+from arena_topo.kube.official_client import from_target, in_cluster
 from arena_topo.kube.session import is_static
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import Request
@@ -294,6 +294,23 @@ def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: P
     ):
         from_target(target(server, plugin(tmp_path, "echo log in first >&2; exit 1")))
     assert [] == server.seen
+
+
+def test_a_pod_uses_its_service_account(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its token, and the authority that the kubelet mounts beside it; the scheme's case does not matter."""
+    (tmp_path / "token").write_text("of-pod")
+    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(
+        "kubernetes.config.incluster_config.SERVICE_CERT_FILENAME", str(server.authority.certificate)
+    )
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+    with closing(in_cluster()) as transport:
+        get(transport)
+
+    assert "bearer of-pod" == server.seen[0].header("Authorization").lower()
 
 
 def test_a_proxy_of_the_kubeconfig_is_used(official: Make, server: Server) -> None:
