@@ -21,12 +21,13 @@ The least damage of 8 + 1 is 0 (a) + 5 (b) = 5, of 7 + 2 it is 2 (a) + 7 (a) = 9
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fleet import Domain
 from arena_topo.planner.nodes.node_choice import Merit, Problem
-from arena_topo.planner.nodes.node_state import NodeState, nic_rate
+from arena_topo.planner.nodes.node_state import DamageTable, NodeState, nic_rate
 
 _MOST_SLACK = 8
 _MOST_SORTED = 64
@@ -47,63 +48,78 @@ class DomainBounds:
 
     def __init__(self, problem: Problem, count: int, most: int, hardware: Sequence[frozenset[int]]) -> None:
         """Take the gang, the number of nodes, the most workers of a node, and the domains' hardware."""
-        self._problem = problem
-        self._on_one_node = count == 1
-        self._splits = splits(problem.workers, count, most) if problem.gpus else []
-        self._parts = sorted({part for split in self._splits for part in split})
-        damages = problem.fleet.tables.damages
-        self._tables = {part: damages[problem.gpus, part] for part, _ in self._parts}
+        self._fleet = problem.fleet
         self._hardware = hardware
-        self._rates = Memo(self._rates_of, limit=_MOST_BOUNDS)
-        self._least_damage = Memo(self._least_damage_of, limit=_MOST_BOUNDS)
+        self._parts = parts = _Parts.of(problem, count, most)
+        self._rates = Memo(parts.rates_of, limit=_MOST_BOUNDS)
+        self._least_damage = Memo(parts.least_damage_of, limit=_MOST_BOUNDS)
 
     def rates(self, number: int) -> Rates:
         """Return the first two entries of a merit that domain *number* could have if its nodes were empty."""
-        return self._rates[self._hardware[number]] if self._splits else NO_BOUND
+        return self._rates[self._hardware[number]] if self._parts.splits else NO_BOUND
 
     def bound(self, number: int, domain: Domain, left: int) -> Merit:
         """Return a merit that no choice in *domain*, which has the *number*, is better than."""
         rates = self.rates(number)
-        if not self._splits:
+        if not self._parts.splits:
             return (*rates, 0, left)
-        state_ids = self._problem.fleet.state_ids[domain.start : domain.end]
-        return (*rates, self._least_damage[state_ids], left)
+        return (*rates, self._least_damage[self._fleet.state_ids[domain.start : domain.end]], left)
 
     def is_exact(self, domains: Iterable[Domain]) -> bool:
         """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""
-        inexact = frozenset[int]().union(*(table.inexact for table in self._tables.values()))
+        inexact = frozenset[int]().union(*(table.inexact for table in self._parts.tables.values()))
         if not inexact:
             return True
-        state_ids = self._problem.fleet.state_ids
+        state_ids = self._fleet.state_ids
         return all(inexact.isdisjoint(state_ids[domain.start : domain.end]) for domain in domains)
 
-    def _least_damage_of(self, state_ids: tuple[int, ...]) -> int:
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The splits of a gang, their different parts, and the damage of so many workers by state for each part."""
+
+    problem: Problem
+    on_one_node: bool
+    splits: Sequence[Split]
+    parts: Sequence[tuple[int, int]]
+    tables: Mapping[int, DamageTable]
+
+    @classmethod
+    def of(cls, problem: Problem, count: int, most: int) -> "_Parts":
+        gang_splits = splits(problem.workers, count, most) if problem.gpus else []
+        parts = sorted({part for split in gang_splits for part in split})
+        damages = problem.fleet.tables.damages
+        tables = {part: damages[problem.gpus, part] for part, _ in parts}
+        return cls(problem, count == 1, gang_splits, parts, tables)
+
+    def least_damage_of(self, state_ids: tuple[int, ...]) -> int:
         """Return the least damage of all splits, each part on the best nodes for it."""
         least: dict[tuple[int, int], float] = {}
         # A large domain has each state many times: its states are counted once and not sorted for every part.
         counted = Counter(state_ids) if len(state_ids) > _MOST_SORTED else None
-        for part, times in self._parts:
-            damages = self._tables[part].damages
+        for part, times in self.parts:
+            damages = self.tables[part].damages
             if times == 1:
                 least[part, times] = min(map(damages.__getitem__, counted or state_ids))
             elif counted is None:
                 least[part, times] = sum(sorted(map(damages.__getitem__, state_ids))[:times])
             else:
                 least[part, times] = _cheapest(damages, counted, times)
-        damage = min(sum(map(least.__getitem__, split)) for split in self._splits)
+        damage = min(sum(map(least.__getitem__, split)) for split in self.splits)
         return int(damage) if damage < inf else 0
 
-    def _rates_of(self, hardware: frozenset[int]) -> Rates:
-        states = [self._problem.fleet.hardware[number] for number in hardware]
-        gpus = self._problem.gpus
+    def rates_of(self, hardware: frozenset[int]) -> Rates:
+        """Return what the best split gives when its parts get empty nodes of the best kind of *hardware*."""
+        states = [self.problem.fleet.hardware[number] for number in hardware]
+        gpus, sensitive = self.problem.gpus, self.problem.bandwidth_sensitive
 
         def best(measure: Callable[[NodeState, int], float]) -> float:
-            by_part = {part: max(measure(state, part * gpus) for state in states) for part in self._tables}
-            return max(min(by_part[part] for part, _ in split) for split in self._splits)
+            by_part = {part: max(measure(state, part * gpus) for state in states) for part in self.tables}
+            return max(min(by_part[part] for part, _ in split) for split in self.splits)
 
-        inside = best(_inside_when_empty if self._problem.bandwidth_sensitive else _unbounded)
-        across = best(nic_rate if self._problem.bandwidth_sensitive else _unbounded)
-        return -(inside if self._on_one_node else min(inside, across)), -inside
+        inside = best(_inside_when_empty if sensitive else _unbounded)
+        across = best(nic_rate if sensitive else _unbounded)
+        return -(inside if self.on_one_node else min(inside, across)), -inside
 
 
 def splits(workers: int, count: int, most: int) -> list[Split]:

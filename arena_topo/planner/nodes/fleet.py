@@ -38,7 +38,7 @@ class Fleet:
     ``state_ids`` gives each node the index of its state in ``states``; ``domains`` lists, tier by tier from coarse to
     fine, the domains as ranges of nodes, and ``paths`` each node's domains. The other attributes are derived from these
     when they are first needed, and kept: each is a function of the fleet, so no answer depends on what was asked
-    before.
+    before. (Their functions do not refer to the fleet itself, so that a fleet is freed as soon as nobody uses it.)
     """
 
     nodes: tuple[GpuNode, ...]
@@ -69,12 +69,14 @@ class Fleet:
 
         A node that reports neither its cpu nor its memory, such as one read from a matrix, has enough of both.
         """
-        return Memo(lambda resource: [_free(node, resource) for node in self.nodes], limit=_MOST_RESOURCES)
+        nodes = self.nodes
+        return Memo(lambda resource: [_free(node, resource) for node in nodes], limit=_MOST_RESOURCES)
 
     @cached_property
     def least_free(self) -> Memo[str, int]:
         """The free amount of a resource on the node that has the least."""
-        return Memo(lambda resource: min(self.free[resource], default=0), limit=_MOST_RESOURCES)
+        free = self.free
+        return Memo(lambda resource: min(free[resource], default=0), limit=_MOST_RESOURCES)
 
     @cached_property
     def nodes_by_state(self) -> list[list[int]]:
@@ -101,12 +103,12 @@ class Fleet:
     @cached_property
     def hardware_by_domain(self) -> Memo[int, list[frozenset[int]]]:
         """The kinds of hardware in each domain of a tier, by the tier's number from 1, the coarsest; 0 is the cluster."""
-        return Memo(self._hardware_by_domain, limit=_MOST_TIERS)
-
-    def _hardware_by_domain(self, tier: int) -> list[frozenset[int]]:
         by_node = list(map(self.hardware_ids.__getitem__, self.state_ids))
-        domains = self.domains[tier - 1] if tier else (self.cluster,)
-        return [frozenset(by_node[domain.start : domain.end]) for domain in domains]
+        tiers = ((self.cluster,), *self.domains)
+        return Memo(
+            lambda tier: [frozenset(by_node[domain.start : domain.end]) for domain in tiers[tier]],
+            limit=_MOST_TIERS,
+        )
 
 
 def make_fleet(
