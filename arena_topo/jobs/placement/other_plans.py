@@ -14,7 +14,7 @@ from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode
-from arena_topo.planner.reservations.conflicts import Promise, reserved
+from arena_topo.planner.reservations.conflicts import Promise, without_promised
 
 Bound = Mapping[tuple[str, str], frozenset[int]]
 """The workers that have a node, by namespace and name of their job."""
@@ -51,7 +51,7 @@ def promised_snapshot(session: Session, version: ApiVersion, *, levels: Sequence
     # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     snapshot = take_snapshot(session, levels=levels)
-    return reserved(snapshot, promises(session, version, bound))
+    return without_promised(snapshot, promises(session, version, bound))
 
 
 def order_of(job: Object) -> tuple[str, str]:

@@ -18,7 +18,7 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import Promise, reserved
+from arena_topo.planner.reservations.conflicts import Promise, without_promised
 from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 
 Create = Callable[[PlanRecord], Object]
@@ -65,7 +65,7 @@ class Reservation:
     def look(self) -> Snapshot:
         """Return the cluster as it is now, less what other jobs were promised."""
         seen: Seen = self._do(Look())
-        return reserved(seen.snapshot, seen.promises)
+        return without_promised(seen.snapshot, seen.promises)
 
     def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
         """Return the UUIDs of the workers' GPUs, where *record* enforces them."""

@@ -19,7 +19,7 @@ from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, UnreadablePlan, decode
 from arena_topo.planner.plan import plan
-from arena_topo.planner.reservations.conflicts import part, stands
+from arena_topo.planner.reservations.conflicts import limited_to, stands
 
 
 def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob:
@@ -115,7 +115,7 @@ def with_existing_places(reservation: Reservation, record: PlanRecord, workers: 
 
     Raises ``DoesNotFit`` where there are none.
     """
-    if not workers or _exist(part(record, workers), reservation.look()):
+    if not workers or _exist(limited_to(record, workers), reservation.look()):
         return record
     return reservation.acquire(Replacement(reservation.created_job, record, workers), workers)
 

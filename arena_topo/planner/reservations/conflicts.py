@@ -1,9 +1,9 @@
-"""What other jobs have been promised, taken off a snapshot; and who gives way when two were promised the same.
+"""Conflict resolution between plans for the same GPUs, and a snapshot without what other jobs have been promised.
 
 Every submitter writes its plan onto its job, and only then reads the plans of all others. Of two plans that take the
 same GPUs, the one written last is read back together with the other, so at least one of the two submitters sees both:
 it confirms nothing that does not fit beside all that it sees. A plan that was seen and is older, or confirmed, stays;
-the younger is planned again. So no GPU is promised twice, whatever the order of the steps.
+the younger is planned again. So no GPU is promised twice, whatever the order of the steps. ``protocol`` shows an example.
 """
 
 from collections import Counter
@@ -46,13 +46,15 @@ def decide(
 
     *snapshot* must be older than the promises, and without them.
     """
-    firm = [each for each in promises if _is_firm(each, order)]
-    if not stands(mine, reserved(snapshot, firm)):
+    firm = [promise for promise in promises if _is_firm(promise, order)]
+    if not stands(mine, without_promised(snapshot, firm)):
         return Decision.REPLAN
-    return Decision.CONFIRM if stands(mine, reserved(snapshot, promises)) else Decision.LOOK_AGAIN
+    # Only younger proposals are in the way: their submitters will see this one and plan again.
+    return Decision.CONFIRM if stands(mine, without_promised(snapshot, promises)) else Decision.LOOK_AGAIN
 
 
 def _is_firm(promise: Promise, order: tuple[str, str]) -> bool:
+    """Whether a job at *order* gives way to *promise*; nobody is left to withdraw a stale one."""
     return promise.record.stage is Stage.CONFIRMED or promise.stale or promise.order < order
 
 
@@ -65,15 +67,15 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
     )
 
 
-def part(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
-    """Return *record* for *workers* alone, None for all of them."""
+def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
+    """Return *record* with the slots of *workers* alone, None for all of them."""
     if workers is None:
         return record
     return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers))
 
 
-def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
-    """Return *snapshot* with what *promises* hold, and their workers do not use yet, taken off."""
+def without_promised(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
+    """Return *snapshot* without what *promises* hold and their workers do not use yet."""
     taken: dict[str, Counter[str]] = {}
     gpus: dict[str, list[tuple[int, ...] | None]] = {}
     for promise in promises:
@@ -93,21 +95,21 @@ def reserved(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
 
 
 def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, ...] | None]) -> GpuNode:
-    """Return *node* less what was promised on it; a promise of a number of GPUs leaves open which are free."""
+    """Return *node* without what was promised on it; a promise of a number of GPUs leaves open which are free."""
     requested = Counter(node.requested)
     requested.update(taken)
     used = node.used
     if used is not None:
-        used = None if None in gpus else used.union(*(each for each in gpus if each))
+        used = None if None in gpus else used.union(*(indices for indices in gpus if indices))
     return replace(node, requested=dict(requested), used=used)
 
 
-def _has(node: GpuNode, slots: Sequence[Slot], each: Resources) -> bool:
+def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
     wanted = {gpu for slot in slots for gpu in slot.gpus or ()}
     if node.used is not None and wanted & node.used:
         return False
-    told = "cpu" in node.allocatable or "memory" in node.allocatable
-    return not told or all(
-        node.allocatable.get(name, 0) - node.requested.get(name, 0) >= asked * len(slots)
-        for name, asked in {"pods": 1, **each}.items()
+    reports_capacity = "cpu" in node.allocatable or "memory" in node.allocatable
+    return not reports_capacity or all(
+        node.allocatable.get(name, 0) - node.requested.get(name, 0) >= amount * len(slots)
+        for name, amount in {"pods": 1, **requests}.items()
     )

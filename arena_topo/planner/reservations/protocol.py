@@ -1,4 +1,20 @@
-"""The steps by which a job gets its reservation, apart from whoever carries them out."""
+"""The steps by which a job gets its reservation, apart from whoever carries them out.
+
+Jobs A and B, A the older one, want three GPUs each on a node of four, and both are submitted at once:
+
+====  =================================================  ====================================================
+step  A                                                  B
+====  =================================================  ====================================================
+1     looks: no promises                                 looks: no promises
+2     writes: proposes GPUs 0, 1, 2                      writes: proposes GPUs 0, 1, 2
+3     reads: B's proposal is in the way, but is younger  reads: A's proposal is in the way, and is older
+4     pauses                                             looks again: one GPU is left beside A's proposal
+5     reads: B waits and holds nothing                   writes: waiting
+6     writes: confirmed
+====  =================================================  ====================================================
+
+Had B looked only after A's step 2, it would have planned beside A's proposal from the start.
+"""
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
@@ -6,34 +22,34 @@ from typing import Any
 
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import Decision, Promise, decide, part, reserved
+from arena_topo.planner.reservations.conflicts import Decision, Promise, decide, limited_to, without_promised
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Asks for the cluster as it is, and then for the promises: the answer is ``Seen``."""
+    """Asks for a snapshot of the cluster, and after it for the promises: the answer is ``Seen``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Asks for the promises that others have now: the answer is a list of ``Promise``."""
+    """Asks for the current promises of other jobs: the answer is a list of ``Promise``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Puts the plan onto the job, in place of the one before."""
+    """Asks to put the plan onto the job, in place of the previous one."""
 
     record: PlanRecord
 
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Lets the others go on for a moment."""
+    """Asks to give the other submitters a moment."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A cluster, and what was promised on it; workers bound after the snapshot count as not bound."""
+    """A cluster, and what was promised on it; workers bound after the snapshot count as not bound yet."""
 
     snapshot: Snapshot
     promises: Sequence[Promise]
@@ -50,19 +66,19 @@ def negotiate(
 ) -> Generator[Step, Any, PlanRecord]:
     """Plan, propose and confirm, step by step; return the plan that was confirmed, or why the job waits.
 
-    *order* tells the job's age once it exists. *plan* makes a proposal for a snapshot, or a record in stage
+    *order* returns the job's age once it exists. *plan* makes a proposal for a snapshot, or a record in stage
     ``WAITING``. *workers* are those that have no node yet, None for all of them: the snapshot counts the others.
-    Whoever drives this does what each step asks and sends the answer back.
+    The driver of this generator does what each step asks and sends the answer back.
     """
     while True:
         seen: Seen = yield Look()
-        record = plan(reserved(seen.snapshot, seen.promises))
+        record = plan(without_promised(seen.snapshot, seen.promises))
         yield Write(record)
         if record.stage is Stage.WAITING:
             return record
         for _ in range(_LOOKS):
             promises: Sequence[Promise] = yield Read()
-            decision = decide(part(record, workers), order(), promises, seen.snapshot)
+            decision = decide(limited_to(record, workers), order(), promises, seen.snapshot)
             if decision is Decision.CONFIRM:
                 confirmed = replace(record, stage=Stage.CONFIRMED)
                 yield Write(confirmed)

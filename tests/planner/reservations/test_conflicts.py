@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import Decision, Promise, decide, reserved, stands
+from arena_topo.planner.reservations.conflicts import Decision, Promise, decide, stands, without_promised
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
 CLUSTER = cluster([node("a", links=PAIRS), node("b", links=PAIRS)])
@@ -25,7 +25,7 @@ def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPO
 
 def test_promised_gpus_are_used() -> None:
     """By index and by count, and their pods count among the node's."""
-    left = reserved(CLUSTER, [Promise(order=OLDER, record=plan(("a", (0,)), ("a", (1,))))])
+    left = without_promised(CLUSTER, [Promise(order=OLDER, record=plan(("a", (0,)), ("a", (1,))))])
     found = left.nodes[0]
     assert frozenset({0, 1}) == found.used
     assert (2, 2) == (found.gpu_free, found.requested["pods"])
@@ -35,18 +35,20 @@ def test_promised_gpus_are_used() -> None:
 def test_workers_that_have_a_node_count_no_second_time() -> None:
     """The snapshot has their pods."""
     promise = Promise(order=OLDER, record=plan(("a", (0,)), ("a", (1,))), bound=frozenset({0}))
-    assert frozenset({1}) == reserved(CLUSTER, [promise]).nodes[0].used
+    assert frozenset({1}) == without_promised(CLUSTER, [promise]).nodes[0].used
 
 
 def test_a_promise_by_number_leaves_open_which_are_free() -> None:
     """The count is taken off, and the indices are unknown."""
-    found = reserved(CLUSTER, [Promise(order=OLDER, record=plan(("a", None)))]).nodes[0]
+    found = without_promised(CLUSTER, [Promise(order=OLDER, record=plan(("a", None)))]).nodes[0]
     assert (None, 3) == (found.used, found.gpu_free)
 
 
 def test_promises_on_nodes_that_are_gone_harm_nobody() -> None:
     """A node may leave the cluster while a job is planned for it."""
-    assert CLUSTER.nodes == reserved(CLUSTER, [Promise(order=OLDER, record=plan(("gone", (0,))))]).nodes
+    assert (
+        CLUSTER.nodes == without_promised(CLUSTER, [Promise(order=OLDER, record=plan(("gone", (0,))))]).nodes
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.plan import plan
-from arena_topo.planner.reservations.conflicts import Promise, reserved
+from arena_topo.planner.reservations.conflicts import Promise, without_promised
 from arena_topo.planner.reservations.protocol import Look, Pause, Read, Seen, Step, Write, negotiate
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
@@ -100,6 +100,20 @@ def _run(submitters: list[Submitter], chance: Random, server: Server) -> None:
         assert steps < 20_000, "they never come to an end"
 
 
+def test_the_older_of_two_proposals_is_confirmed() -> None:
+    """The example of the module, step by step: both look before either has written, and the younger one waits."""
+    server = Server(_cluster(1))
+    a, b = (Submitter(job, Demand(3, 1), server) for job in range(2))
+    for submitter in (a, b, a, b):
+        submitter.advance()
+    assert [Stage.PROPOSED, Stage.PROPOSED] == [record.stage for record in server.plans.values()]
+    assert server.plans[0].slots == server.plans[1].slots
+
+    for submitter in (a, b, a, b, b, a, a):
+        submitter.advance()
+    assert [Stage.CONFIRMED, Stage.WAITING] == [record.stage for record in server.plans.values()]
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_two_submitters_are_never_promised_the_same_gpu(seed: int) -> None:
     """Two gangs of three GPUs on a node of four: one is confirmed, the other waits, in whatever order they step."""
@@ -125,7 +139,7 @@ def test_fifty_submitters_share_what_there_is(seed: int) -> None:
         _run([each], chance, server)
     for each in again:
         if server.plans[each.job].stage is Stage.WAITING:
-            left = reserved(server.snapshot, server.promises(each.job))
+            left = without_promised(server.snapshot, server.promises(each.job))
             assert isinstance(plan(each.demand, left), Infeasible)
     assert again
 
