@@ -87,7 +87,7 @@ def fit(framework: str, overlap: float) -> tuple[dict[str, float], float]:
 
     def rate(model: str, speed: float, busbw: float, transport: Transport) -> float:
         workload = Workload(model, framework, speed=speed)
-        return predict(workload, RANKS, exactly(busbw), transport, base).each.likely
+        return predict(workload, RANKS, exactly(busbw), transport, base).per_gpu.likely
 
     speeds = {
         model: solve(
@@ -150,7 +150,7 @@ def main_table() -> str:
             "fitted on" if each.is_fitted else "**predicted**",
         ]
         for each in published()
-        for found in [forecast(each).each]
+        for found in [forecast(each).per_gpu]
     ]
     return _markdown(head, rows)
 
@@ -161,7 +161,7 @@ def held_out(framework: str, overlap: float) -> tuple[float, float]:
     workload = Workload("resnet50", framework, speed=speeds["resnet50"])
     calibration = with_overlap(shipped_calibration(), overlap)
     found = predict(workload, RANKS, exactly(busbw), REGULAR[framework], calibration)
-    return busbw, found.each.likely
+    return busbw, found.per_gpu.likely
 
 
 def overlap_table() -> str:

@@ -51,7 +51,7 @@ def _row(forecast: Forecast) -> tuple[str, ...]:
         str(work.batch),
         f"{forecast.ranks} x {work.gpu}",
         _range(step, ".0f"),
-        _range(forecast.each, ".1f"),
+        _range(forecast.per_gpu, ".1f"),
         _range(forecast.total, ".0f"),
         f"{forecast.efficiency:.0%}",
     )
@@ -70,9 +70,9 @@ def _entry(forecast: Forecast) -> Object:
         "batch": work.batch,
         "gpu": work.gpu,
         "ranks": forecast.ranks,
-        "imagesPerSecondAlone": forecast.alone,
+        "imagesPerSecondAlone": forecast.single_gpu_rate,
         "stepSeconds": _bounds(forecast.step),
-        "imagesPerSecondPerGpu": _bounds(forecast.each),
+        "imagesPerSecondPerGpu": _bounds(forecast.per_gpu),
         "imagesPerSecond": _bounds(forecast.total),
         "efficiency": round(forecast.efficiency, 4),
     }

@@ -22,7 +22,7 @@ API_VERSION = "arena-topo.dev/v1alpha1"
 KIND = "Calibration"
 SHIPPED = "calibration.yaml"
 _MOST = 1e6
-"""No bandwidth in GB/s and no speed in images/s is larger: what is, is a slip of units."""
+"""No bandwidth in GB/s and no speed in images/s is larger; a larger one is in the wrong unit."""
 _BANDWIDTHS = {
     "nvlink_share": ("nvlinkShare", 2.0),
     "pcie": ("pcie", _MOST),
@@ -47,7 +47,7 @@ class Bandwidths:
     """Bus bandwidths in GB/s, and shares where the placement gives the nominal one.
 
     ``nvlink_share`` is the share of a GPU set's predicted busbw that is reached, ``rdma_share`` that of the rate of
-    the RDMA cards; ``rdma_card`` is the rate of a card that does not tell its own. ``isolated`` is between pods of
+    the RDMA cards; ``rdma_card`` is the rate of a card whose own is not known. ``isolated`` is between pods of
     one node that do not see each other's GPUs, ``tcp`` between nodes without RDMA.
     """
 
@@ -61,7 +61,7 @@ class Bandwidths:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All that was measured; ``source`` names the files, ``speeds`` are images/s of one GPU by itself."""
+    """All that was measured; ``source`` names the files, ``speeds`` are images/s of a single GPU."""
 
     source: str
     bandwidths: Bandwidths
@@ -69,7 +69,7 @@ class Calibration:
     speeds: Mapping[tuple[str, str, str], float] = field(default_factory=dict)
 
     def framework(self, name: str) -> Framework:
-        """Return what is known of a framework; raises ``UsageError`` where nothing is."""
+        """Return the calibration of a framework; raises ``UsageError`` where there is none."""
         if name not in self.frameworks:
             raise UsageError(
                 f"there is no calibration of framework {name!r}",
@@ -145,24 +145,24 @@ def _speed(part: Part) -> tuple[tuple[str, str, str], float]:
 
 
 def _bandwidths(part: Part, base: Bandwidths | None) -> Bandwidths:
-    found: dict[str, Range] = {}
+    ranges: dict[str, Range] = {}
     for name, (key, highest) in _BANDWIDTHS.items():
         if base is not None and not part.has(key):
-            found[name] = getattr(base, name)
+            ranges[name] = getattr(base, name)
         else:
-            found[name] = _range(part.part(key), lowest=0.0, highest=highest, above=True)
+            ranges[name] = _range(part.part(key), lowest=0.0, highest=highest, above=True)
     part.reject_unknown_keys()
-    return Bandwidths(**found)
+    return Bandwidths(**ranges)
 
 
 def _range(part: Part, *, lowest: float, highest: float, above: bool = False) -> Range:
-    found = Range(part.take("low", float), part.take("likely", float), part.take("high", float))
+    given = Range(part.take("low", float), part.take("likely", float), part.take("high", float))
     part.reject_unknown_keys()
-    for name, value in (("low", found.low), ("likely", found.likely), ("high", found.high)):
+    for name, value in (("low", given.low), ("likely", given.likely), ("high", given.high)):
         _check(value, f"{part.place}.{name}", lowest, highest, above=above)
-    if not found.low <= found.likely <= found.high:
+    if not given.low <= given.likely <= given.high:
         raise DocumentError(f"{part.place} is not in order: low, likely and high must not fall")
-    return found
+    return given
 
 
 def _check(value: float, place: str, lowest: float, highest: float, *, above: bool) -> None:

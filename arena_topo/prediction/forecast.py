@@ -1,4 +1,4 @@
-"""How fast a benchmark trains on a gang: seconds a step and images/s, as a range.
+"""How fast a benchmark trains on a gang: seconds per step and images/s, as a range.
 
 The low end of a throughput takes every uncertain figure at its worst, the high end at its best. Units: seconds,
 images/s, GB/s.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from arena_topo.model.plan.placement import Range, Transport
 from arena_topo.prediction.calibration import Calibration
 from arena_topo.prediction.networks import network
-from arena_topo.prediction.training import EXCHANGES, Channel, step_seconds
+from arena_topo.prediction.training import EXCHANGES, RingSpeed, step_seconds
 
 LATENCY: Mapping[Transport, float] = {
     Transport.NVLINK: 3.4e-6,
@@ -21,15 +21,15 @@ LATENCY: Mapping[Transport, float] = {
     Transport.UNKNOWN: 28e-6,
     Transport.NONE: 0.0,
 }
-"""Seconds of one hop of a ring, as NCCL's tuner has them (src/graph/tuning.cc); sockets count twice its network."""
+"""Seconds of one hop of a ring, as NCCL's tuner has them (``src/graph/tuning.cc``); sockets count twice its network."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A benchmark: a model, a framework and a batch for each GPU.
+    """A benchmark: a model, a framework and the images of a batch per GPU.
 
-    ``gpu`` is a product or a word of its name; ``speed`` the images/s of one GPU by itself, where the calibration's
-    figure is not to be used.
+    ``gpu`` is a product or a word of its name; ``speed`` the images/s of a single GPU, where the calibration's figure
+    is not to be used.
     """
 
     model: str
@@ -41,19 +41,22 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a workload on *ranks* GPUs probably does: seconds a step, images/s of each GPU and of all."""
+    """What a workload on ``ranks`` GPUs probably does: seconds per step, images/s per GPU and in total.
+
+    ``single_gpu_rate`` are the images/s of a GPU that exchanges nothing.
+    """
 
     workload: Workload
     ranks: int
-    alone: float
+    single_gpu_rate: float
     step: Range
-    each: Range
+    per_gpu: Range
     total: Range
 
     @property
     def efficiency(self) -> float:
         """The share of the speed that the same GPUs would have without exchanging anything."""
-        return self.each.likely / self.alone
+        return self.per_gpu.likely / self.single_gpu_rate
 
 
 def predict(
@@ -65,20 +68,23 @@ def predict(
     """
     framework = calibration.framework(workload.framework)
     layers = network(workload.model)
-    alone = workload.speed or calibration.speed(workload.framework, workload.model, workload.gpu)
+    single_gpu_rate = workload.speed or calibration.speed(workload.framework, workload.model, workload.gpu)
 
     def step(bandwidth: float, overlap: float) -> float:
         return step_seconds(
             layers,
-            workload.batch / alone,
+            workload.batch / single_gpu_rate,
             ranks,
-            Channel(bandwidth, LATENCY[transport]),
+            RingSpeed(bandwidth, LATENCY[transport]),
             fuse=EXCHANGES[framework.exchange],
             overlap=overlap,
         )
 
-    eta = framework.overlap
-    steps = Range(step(busbw.high, eta.high), step(busbw.likely, eta.likely), step(busbw.low, eta.low))
-    each = Range(*(workload.batch / seconds for seconds in (steps.high, steps.likely, steps.low)))
-    total = Range(*(ranks * rate for rate in (each.low, each.likely, each.high)))
-    return Forecast(workload, ranks, alone, steps, each, total)
+    overlap = framework.overlap
+    # The shortest step has the highest bandwidth and overlap, and gives the highest rate.
+    steps = Range(
+        step(busbw.high, overlap.high), step(busbw.likely, overlap.likely), step(busbw.low, overlap.low)
+    )
+    per_gpu = Range(*(workload.batch / seconds for seconds in (steps.high, steps.likely, steps.low)))
+    total = Range(*(ranks * rate for rate in (per_gpu.low, per_gpu.likely, per_gpu.high)))
+    return Forecast(workload, ranks, single_gpu_rate, steps, per_gpu, total)

@@ -8,7 +8,7 @@ from arena_topo.model.plan.placement import Prediction, Range, Transport
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedGang:
     """The number of ranks of a gang, and what it will probably see."""
 
     ranks: int
@@ -19,16 +19,16 @@ class Planned:
         """What the farthest neighbours exchange over."""
         return self.prediction.across or self.prediction.inside
 
-    def assuming(self, what: str) -> "Planned":
-        """Return the same, resting on *what* too."""
-        told = replace(self.prediction, assumptions=(*self.prediction.assumptions, what))
-        return replace(self, prediction=told)
+    def assuming(self, what: str) -> "PlannedGang":
+        """Return the same gang with one more assumption, *what*."""
+        assumptions = (*self.prediction.assumptions, what)
+        return replace(self, prediction=replace(self.prediction, assumptions=assumptions))
 
 
-def read_planned(document: object, source: str) -> Planned:
-    """Return what the document of a placement says; its other fields are passed over.
+def read_planned_gang(document: object, source: str) -> PlannedGang:
+    """Return what the document of a placement says; its other fields are ignored.
 
-    Fields are those of ``model.placement.Placement``, by name, transports by value. Raises ``DocumentError`` naming
+    Fields are those of ``model.plan.placement.Placement``, by name, transports by value. Raises ``DocumentError`` naming
     the place in *source* and the reason.
     """
     top = Part(document, source)
@@ -41,8 +41,10 @@ def read_planned(document: object, source: str) -> Planned:
         )
     workers, gpus = top.take("workers", int), top.take("gpus", int)
     if workers < 1 or gpus < 1:
-        raise DocumentError(f"{top.place} has {workers} workers of {gpus} GPUs, which is no gang of ranks")
-    return Planned(workers * gpus, _prediction(top.part("prediction"), workers * gpus))
+        raise DocumentError(
+            f"{top.place} has {workers} workers of {gpus} GPUs: expected at least one of each"
+        )
+    return PlannedGang(workers * gpus, _prediction(top.part("prediction"), workers * gpus))
 
 
 def _prediction(part: Part, ranks: int) -> Prediction:
@@ -51,7 +53,7 @@ def _prediction(part: Part, ranks: int) -> Prediction:
     low, likely, high = (bandwidth.take(key, float) for key in ("low", "likely", "high"))
     if not 0 <= low <= likely <= high or (ranks > 1 and low == 0):
         raise DocumentError(
-            f"{bandwidth.place} is {low:g}, {likely:g}, {high:g}: no rising bandwidths in GB/s"
+            f"{bandwidth.place} is {low:g}, {likely:g}, {high:g}: expected rising bandwidths in GB/s"
         )
     return Prediction(
         Range(low, likely, high), _transport(part, "inside"), across, part.strings("assumptions")
@@ -63,5 +65,5 @@ def _transport(part: Part, key: str) -> Transport:
     try:
         return Transport(written)
     except ValueError as error:
-        known = ", ".join(each.value for each in Transport)
+        known = ", ".join(transport.value for transport in Transport)
         raise DocumentError(f"{part.place}.{key} is {written!r}, expected one of: {known}") from error

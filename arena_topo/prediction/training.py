@@ -30,44 +30,55 @@ class Gradient:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
-    """What the ranks exchange over: bus bandwidth, and the latency of one hop of the ring."""
+class RingSpeed:
+    """How fast the ring of all ranks is: its bus bandwidth in GB/s, and the seconds that one hop takes."""
 
     busbw: float
     latency: float
 
 
 Fusing = Callable[[Sequence[Gradient]], Iterator[Gradient]]
-"""Gathers gradients, in the order in which they become ready, in buckets."""
+"""From gradients in the order in which they become ready to the buckets in which they are exchanged."""
 
 
 def gradients(network: Network, compute: float) -> list[Gradient]:
     """Return the gradients of a step whose computing takes *compute* seconds, the last layer's first."""
-    at, found = compute * FORWARD_SHARE, []
+    now, ready = compute * FORWARD_SHARE, []
     for layer in reversed(network.layers):
-        at += compute * (1 - FORWARD_SHARE) * layer.macs / network.macs
-        found.append(Gradient(at, layer.parameters * GRADIENT_BYTES))
-    return found
+        now += compute * (1 - FORWARD_SHARE) * layer.macs / network.macs
+        ready.append(Gradient(now, layer.parameters * GRADIENT_BYTES))
+    return ready
 
 
 def horovod_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
-    """Fuse what became ready in one cycle of 5 ms, up to 64 MiB (Horovod's defaults, docs/tensor-fusion.rst).
+    """Fuse what became ready in one cycle of 5 ms, up to 64 MiB (Horovod's defaults, ``docs/tensor-fusion.rst``).
 
-    The cycles run by their own clock: the last gradients wait for half a cycle, which is the mean.
+    The cycles run by their own clock: the last gradients wait for half a cycle, which is the mean. Gradients of 1 MiB that
+    are ready at 2, 3 and 9 ms make two buckets: the last cycle ends at 11.5 ms, the one before it at 6.5 ms.
+
+    >>> ready = [Gradient(seconds, MEBIBYTE) for seconds in (0.002, 0.003, 0.009)]
+    >>> [(round(bucket.ready, 4), bucket.volume // MEBIBYTE) for bucket in horovod_buckets(ready)]
+    [(0.0065, 2), (0.0115, 1)]
     """
     end = ready[-1].ready + HOROVOD_CYCLE / 2
-    held = Gradient(0.0, 0)
+    bucket = Gradient(0.0, 0)
     for gradient in ready:
+        # The end of the cycle that finds the gradient, counted back from the end of the last cycle.
         tick = end - (end - gradient.ready) // HOROVOD_CYCLE * HOROVOD_CYCLE
-        if held.volume and (tick > held.ready or held.volume + gradient.volume > HOROVOD_FUSION):
-            yield held
-            held = Gradient(0.0, 0)
-        held = Gradient(tick, held.volume + gradient.volume)
-    yield held
+        if bucket.volume and (tick > bucket.ready or bucket.volume + gradient.volume > HOROVOD_FUSION):
+            yield bucket
+            bucket = Gradient(0.0, 0)
+        bucket = Gradient(tick, bucket.volume + gradient.volume)
+    yield bucket
 
 
 def ddp_buckets(ready: Sequence[Gradient]) -> Iterator[Gradient]:
-    """Close a bucket once it has 25 MiB, the first at 1 MiB (defaults of PyTorch's DistributedDataParallel)."""
+    """Close a bucket once it has 25 MiB, the first at 1 MiB (defaults of PyTorch's DistributedDataParallel).
+
+    >>> ready = [Gradient(float(layer), 10 * MEBIBYTE) for layer in range(5)]
+    >>> [(bucket.ready, bucket.volume // MEBIBYTE) for bucket in ddp_buckets(ready)]
+    [(0.0, 10), (3.0, 30), (4.0, 10)]
+    """
     limit, volume, last = DDP_FIRST_BUCKET, 0, 0.0
     for gradient in ready:
         volume, last = volume + gradient.volume, gradient.ready
@@ -82,14 +93,20 @@ EXCHANGES: Mapping[str, Fusing] = {"horovod": horovod_buckets, "ddp": ddp_bucket
 """The ways of gathering gradients, by name."""
 
 
-def all_reduce(volume: float, ranks: int, channel: Channel) -> float:
-    """Return the seconds of an all-reduce over a ring: 2(n-1) hops, 2(n-1)/n of the volume at the bus bandwidth."""
+def all_reduce(volume: float, ranks: int, ring: RingSpeed) -> float:
+    """Return the seconds of an all-reduce over a ring: 2(n-1) hops, 2(n-1)/n of the volume at the bus bandwidth.
+
+    Source: nccl-tests, ``doc/PERFORMANCE.md``. Four ranks exchange 1 GB at 10 GB/s: 6 hops of 1 ms, and 1.5 GB.
+
+    >>> round(all_reduce(1e9, 4, RingSpeed(10.0, 1e-3)), 6)
+    0.156
+    """
     hops = 2 * (ranks - 1)
-    return channel.latency * hops + hops / ranks * volume / (channel.busbw * 1e9)
+    return ring.latency * hops + hops / ranks * volume / (ring.busbw * 1e9)
 
 
 def step_seconds(
-    network: Network, compute: float, ranks: int, channel: Channel, *, fuse: Fusing, overlap: float
+    network: Network, compute: float, ranks: int, ring: RingSpeed, *, fuse: Fusing, overlap: float
 ) -> float:
     """Return how long a step takes whose computing alone takes *compute* seconds; *overlap* is eta, 0 to 1.
 
@@ -99,7 +116,7 @@ def step_seconds(
         return compute
     served, exchanging = 0.0, 0.0
     for bucket in fuse(gradients(network, compute)):
-        cost = all_reduce(bucket.volume, ranks, channel)
+        cost = all_reduce(bucket.volume, ranks, ring)
         served = max(served, bucket.ready) + cost
         exchanging += cost
     after = compute + exchanging

@@ -1,15 +1,15 @@
 """Which transports the ranks of a gang really use, and the bus bandwidth of the whole gang.
 
 Links do not decide alone. NCCL uses them between two ranks only if both are in one pod, or each pod sees both GPUs and
-shares the host's identity (nccl src/transport/p2p.cc, src/misc/utils.cc); other pods of a node talk over sockets.
-Between nodes it uses RDMA only where every pod has RDMA cards. A ring is as fast as its slowest part.
+shares the host's identity (NCCL, ``src/transport/p2p.cc`` and ``src/misc/utils.cc``); other pods of a node talk over sockets.
+Between nodes it uses RDMA only where every pod has RDMA cards. A ring is as fast as its slowest segment.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arena_topo.model.cluster.hardware import LinkGraph, Nic
+from arena_topo.model.cluster.hardware import Nic
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.plan.placement import NodeShare, Prediction, Range, Transport
 from arena_topo.prediction.calibration import Bandwidths, Calibration
@@ -23,8 +23,8 @@ _NOTHING = Range(0.0, 0.0, 0.0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """One part of the ring: what it goes over, how fast that is, and what that rests on."""
+class _Segment:
+    """One segment of the ring: what it goes over, how fast that is, and what that rests on."""
 
     transport: Transport
     busbw: Range
@@ -53,64 +53,54 @@ def gang_prediction(
     ]
     cards = [_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod) for share in shares]
     across = _across(cards, given, rdma=host_network_rdma) if len(shares) > 1 else []
-    parts = inside + across
-    notes = dict.fromkeys(note for part in parts for note in part.notes)
+    segments = inside + across
+    notes = dict.fromkeys(note for segment in segments for note in segment.notes)
     return Prediction(
-        busbw=_slowest([part.busbw for part in parts]),
+        busbw=_slowest([segment.busbw for segment in segments]),
         inside=_transport(inside) or Transport.NONE,
         across=_transport(across),
         assumptions=(*notes, f"calibration: {calibration.source}"),
     )
 
 
-def _inside(share: NodeShare, node: GpuNode, given: Bandwidths, *, visible: bool) -> _Part:
+def _inside(share: NodeShare, node: GpuNode, given: Bandwidths, *, visible: bool) -> _Segment:
     if len(share.workers) > 1 and not visible:
         note = "pods of one node do not see each other's GPUs: NCCL uses sockets between them"
-        return _Part(Transport.ISOLATED, given.isolated, (note,))
+        return _Segment(Transport.ISOLATED, given.isolated, (note,))
     if share.busbw is None or node.links is None:
         note = "links of some nodes are not known: no more than PCIe is promised there"
         floor = Range(given.pcie.low, given.pcie.likely, given.pcie.likely)
-        return _Part(Transport.UNKNOWN, floor, (note,))
-    if _is_joined(node.links, _positions(share, node)):
-        return _Part(Transport.NVLINK, _times(given.nvlink_share, Range(*[share.busbw] * 3)))
+        return _Segment(Transport.UNKNOWN, floor, (note,))
+    # GPU links alone join all positions, over members only; else a ring has to use PCIe somewhere.
+    if len(node.links.islands(_positions(share, node))) <= 1:
+        return _Segment(Transport.NVLINK, _times(given.nvlink_share, Range(*[share.busbw] * 3)))
     low, high = min(given.pcie.low, share.busbw), max(given.pcie.high, share.busbw)
-    return _Part(Transport.PCIE, Range(low, share.busbw, high))
+    return _Segment(Transport.PCIE, Range(low, share.busbw, high))
 
 
 def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:
     """Return where the share's GPUs are among the node's, all of them where it does not tell."""
     if share.gpus is None:
         return range(len(node.gpus))
-    return [at for at, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
+    return [i for i, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
 
 
-def _is_joined(graph: LinkGraph, positions: Sequence[int]) -> bool:
-    """Whether GPU links alone join all *positions*, over members only: else a ring has to use PCIe somewhere."""
-    left, reached = set(positions[1:]), list(positions[:1])
-    while reached:
-        here = reached.pop()
-        found = {there for there in left if graph.between(here, there).kind.is_direct}
-        left -= found
-        reached += found
-    return not left
-
-
-def _across(cards: Sequence[Sequence[Nic]], given: Bandwidths, *, rdma: bool) -> list[_Part]:
+def _across(cards: Sequence[Sequence[Nic]], given: Bandwidths, *, rdma: bool) -> list[_Segment]:
     """Return what the ring goes over between nodes that use *cards*, node by node."""
     if not rdma or not all(cards):
         missing = "the pods get no RDMA cards" if all(cards) else "not every node has an RDMA card"
-        return [_Part(Transport.TCP, given.tcp, (f"{missing}: nodes are reached over TCP",))]
+        return [_Segment(Transport.TCP, given.tcp, (f"{missing}: nodes are reached over TCP",))]
     notes: tuple[str, ...] = ("no uplink of the fabric is oversubscribed",)
     if not all(card.rate for node in cards for card in node):
         assumed = f"{given.rdma_card.likely:g} GB/s each is assumed"
         notes = (f"some RDMA cards do not tell their rate: {assumed}", *notes)
-    return [_Part(Transport.RDMA, _times(given.rdma_share, _rails(node, given)), notes) for node in cards]
+    return [_Segment(Transport.RDMA, _times(given.rdma_share, _rails(node, given)), notes) for node in cards]
 
 
 def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
     """Return the RDMA cards that the share's GPUs use: the nearest, else as many as its part of the node's GPUs."""
     able = [nic for nic in node.nics if _RDMA_NAMES.match(nic.name)]
-    used = [node.gpus[at] for at in _positions(share, node)] if share.gpus is not None else []
+    used = [node.gpus[position] for position in _positions(share, node)] if share.gpus is not None else []
     near = {name for gpu in used for name in gpu.nics}
     if nearest := [nic for nic in able if nic.name in near]:
         return nearest
@@ -132,13 +122,13 @@ def _times(share: Range, whole: Range) -> Range:
 
 
 def _slowest(bandwidths: Sequence[Range]) -> Range:
-    """Return the bandwidth of a ring whose parts have *bandwidths*."""
+    """Return the bandwidth of a ring whose segments have *bandwidths*."""
     if not bandwidths:
         return _NOTHING
-    lows, likelies, highs = zip(*((each.low, each.likely, each.high) for each in bandwidths), strict=True)
+    lows, likelies, highs = zip(*((busbw.low, busbw.likely, busbw.high) for busbw in bandwidths), strict=True)
     return Range(min(lows), min(likelies), min(highs))
 
 
-def _transport(parts: Sequence[_Part]) -> Transport | None:
-    """Return what the slowest of *parts* goes over."""
-    return min(parts, key=lambda part: part.busbw.likely).transport if parts else None
+def _transport(segments: Sequence[_Segment]) -> Transport | None:
+    """Return what the slowest of *segments* goes over."""
+    return min(segments, key=lambda segment: segment.busbw.likely).transport if segments else None

@@ -40,13 +40,13 @@ def test_the_guides_publish_eight_figures() -> None:
 @pytest.mark.parametrize("figure", FITTED, ids=name)
 def test_a_figure_that_is_fitted_on_comes_back(figure: Published) -> None:
     """Within the rounding of the calibration."""
-    assert pytest.approx(figure.rate, rel=0.002) == predictions.forecast(figure).each.likely
+    assert pytest.approx(figure.rate, rel=0.002) == predictions.forecast(figure).per_gpu.likely
 
 
 @pytest.mark.parametrize("figure", HELD_OUT, ids=name)
 def test_a_figure_that_nothing_is_fitted_on_is_near(figure: Published) -> None:
     """Within 12 %, and within the range."""
-    found = predictions.forecast(figure).each
+    found = predictions.forecast(figure).per_gpu
 
     assert pytest.approx(figure.rate, rel=0.12) == found.likely
     assert found.low <= figure.rate <= found.high
@@ -80,10 +80,12 @@ def test_a_forecast_is_in_order(workload: Workload, ranks: int, busbw: Range, tr
     """Low, likely and high; steps fall as rates rise; no rank is faster than by itself."""
     found = predict(workload, ranks, busbw, transport, shipped_calibration())
 
-    assert found.each.low <= found.each.likely <= found.each.high <= found.alone * (1 + 1e-9)
+    assert (
+        found.per_gpu.low <= found.per_gpu.likely <= found.per_gpu.high <= found.single_gpu_rate * (1 + 1e-9)
+    )
     assert found.step.low <= found.step.likely <= found.step.high
-    assert workload.batch == pytest.approx(found.step.likely * found.each.likely)
-    assert ranks * found.each.likely == pytest.approx(found.total.likely)
+    assert workload.batch == pytest.approx(found.step.likely * found.per_gpu.likely)
+    assert ranks * found.per_gpu.likely == pytest.approx(found.total.likely)
     assert 0 < found.efficiency <= 1 + 1e-9
 
 
@@ -94,7 +96,7 @@ def test_one_rank_is_as_fast_as_by_itself() -> None:
         Workload("vgg16", "pytorch", speed=200.0), 1, nothing, Transport.NONE, shipped_calibration()
     )
 
-    assert Range(200.0, 200.0, 200.0) == found.each
+    assert Range(200.0, 200.0, 200.0) == found.per_gpu
 
 
 def test_a_framework_that_is_not_calibrated_is_refused() -> None:
@@ -106,4 +108,4 @@ def test_a_framework_that_is_not_calibrated_is_refused() -> None:
     own = read_calibration({**HEAD, "frameworks": [jax]}, "own", shipped_calibration())
     found = predict(workload, 4, busbw, Transport.TCP, own)
 
-    assert found.each.low == found.each.high < 200
+    assert found.per_gpu.low == found.per_gpu.high < 200

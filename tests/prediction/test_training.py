@@ -8,9 +8,9 @@ from arena_topo.prediction.networks import MODELS, network
 from arena_topo.prediction.training import (
     EXCHANGES,
     HOROVOD_FUSION,
-    Channel,
     Fusing,
     Gradient,
+    RingSpeed,
     all_reduce,
     ddp_buckets,
     gradients,
@@ -27,7 +27,7 @@ MEBIBYTE = 2**20
 
 def step(model: str, exchange: str, busbw: float, overlap: float, ranks: int = 4) -> float:
     """Return the seconds of a step whose computing takes 300 ms."""
-    channel = Channel(busbw, 5e-6)
+    channel = RingSpeed(busbw, 5e-6)
     return step_seconds(network(model), 0.3, ranks, channel, fuse=EXCHANGES[exchange], overlap=overlap)
 
 
@@ -43,7 +43,7 @@ def test_gradients_become_ready_in_reverse_during_the_last_two_thirds() -> None:
 
 def test_an_all_reduce_moves_twice_the_volume_less_the_ranks_own_part() -> None:
     """Four ranks, 1 GB at 10 GB/s: 1.5 GB in 0.15 s, and six hops."""
-    assert 0.15 + 6e-3 == pytest.approx(all_reduce(1e9, 4, Channel(10.0, 1e-3)))
+    assert 0.15 + 6e-3 == pytest.approx(all_reduce(1e9, 4, RingSpeed(10.0, 1e-3)))
 
 
 def test_horovod_fuses_what_one_cycle_finds_ready() -> None:

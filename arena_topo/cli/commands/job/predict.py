@@ -13,7 +13,7 @@ from arena_topo.errors import UsageError
 if TYPE_CHECKING:
     from arena_topo.prediction.calibration import Calibration
     from arena_topo.prediction.forecast import Workload
-    from arena_topo.prediction.plan_document import Planned
+    from arena_topo.prediction.plan_document import PlannedGang
 
 DEFAULT_GPU = "V100"
 TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
@@ -99,9 +99,9 @@ def _document(file: str, flag: str) -> Any:
     return load(read_text(file, flag), name="stdin" if file == "-" else file)
 
 
-def _planned(flags: PredictFlags, calibration: "Calibration") -> "Planned":
+def _planned(flags: PredictFlags, calibration: "Calibration") -> "PlannedGang":
     """Return the ranks and what they exchange over: from a plan, or from flags."""
-    from arena_topo.prediction.plan_document import Planned, read_planned
+    from arena_topo.prediction.plan_document import PlannedGang, read_planned_gang
 
     if flags.placement:
         if flags.ranks or flags.busbw or flags.transport:
@@ -110,7 +110,7 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "Planned":
                 hint="give either --placement, or the flags for them",
             )
         source = "stdin" if flags.placement == "-" else flags.placement
-        return read_planned(_document(flags.placement, "--placement"), source)
+        return read_planned_gang(_document(flags.placement, "--placement"), source)
     if flags.ranks is None or (flags.busbw is None and flags.transport is None):
         raise UsageError(
             "nothing to predict", hint="give --placement, or --ranks with --busbw or --transport"
@@ -127,10 +127,10 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "Planned":
                 f"the speed of {flags.transport} depends on the machine",
                 hint="give --busbw, or --placement with a plan, which contains it",
             )
-        return Planned(flags.ranks, Prediction(usual[flags.transport], over))
+        return PlannedGang(flags.ranks, Prediction(usual[flags.transport], over))
     if not (math.isfinite(flags.busbw) and flags.busbw > 0):
         raise UsageError(f"--busbw is {flags.busbw:g}", hint="give a number of GB/s above 0, for example 93")
-    return Planned(flags.ranks, Prediction(Range(flags.busbw, flags.busbw, flags.busbw), over))
+    return PlannedGang(flags.ranks, Prediction(Range(flags.busbw, flags.busbw, flags.busbw), over))
 
 
 def _workloads(flags: PredictFlags, calibration: "Calibration") -> "list[Workload]":

@@ -65,7 +65,7 @@ def images_per_second(benchmark: Benchmark, groups: Sequence[RankGroup]) -> floa
     transport, rate = exchange(groups, calibration)
     workload = Workload(model, benchmark.framework, benchmark.batch, speed=_speed(benchmark, model, groups))
     ranks = sum(group.ranks for group in groups)
-    return predict(workload, ranks, Range(rate, rate, rate), transport, calibration).each.likely
+    return predict(workload, ranks, Range(rate, rate, rate), transport, calibration).per_gpu.likely
 
 
 def _speed(benchmark: Benchmark, model: str, groups: Sequence[RankGroup]) -> float:

@@ -197,7 +197,7 @@ def without_workers(plan: dict[str, Any]) -> None:
     ("change", "message"),
     [
         (infeasible, "has no prediction"),
-        (without_bandwidth, "prediction.busbw is 0, 0, 0: no rising bandwidths"),
+        (without_bandwidth, "prediction.busbw is 0, 0, 0: expected rising bandwidths"),
         (with_strange_transport, "prediction.inside is 'pigeon', expected one of: nvlink"),
         (without_workers, "has 0 workers of 1 GPUs"),
     ],
