@@ -14,11 +14,11 @@ from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import PodFacts, pod_facts
 from arena_topo.topology.raw_objects import read_each
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
-from tests.topology.fabric.test_read import LEAVES, LEVELS, hyper_node, network_topology
+from tests.topology.clusters import PRODUCT, agent_value
+from tests.topology.fabrics import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod
 from tests.topology.sources.test_dra import claim, gpu_slice
 from tests.topology.sources.test_node_resource_topology import zones
-from tests.topology.test_assemble import PRODUCT, agent_value
 
 JUNK: st.SearchStrategy[Any] = st.sampled_from(
     [

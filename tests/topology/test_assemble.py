@@ -1,55 +1,20 @@
 """From the objects of a cluster to its snapshot: what is free, who holds it, which source counts."""
 
-from typing import Any
-
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.keys import GPU_TOPOLOGY
-from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.node_facts import node_facts
-from arena_topo.topology.pod_facts import pod_facts
-from arena_topo.topology.sources.annotation import encode
-from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
+from tests.topology.clusters import ACK, PRODUCT, cluster, one
+from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels
 from tests.topology.objects import (
-    NOW,
     UUIDS,
-    WRITTEN,
     config_map,
     hami_register,
     hami_scores,
-    koordinator_device,
     node,
     pod,
 )
 from tests.topology.sources.test_dra import claim, gpu_slice
-from tests.topology.texts import saved
-
-PRODUCT = {"nvidia.com/gpu.product": "Tesla-V100-SXM2-16GB", "nvidia.com/gpu.count": "8"}
-ACK = {"ack.node.gpu.schedule": "topology"}
 
 
-def cluster(nodes: list[dict[str, Any]], pods: list[dict[str, Any]] | None = None, **lists: Any) -> Snapshot:
-    """Return the snapshot of a cluster of raw objects."""
-    objects = ClusterObjects(
-        [node_facts(each) for each in nodes], [pod_facts(each) for each in pods or []], **lists
-    )
-    return assemble(objects, cluster="test", taken=NOW)
-
-
-def one(snapshot: Snapshot) -> GpuNode:
-    """Return the only node of *snapshot*, which must have no warnings."""
-    assert snapshot.warnings == ()
-    (only,) = snapshot.nodes
-    return only
-
-
-def agent_value(name: str = "v100-sxm2-8gpu-driver580.txt", **users: list[int]) -> str:
-    """Return our agent's annotation of a real machine, with pods of the default namespace as users."""
-    hardware = parse_matrix(saved(name), name, "Tesla V100-SXM2-16GB")
-    return encode(hardware, {("default", pod): held for pod, held in users.items()}, WRITTEN)
-
-
-def test_what_pods_ask_is_taken_from_the_node() -> None:
+def test_what_pods_request_is_taken_from_the_node() -> None:
     """Finished pods and pods without a node take nothing."""
     done = pod("done", 4)
     done["status"]["phase"] = "Succeeded"
@@ -74,7 +39,7 @@ def test_an_empty_node_has_no_gpu_in_use() -> None:
     assert one(cluster([node(labels=PRODUCT)])).used == frozenset()
 
 
-def test_ack_nodes_tell_links_and_used_gpus() -> None:
+def test_ack_nodes_publish_links_and_used_gpus() -> None:
     """The ConfigMap and the pods' annotations of both generations."""
     older = pod("a", 2, "aliyun.com/gpu", annotations={"topology.kubernetes.io/gpu-group": "0,3"})
     newer = pod(
@@ -102,21 +67,6 @@ def test_ack_nodes_tell_links_and_used_gpus() -> None:
     )
 
 
-def test_a_pod_whose_gpus_nobody_tells_leaves_the_used_ones_unknown() -> None:
-    """A wrong set of free GPUs would be worse than none."""
-    known = pod("a", 2, annotations={"topology.kubernetes.io/gpu-group": "0,3"})
-
-    assert one(cluster([node(labels=PRODUCT)], [known, pod("b", 1)])).used is None
-
-
-def test_the_agent_tells_the_gpus_of_pods_without_annotations() -> None:
-    """It reads them from the kubelet."""
-    found = one(cluster([node(annotations={GPU_TOPOLOGY: agent_value(a=[1, 2], gone=[7])})], [pod("a", 2)]))
-
-    assert found.used == frozenset({1, 2})
-    assert found.facts[-1].source == f"Node gpu-1 annotation {GPU_TOPOLOGY}"
-
-
 def test_hami_replicas_are_counted_as_gpus() -> None:
     """The node offers ten replicas of each GPU; pods hold GPUs by UUID."""
     held = pod(
@@ -136,20 +86,6 @@ def test_hami_replicas_are_counted_as_gpus() -> None:
     assert CUBE_MESH == labels(found.links)
 
 
-def test_koordinators_status_tells_the_used_gpus() -> None:
-    """Pods may ask by Koordinator's own resources; the GPUs are taken all the same."""
-    entry = {"name": "a", "namespace": "default", "minors": [2, 3]}
-    device = koordinator_device(status={"allocations": [{"type": "gpu", "entries": [entry]}]})
-    asking = pod(
-        "a",
-        0,
-        annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu":[{"minor":2},{"minor":3}]}'},
-    )
-    found = one(cluster([node()], [asking], devices=[device]))
-
-    assert (found.used, found.gpu_free, found.holders[0].gpus) == (frozenset({2, 3}), 6, 2)
-
-
 def test_gpus_of_dra_are_counted_by_devices_and_claims() -> None:
     """Such a node offers no extended resource; its GPUs are asked for by the device class."""
     found = one(cluster([node(gpus=0)], [pod("worker-0", 0)], slices=[gpu_slice()], claims=[]))
@@ -161,55 +97,6 @@ def test_gpus_of_dra_are_counted_by_devices_and_claims() -> None:
 
     assert (found.gpu_resource, found.gpu_total, found.gpu_free) == ("gpu.nvidia.com", 8, 8)
     assert (taken.gpu_free, taken.used) == (7, frozenset({5}))
-
-
-def test_the_more_exact_source_wins_and_the_others_fill_in() -> None:
-    """ACK's links, HAMi's UUIDs and NUMA nodes."""
-    annotations = {"hami.io/node-nvidia-register": hami_register(count=1)}
-    found = one(cluster([node(labels=PRODUCT, annotations=annotations)], config_maps=[config_map()]))
-
-    assert found.facts[0].source.startswith("ConfigMap")
-    assert UUIDS == [gpu.uuid for gpu in found.gpus]
-    assert [0, 0, 0, 0, 1, 1, 1, 1] == [gpu.numa for gpu in found.gpus]
-
-
-def test_sources_that_contradict_each_other_are_named() -> None:
-    """ACK says NV1 where HAMi says PCIe: one warning for the node, and ACK counts."""
-    annotations = {
-        "hami.io/node-nvidia-register": hami_register(count=1),
-        "hami.io/node-nvidia-score": hami_scores(uniform("SYS", 8)),
-    }
-    snapshot = cluster([node(annotations=annotations)], config_maps=[config_map()])
-
-    assert [*snapshot.warnings] == [
-        (
-            "node gpu-1: ConfigMap kube-system/gpu-1-gputopo-report data.linkType says NV1 between GPU0 and GPU1, "
-            "Node gpu-1 annotation hami.io/node-nvidia-score says SYS; the former counts"
-        )
-    ]
-    assert CUBE_MESH == labels(snapshot.nodes[0].links)
-
-
-def test_numa_nodes_that_contradict_each_other_are_named() -> None:
-    """The more exact source counts."""
-    annotations = {
-        GPU_TOPOLOGY: agent_value(),
-        "hami.io/node-nvidia-register": hami_register((1, 1, 1, 1, 0, 0, 0, 0), count=1),
-    }
-    snapshot = cluster([node(annotations=annotations)])
-
-    assert "puts GPU0 on NUMA node 0" in snapshot.warnings[0]
-    assert snapshot.nodes[0].gpus[0].numa == 0
-
-
-def test_a_source_of_another_number_of_gpus_is_left_out() -> None:
-    """It tells of another state of the node."""
-    snapshot = cluster(
-        [node(gpus=4, labels={**PRODUCT, "nvidia.com/gpu.count": "4"})], config_maps=[config_map()]
-    )
-
-    assert snapshot.nodes[0].links is None
-    assert "lists 8 GPUs, node gpu-1 has 4; skipped" in snapshot.warnings[0]
 
 
 def test_malformed_objects_become_warnings_and_the_rest_is_read() -> None:
@@ -226,16 +113,6 @@ def test_malformed_objects_become_warnings_and_the_rest_is_read() -> None:
         "ConfigMap kube-system/gone-gputopo-report data.linkType",
         "Pod default/a",
     ]
-
-
-def test_a_pod_that_claims_a_gpu_its_node_lacks_is_warned_of() -> None:
-    """The used GPUs are not known then."""
-    snapshot = cluster(
-        [node(labels=PRODUCT)], [pod("a", 1, annotations={"topology.kubernetes.io/gpu-group": "9"})]
-    )
-
-    assert snapshot.nodes[0].used is None
-    assert snapshot.warnings == ("Pod default/a holds GPUs [9], but its node has 8; they are not used",)
 
 
 def test_unhealthy_gpus_are_counted() -> None:

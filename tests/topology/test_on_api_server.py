@@ -13,10 +13,10 @@ from arena_topo.topology.node_facts import node_facts
 from arena_topo.topology.pod_facts import pod_facts
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.topology.clusters import agent_value
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import NOW, UUIDS, config_map, hami_register, hami_scores, pod
 from tests.topology.sources.test_dra import gpu_slice
-from tests.topology.test_assemble import agent_value
 
 HAMI = {"hami.io/node-nvidia-register": hami_register(), "hami.io/node-nvidia-score": hami_scores()}
 ACK = {"ack.node.gpu.schedule": "topology"}

@@ -8,8 +8,8 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.notation.yaml_documents import dump
 from arena_topo.topology.open_file import open_topology
 from arena_topo.topology.snapshot_file import snapshot_document
+from tests.topology.clusters import PRODUCT, cluster
 from tests.topology.objects import node
-from tests.topology.test_assemble import PRODUCT, cluster
 from tests.topology.texts import saved
 
 

@@ -17,7 +17,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.definitions import definition
-from tests.topology.fabric.test_read import exact, hyper_node, network_topology
+from tests.topology.fabrics import exact, hyper_node, network_topology
 from tests.topology.objects import koordinator_device
 from tests.topology.sources.test_node_resource_topology import zones
 
