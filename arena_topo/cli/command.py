@@ -94,6 +94,17 @@ def many(*names: str, type: click.ParamType[Value], help: str, metavar: str) -> 
     return values  # type: ignore[no-any-return]  # what click makes of a repeated option
 
 
+def output_format(*forms: str) -> str:
+    """Return ``-o``, which takes one of *forms*; the first is the default."""
+    return option(
+        "-o",
+        "--output",
+        type=click.Choice(forms),
+        default=forms[0],
+        help=f"Output format; {forms[0]} by default.",
+    )
+
+
 def parameters(flags: type) -> Iterator[click.Parameter]:
     """Yield the click parameters that the fields of *flags* declare, in their order."""
     for flag in fields(flags):

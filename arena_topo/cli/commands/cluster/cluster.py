@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command, many, option, switch, text
+from arena_topo.cli.command import command, many, output_format, switch, text
 from arena_topo.cli.groups import Group
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import say, warn
@@ -37,9 +37,7 @@ class SetupFlags:
         metavar="NAME",
         help="Where the agent runs.",
     )
-    output: str = option(
-        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), default="yaml", help="Output format."
-    )
+    output: str = output_format("yaml", "json", "name")
     kube: KubeFlags
 
 

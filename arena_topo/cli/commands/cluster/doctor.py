@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command, option, switch, text
+from arena_topo.cli.command import command, output_format, switch, text
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.errors import ExitCode
 
@@ -13,9 +13,7 @@ from arena_topo.errors import ExitCode
 class DoctorFlags:
     """What ``doctor`` takes."""
 
-    output: str = option(
-        "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Output format."
-    )
+    output: str = output_format("wide", "json", "yaml")
     queue: str = text("--queue", metavar="NAME", help="Queue that jobs would be submitted to.")
     strict: bool = switch("--strict", help="Exit with 1 if there is a problem.")
     kube: KubeFlags

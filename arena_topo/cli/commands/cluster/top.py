@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import argument, command, option, switch, text
+from arena_topo.cli.command import argument, command, output_format, switch, text
 from arena_topo.cli.groups import Group
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import load_snapshot
@@ -27,9 +27,7 @@ class TopNodeFlags:
         metavar="MODE",
         help="Only nodes of a mode: n(one), e(xclusive), t(opology) or s(hare).",
     )
-    output: str = option(
-        "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Output format."
-    )
+    output: str = output_format("wide", "json", "yaml")
     kube: KubeFlags
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from arena_topo.cli.command import argument, command, option, switch
+from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import topology_levels
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, write_text
@@ -23,9 +23,7 @@ class TopologyFlags:
     """What ``topology`` takes."""
 
     nodes: tuple[str, ...] = argument(nargs=-1, metavar="[NODE...] | save FILE")
-    output: str = option(
-        "-o", "--output", type=click.Choice(FORMS), default="text", help="Output format; text by default."
-    )
+    output: str = output_format(*FORMS)
     file: str = from_file()
     product: str = product()
     levels: tuple[str, ...] = topology_levels()

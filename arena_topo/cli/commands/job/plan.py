@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import argument, command, option, switch
+from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.groups import Group
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
@@ -45,9 +45,7 @@ class PlanMpiFlags:
     compare: bool = switch(
         "--compare", help="Compare with other ways of asking, and with a topology-unaware scheduler."
     )
-    output: str = option(
-        "-o", "--output", type=click.Choice(FORMS), default="text", help="Output format; text by default."
-    )
+    output: str = output_format(*FORMS)
     kube: KubeFlags
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from arena_topo.cli.command import command, option, text
+from arena_topo.cli.command import command, option, output_format, text
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 
@@ -49,9 +49,7 @@ class PredictFlags:
     calibration: str = text(
         "--calibration", metavar="FILE", help="Your own figures, which override the packaged ones."
     )
-    output: str = option(
-        "-o", "--output", type=click.Choice(["wide", "json", "yaml"]), default="wide", help="Output format."
-    )
+    output: str = output_format("wide", "json", "yaml")
 
 
 @command("predict", PredictFlags)
