@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -20,6 +21,7 @@ from arena_topo.sandbox import layouts
 from arena_topo.sandbox.home import Home
 
 CONTEXT = "arena-topo-sandbox"
+_BELOW_EPHEMERAL = range(12000, 32000)  # ports that no outgoing connection takes
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 DEFAULT_LAYOUT = "two-dgx1"
@@ -87,7 +89,8 @@ def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) ->
         # An invalid layout is an error of this command, not one in the log of a server that did not start.
         layouts.load(layout, "1970-01-01T00:00:00Z")
         # The port of the last run is taken again, so that kubeconfigs in use go on working.
-        port = port or _bindable(int(settings.get("port", 0))) or _bindable(0)
+        kept_port = int(settings.get("port", 0))
+        port = port or (kept_port if _is_bindable(kept_port) else _free_port())
         home.settings.write_text(json.dumps({"layout": layout, "speed": speed, "port": port}), "utf-8")
         return _wait_ready(home, _spawn(home))
 
@@ -108,15 +111,20 @@ def _settings(home: Home) -> Mapping[str, Any]:
     return settings
 
 
-def _bindable(port: int) -> int:
-    """Return *port* if it is free, or any free one for 0; 0 where it is taken."""
+def _free_port() -> int:
+    """Return a free port that no outgoing connection takes in the moment before the server listens on it."""
+    ports = random.SystemRandom().sample(_BELOW_EPHEMERAL, len(_BELOW_EPHEMERAL))
+    return next(filter(_is_bindable, ports))
+
+
+def _is_bindable(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            return 0
-        return int(probe.getsockname()[1])
+            return False
+        return bool(port)
 
 
 def _spawn(home: Home) -> subprocess.Popen[bytes]:
