@@ -12,8 +12,8 @@ Both keep connections open and follow one rule when the server closes them, as s
   done once, as this program's patches set values or test what they change, and its deletions name a UID. ``POST`` is
   not repeated, since it might create a second object or fail on the first one: the user learns that the answer is
   lost.
-- A request that times out, or that fails on a new connection, is not repeated, and neither is anything once the first
-  byte of an answer has come: a stream that breaks off is resumed by its reader, who knows what came already.
+- A request that times out, or that fails on a new connection, is not repeated, and neither is anything once the headers
+  of an answer have come: a stream that breaks off is resumed by its reader, who knows what came already.
 """
 
 import socket
@@ -108,7 +108,7 @@ def failure(server: str, error: Exception) -> ConnectionFailed:
 
 
 class AnswerLost(Exception):
-    """A kept connection closed while a request was under way, before the first byte of its answer."""
+    """A kept connection closed while a request was under way, before the headers of its answer came."""
 
 
 def send_by_rule(send: Callable[[Request], Response], request: Request) -> Response:

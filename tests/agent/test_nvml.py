@@ -14,7 +14,7 @@ from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 
 @pytest.mark.parametrize("as_bytes", [False, True], ids=["text", "bytes of older bindings"])
 def test_point_to_point_links_are_counted(tmp_path: Path, as_bytes: bool) -> None:
-    """Links are told one by one, with the GPU at their far end."""
+    """Links are reported one by one, with the GPU at their far end."""
     hardware = read_hardware(FakeNvml(CUBE_MESH, as_bytes=as_bytes), machine(tmp_path))
 
     assert CUBE_MESH == labels(hardware.links)
@@ -23,7 +23,7 @@ def test_point_to_point_links_are_counted(tmp_path: Path, as_bytes: bool) -> Non
     assert {("Tesla V100-SXM2-16GB", 16384)} == {(gpu.product, gpu.memory) for gpu in hardware.gpus}
 
 
-@pytest.mark.parametrize("silent", [False, True], ids=["told", "far ends untold"])
+@pytest.mark.parametrize("silent", [False, True], ids=["far ends known", "far ends unknown"])
 def test_links_into_switches_join_all_gpus(silent: bool) -> None:
     """Drivers tell a switch at the far end, or nothing."""
     hardware = read_hardware(

@@ -22,7 +22,7 @@ def test_places_and_nics_come_from_sysfs(tmp_path: Path) -> None:
 
 
 def test_a_card_on_the_same_socket_is_near_where_none_shares_a_root(tmp_path: Path) -> None:
-    """The fallback is the NUMA node; a card whose rate is not told has none."""
+    """The fallback is the NUMA node; a card whose rate cannot be read has none."""
     device(tmp_path, "0000:10:00.0", "pci0000:00", 1)
     card(tmp_path, "mlx5_0", device(tmp_path, "0000:aa:00.0", "pci0000:a0", 1), "?")
     card(tmp_path, "mlx5_1", device(tmp_path, "0000:bb:00.0", "pci0000:b0", 0), "100 Gb/sec (4X EDR)")

@@ -21,7 +21,7 @@ def kinds(objects: list[dict[str, Any]]) -> list[str]:
 
 
 def test_the_setup_is_policy_and_roles() -> None:
-    """Roles bind nobody unless told whom."""
+    """Roles bind nobody unless users are named."""
     objects, notes = setup_objects(ServedApis(), (), "ml")
 
     expected = ["MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding", "ClusterRole", "ClusterRole"]
@@ -55,7 +55,7 @@ def test_each_user_has_bindings_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("who", ["ann", "user:", "robot:r2", "serviceaccount:ci", "serviceaccount:a/b/c"])
-def test_whoever_names_nobody_is_told(who: str) -> None:
+def test_whoever_names_nobody_is_reported(who: str) -> None:
     """With how to write it."""
     with pytest.raises(UsageError, match="names nobody") as caught:
         setup_objects(ServedApis(), (who,), "ml")
@@ -63,7 +63,7 @@ def test_whoever_names_nobody_is_told(who: str) -> None:
 
 
 def test_a_cluster_without_the_policys_api_gets_the_roles_alone() -> None:
-    """And is told what it misses."""
+    """And learns what is missing."""
     objects, notes = setup_objects(ServedApis(policy_api=""), ("user:a",), "ml")
 
     assert ["ClusterRole", "ClusterRole", "RoleBinding", "ClusterRoleBinding"] == kinds(objects)

@@ -35,7 +35,7 @@ def test_a_job_is_gone_when_its_uid_is(answer: Answer, gone: bool) -> None:
     assert gone is delete(opened, "job")()
 
 
-def test_a_job_that_does_not_exist_is_told() -> None:
+def test_a_job_that_does_not_exist_is_reported() -> None:
     """By the usual error."""
     opened, _ = session(in_turn(missing("job")))
     with pytest.raises(NotFound):

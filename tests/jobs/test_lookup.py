@@ -94,7 +94,7 @@ def test_a_missing_job_is_told_by_the_version_that_is_served() -> None:
     assert 2 == len(transport.calls)
 
 
-def test_a_cluster_without_the_resource_is_told() -> None:
+def test_a_cluster_without_the_resource_is_reported() -> None:
     """After every version was tried."""
     opened, transport = session(lambda _: unserved())
     with pytest.raises(NotFound, match="this cluster has no MPIJob resource"):

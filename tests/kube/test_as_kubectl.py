@@ -90,7 +90,7 @@ def kubectl(*flags: str) -> int:
     return subprocess.run(command, capture_output=True, check=False, stdin=subprocess.DEVNULL).returncode
 
 
-def we(connection: ConnectionFlags) -> int:
+def arena_topo(connection: ConnectionFlags) -> int:
     """Ask for /x and return how it ended."""
     try:
         session = connect(connection)
@@ -103,7 +103,7 @@ def we(connection: ConnectionFlags) -> int:
     return 0
 
 
-def told(seen: list[Seen]) -> list[dict[str, list[str]]]:
+def identities(seen: list[Seen]) -> list[dict[str, list[str]]]:
     """Return who every request came from, and empty *seen*."""
     found = [
         {
@@ -175,9 +175,13 @@ def test_the_server_sees_from_us_what_it_sees_from_kubectl(
     by_kubectl = kubectl(
         *(f"{FLAGS[key]}={str(value).replace('True', 'true')}" for key, value in chosen.items())
     )
-    expected = by_kubectl, told(server.seen), told(plain.seen)
+    expected = by_kubectl, identities(server.seen), identities(plain.seen)
 
-    assert expected == (we(ConnectionFlags(**chosen)), told(server.seen), told(plain.seen))
+    assert expected == (
+        arena_topo(ConnectionFlags(**chosen)),
+        identities(server.seen),
+        identities(plain.seen),
+    )
 
 
 def test_a_list_of_nothing_is_not_the_home_folder(
@@ -188,10 +192,10 @@ def test_a_list_of_nothing_is_not_the_home_folder(
     (home / ".kube").mkdir()
     (home / "config").rename(home / ".kube" / "config")
     monkeypatch.setenv("KUBECONFIG", "")
-    assert (0, 0) == (kubectl(), we(ConnectionFlags()))
+    assert (0, 0) == (kubectl(), arena_topo(ConnectionFlags()))
     monkeypatch.setenv("KUBECONFIG", os.pathsep)
 
-    assert (1, 1) == (kubectl(), we(ConnectionFlags()))
+    assert (1, 1) == (kubectl(), arena_topo(ConnectionFlags()))
 
 
 @pytest.mark.parametrize(
@@ -212,16 +216,16 @@ def test_types_are_those_of_kubectl(server: Server, home: Path, part: str, text:
     config = home / "config"
     config.write_text(config.read_text().replace('"TEXT": 1', f"{part}: {text}"))
 
-    assert kubectl() == we(ConnectionFlags())
+    assert kubectl() == arena_topo(ConnectionFlags())
 
 
-def test_an_entry_of_another_type_is_told(home: Path) -> None:
+def test_an_entry_of_another_type_is_reported(home: Path) -> None:
     """As kubectl tells it."""
     write(home, {}, {})
     config = home / "config"
     config.write_text(config.read_text().replace('"cluster": {}', '"cluster": "text"'))
 
-    assert (1, 1) == (kubectl(), we(ConnectionFlags()))
+    assert (1, 1) == (kubectl(), arena_topo(ConnectionFlags()))
 
 
 @contextmanager
@@ -312,4 +316,4 @@ def test_a_plugin_does_not_bring_the_proxy_back(
     write(home, entry, {"exec": EXEC | {"command": "./bin/plugin"}})
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 
-    assert (0, 0) == (kubectl(), we(ConnectionFlags()))
+    assert (0, 0) == (kubectl(), arena_topo(ConnectionFlags()))

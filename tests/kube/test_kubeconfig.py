@@ -221,7 +221,9 @@ def test_flags_take_the_place_of_what_the_files_say(
         (ConnectionFlags(user="zz"), "user 'zz' does not exist in the kubeconfig"),
     ],
 )
-def test_a_name_that_does_not_exist_is_told(folder: Path, connection: ConnectionFlags, message: str) -> None:
+def test_a_name_that_does_not_exist_is_reported(
+    folder: Path, connection: ConnectionFlags, message: str
+) -> None:
     """With the flag's own word."""
     with pytest.raises(DocumentError, match=message):
         resolve(connection, {"KUBECONFIG": listed(folder, "a", "b")})

@@ -88,7 +88,7 @@ def test_impersonation_is_sent_with_every_request(make: Make, server: Server) ->
 
 
 @pytest.mark.parametrize("body", [b"<html>log in</html>", b"[]", b"\xff"])
-def test_an_answer_that_is_no_object_is_told(make: Make, server: Server, body: bytes) -> None:
+def test_an_answer_that_is_no_object_is_reported(make: Make, server: Server, body: bytes) -> None:
     """From a login page before the API server, say."""
     server.rule = lambda _: Reply(body=body)
     with pytest.raises(
@@ -99,7 +99,7 @@ def test_an_answer_that_is_no_object_is_told(make: Make, server: Server, body: b
 
 @pytest.mark.parametrize("seconds", ["nan", "-1", "soon", ""])
 def test_a_time_to_come_back_that_is_none_is_no_time(make: Make, server: Server, seconds: str) -> None:
-    """The refusal is told at once."""
+    """The refusal is an error at once."""
     server.rule = lambda _: Reply(429, headers={"Retry-After": seconds})
     with pytest.raises(TooManyRequests):
         session(make(target(server))).get("/x")

@@ -123,7 +123,7 @@ def test_a_server_of_an_unknown_authority_is_not_trusted(make: Make, server: Ser
         assert {} == get(make(insecure))
 
 
-def test_a_refused_connection_is_told(make: Make, server: Server) -> None:
+def test_a_refused_connection_is_reported(make: Make, server: Server) -> None:
     """With host and port."""
     with refusing_port() as port:
         expected = f"the connection to the server 127.0.0.1:{port} was refused"
@@ -131,13 +131,13 @@ def test_a_refused_connection_is_told(make: Make, server: Server) -> None:
             get(make(target(server, server=f"https://127.0.0.1:{port}")))
 
 
-def test_a_name_that_nobody_knows_is_told(make: Make, server: Server) -> None:
+def test_a_name_that_nobody_knows_is_reported(make: Make, server: Server) -> None:
     """The invalid domain never resolves."""
     with pytest.raises(ConnectionFailed, match=r"the name of the server nowhere\.invalid cannot be resolved"):
         get(make(target(server, server="https://nowhere.invalid")))
 
 
-def test_a_server_that_does_not_answer_is_told(make: Make, server: Server) -> None:
+def test_a_server_that_does_not_answer_is_reported(make: Make, server: Server) -> None:
     """After the time that the user gives it."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"https://127.0.0.1:{deaf.getsockname()[1]}"
@@ -226,7 +226,7 @@ def test_a_connection_known_to_be_closed_is_not_used(make: Make, server: Server)
     assert [("GET", 1), ("POST", 1)] == [(seen.method, seen.turn) for seen in server.seen]
 
 
-def test_a_new_connection_without_an_answer_is_told(make: Make, server: Server) -> None:
+def test_a_new_connection_without_an_answer_is_reported(make: Make, server: Server) -> None:
     """A server that closes every connection would close the next one too."""
     server.rule = lambda _: Reply(ending="no answer")
     with pytest.raises(ConnectionFailed, match=r"the connection to the server .* failed"):
@@ -333,7 +333,7 @@ def test_other_credentials_are_the_packages(user: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("of_user", [True, False], ids=["client", "authority"])
-def test_certificates_that_are_none_are_told(server: Server, of_user: bool) -> None:
+def test_certificates_that_are_none_are_reported(server: Server, of_user: bool) -> None:
     """With the context that has them."""
     nonsense = base64.b64encode(b"nonsense").decode()
     entry = target(server, {"client-certificate-data": nonsense})
@@ -364,7 +364,7 @@ def test_an_encrypted_key_is_refused(static: Make, server: Server, tmp_path: Pat
 
 
 @pytest.mark.parametrize("address", ["https://a..example.com", f"https://{'a' * 80}.example.com"])
-def test_a_name_that_cannot_be_is_told(make: Make, server: Server, address: str) -> None:
+def test_a_name_that_cannot_be_is_reported(make: Make, server: Server, address: str) -> None:
     """Before it is looked up."""
     with pytest.raises(ConnectionFailed, match=r"the connection to the server a.* failed"):
         get(make(target(server, server=address)))
@@ -378,7 +378,7 @@ def test_an_address_of_version_six_needs_no_port(static: Make) -> None:
 
 
 @pytest.mark.parametrize("address", ["socks5://127.0.0.1:9", "nonsense"])
-def test_a_proxy_that_cannot_be_used_is_told(server: Server, address: str) -> None:
+def test_a_proxy_that_cannot_be_used_is_reported(server: Server, address: str) -> None:
     """With what would help."""
     with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
         from_target(target(server, proxy_url=address))

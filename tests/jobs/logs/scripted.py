@@ -43,8 +43,8 @@ class Cluster:
         """Answer one call."""
         if call.path.endswith("/log"):
             self.asked.append(call.query)
-            told = self.streams.pop(0)
-            return told if isinstance(told, Answer) else Answer(lines=list(told))
+            stream = self.streams.pop(0)
+            return stream if isinstance(stream, Answer) else Answer(lines=list(stream))
         if call.path.endswith(f"/pods/{LAUNCHER}"):
             look = self.looks.pop(0)
             return look if isinstance(look, Answer) else Answer(body=look)

@@ -56,7 +56,7 @@ def test_pauses_grow_while_nothing_comes_and_start_anew_with_a_line() -> None:
 
 
 def test_a_node_that_does_not_answer_is_given_time() -> None:
-    """The API server's 500 for an unreachable kubelet is told, and tried again."""
+    """The API server's 500 for an unreachable kubelet is reported, and the stream tried again."""
     streams = [refusal(500, "InternalError", "dial tcp 10.0.0.1:10250: connect: refused"), [line(1, "a")], []]
     text, said, _, _ = followed(Cluster(streams, [launcher(), launcher(ended=0)]))
 
@@ -95,7 +95,7 @@ def test_a_pod_that_is_gone_ends_the_log(look: Any) -> None:
     assert [f"{LAUNCHER} is gone: its log ends here"] == said
 
 
-def test_a_failure_is_told() -> None:
+def test_a_failure_is_reported() -> None:
     """On the side, after the last line."""
     _, said, _, _ = followed(Cluster([[line(1, "a")], []], [launcher(ended=3)]))
 
