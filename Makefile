@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 # Tests wait for clusters more than they compute: four workers keep two cores busy.
 WORKERS ?= 4
 PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS)
-# Empty is unset: the tests start the tool a thousand times, which shall not compile it each time.
+# Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help setup hooks controlplane test test-fast test-lowest coverage lint format docs demo bench package release clean
@@ -26,7 +26,7 @@ hooks: $(STAMP)  ## run the linters before each commit
 	$(BIN)/python -m pip install --quiet --group hooks
 	$(BIN)/pre-commit install
 
-lint: $(STAMP)  ## style, types and the direction of imports
+lint: $(STAMP)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -39,31 +39,31 @@ format: $(STAMP)  ## let ruff rewrite what it can
 controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (ten minutes, once)
 	$(BIN)/python -m tests.controlplane build
 
-test-fast: lint  ## everything but the real control plane, which is left out
+test-fast: lint  ## run all tests but those on the real control plane
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2
 	$(PYTEST) -m 'not controlplane'
 
-test: lint  ## everything, on a real control plane too
+test: lint  ## run all tests, on a real control plane too
 	$(PYTEST)
 
-test-lowest:  ## test-fast with the lowest versions of its dependencies that pyproject.toml admits
+test-lowest:  ## run test-fast with the lowest versions of dependencies that pyproject.toml admits
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet 'pip>=25.1' 'packaging>=25'
 	$(VENV)-lowest/bin/python -m tools.lowest > $(VENV)-lowest/constraints.txt
 	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[sandbox]' --group test
 	$(VENV)-lowest/bin/pytest --numprocesses=$(WORKERS) -m 'not controlplane'
 
-coverage: lint  ## the same, with the share of lines and branches that the tests run
+coverage: lint  ## run test, and print the share of lines and branches that it runs
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
 docs: $(STAMP)  ## write the generated part of the documentation
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
 
-demo: $(STAMP)  ## the main job on the embedded cluster, in a minute
+demo: $(STAMP)  ## run the main job on the embedded cluster, in half a minute
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/tutorial/demo.sh
 
-bench: $(STAMP)  ## measure against kubectl, on the real control plane, and against the rules of others
+bench: $(STAMP)  ## measure beside kubectl, on the real control plane, and beside the rules of other schedulers
 	$(BIN)/python -m benchmarks.startup
 	$(BIN)/python -m benchmarks.snapshot
 	$(BIN)/python -m benchmarks.gpusets
