@@ -65,7 +65,7 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
         api=facts.pod_groups,
         admission=facts.policy.current and facts.policy.gangs,
         # A schema that the user may not read is taken to be a current one, which keeps gates.
-        keeps_gates=facts.worker_fields is None or facts.keeps("schedulingGates"),
+        keeps_gates=facts.may_keep("schedulingGates"),
     )
 
 

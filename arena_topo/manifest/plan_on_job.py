@@ -15,6 +15,7 @@ from arena_topo.model.keys import (
     PLANNED_JOB,
 )
 from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import plan_text
 
 _SHARING: tuple[Object, ...] = (
     {
@@ -77,9 +78,9 @@ def changes(before: Object, after: Object) -> list[Object]:
     It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another plan.
     """
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
-    operations: list[Object] = [{"op": "test", "path": key, "value": _plan(before)}]
-    if _plan(after) != _plan(before):
-        operations.append({"op": "replace", "path": key, "value": _plan(after)})
+    operations: list[Object] = [{"op": "test", "path": key, "value": plan_text(before)}]
+    if plan_text(after) != plan_text(before):
+        operations.append({"op": "replace", "path": key, "value": plan_text(after)})
     template = pod_templates(after)[Role.WORKER]
     if template != pod_templates(before)[Role.WORKER]:
         path = worker_template_path(version_of(before))
@@ -143,10 +144,6 @@ def _suspend(spec: Object, suspended: bool | None) -> None:  # None leaves it
 
 def _suspended(job: Object) -> bool | None:
     return (job["spec"].get("runPolicy") or {}).get("suspend")
-
-
-def _plan(job: Object) -> str:
-    return str((job["metadata"].get("annotations") or {}).get(PLAN, ""))
 
 
 def _metadata(item: Object, field_name: str) -> dict[str, str]:

@@ -10,10 +10,10 @@ from arena_topo.kube.resources import PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion, parse_worker_name
-from arena_topo.model.keys import PLAN, PLANNED
+from arena_topo.model.keys import PLANNED
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode
+from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode, plan_text
 from arena_topo.planner.reservations.conflicts import Promise, without_promised
 
 Bound = Mapping[tuple[str, str], frozenset[int]]
@@ -63,7 +63,7 @@ def order_of(job: Object) -> tuple[str, str]:
 def _promise(job: Object, bound: Bound, now: datetime) -> Promise | None:
     meta = job["metadata"]
     try:
-        record = decode((meta.get("annotations") or {}).get(PLAN, ""))
+        record = decode(plan_text(job) or "")
     except UnreadablePlan:
         # Anybody may write an annotation: one that is unreadable reserves nothing, and stops nobody.
         return None

@@ -1,4 +1,4 @@
-"""Placing a job: it is reserved a place, waits for one where there is none, and its workers are let go to it."""
+"""Placing a job: a place is reserved for it, or waited for, and its gated workers are released to it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

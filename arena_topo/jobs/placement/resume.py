@@ -13,11 +13,17 @@ from arena_topo.jobs.placement.ungate import gated_workers
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.keys import PLAN
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, UnreadablePlan, decode
+from arena_topo.model.plan.plan_record import (
+    Enforcement,
+    PlanRecord,
+    Stage,
+    UnreadablePlan,
+    decode,
+    plan_text,
+)
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import limited_to, stands
 
@@ -51,7 +57,7 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob:
 
 def plan_of(job: Object) -> PlanRecord | None:
     """Return the plan that *job* carries, None where it has none. Raises ``DocumentError`` for one that is unreadable."""
-    text = (job["metadata"].get("annotations") or {}).get(PLAN)
+    text = plan_text(job)
     if text is None:
         return None
     try:

@@ -5,32 +5,25 @@ from collections.abc import Iterator, Sequence
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.model.job.job_view import PlanView
 from arena_topo.model.job.mpijob import worker_name
-from arena_topo.model.keys import PLAN
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
 
 _MOST_NAMES = 5
 
 
 def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     """Return the plan of *job* compared with its *pods*, None for a job without one."""
-    text = (job["metadata"].get("annotations") or {}).get(PLAN)
+    text = plan_text(job)
     if text is None:
         return None
     try:
         record = decode(text)
     except UnreadablePlan as error:
-        return PlanView(stage="unreadable", enforcement="", message=str(error))
+        return PlanView(message=str(error))
     nodes = {worker_name(job["metadata"]["name"], slot.worker): slot.node for slot in record.slots}
     moved = tuple(_moved(nodes, pods))
-    return PlanView(
-        stage=record.stage.value,
-        enforcement=record.enforcement.value,
-        message=_message(job, record, pods, moved),
-        nodes=nodes,
-        moved=moved,
-    )
+    return PlanView(message=_message(job, record, pods, moved), moved=moved)
 
 
 def _moved(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:

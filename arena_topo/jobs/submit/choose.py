@@ -50,7 +50,7 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
         version=version,
         admission=facts.policy.current,
         # A schema that the user may not read is taken to be a current one, which keeps gates.
-        keeps_gates=facts.worker_fields is None or facts.keeps("schedulingGates"),
+        keeps_gates=facts.may_keep("schedulingGates"),
     )
     # Where the policy is installed, a suspended job that the policy pins starts together as well as gated workers do,
     # and a recreated worker then needs no arena-topo resume. A user who names the gates gets them.

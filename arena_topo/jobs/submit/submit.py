@@ -1,7 +1,7 @@
 """The way of a submit: look, choose, render, decorate; then plan, pin, create.
 
-``prepare`` reads the cluster and is pure from there on; ``submit_prepared`` writes to it. Between the two the user is told what
-will happen. Each step takes and returns one frozen value:
+``prepare`` reads the cluster and is pure from there on; ``submit_prepared`` writes to it. In between, a command can say
+what will happen. Each step takes and returns one frozen value:
 
     look      JobSpec, options          -> TargetCluster  (look.py)
     choose    JobSpec, TargetCluster    -> Choice         (choose.py)
@@ -83,7 +83,7 @@ def prepare(session: Session, job: JobSpec, options: SubmitOptions, place: Place
 
 
 def prepare_offline(job: JobSpec, options: SubmitOptions) -> PreparedJob:
-    """Return *job* without asking any cluster: with Arena's resource, in the newest version."""
+    """Return *job* without asking any cluster: with Arena's GPU resource, in the newest version."""
     gpu_resource = ACK_GPU if job.topology else NVIDIA_GPU
     context = RenderContext(options.version or ApiVersion.V2BETA1, gpu_resource)
     manifest = render(job, context, template=options.template)
@@ -100,7 +100,7 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
         return manifest
     demand = demand_of(manifest.job, cluster.snapshot, place.plan)
     verdict = plan(demand, cluster.snapshot, place.plan.model)
-    # Without a place now the job keeps the shape that was asked for, and waits in it.
+    # Without a place now the job keeps the shape that the user gave it, and waits in it.
     shaped = reshaped(job, verdict) if isinstance(verdict, Placement) else job
     return manifest if shaped is job else render(shaped, cluster.context, template=options.template)
 
@@ -162,7 +162,7 @@ def submit_prepared(
 def _created(
     session: Session, manifest: Manifest, planner: JobPlanner, record: PlanRecord, pins: Pins | None = None
 ) -> SubmittedJob:
-    """Create a job that nothing holds back: with *pins* in its place, without them wherever it fits."""
+    """Create a job that starts at once: with *pins* in its place, without them wherever it fits."""
     job = with_pins(manifest.job, pins) if pins else manifest.job
     objects = create(session, replace(manifest, job=job))
     placed = PlacedJob(objects[0], record, planner.verdict, suspended=False)
@@ -172,17 +172,17 @@ def _created(
 def _placed(
     session: Session, manifest: Manifest, planner: JobPlanner, place: PlaceOptions, waiter: Waiter
 ) -> SubmittedJob:
-    """Create the job with its first plan, held back, and start it once a plan of its is confirmed."""
+    """Create the job suspended, or gated, with its first plan, and start it once a plan for it is confirmed."""
     companions: list[Object] = []
 
-    def create_held_back(record: PlanRecord) -> Object:
+    def create_suspended(record: PlanRecord) -> Object:
         job, *others = create(
             session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record)))
         )
         companions.extend(others)
         return job
 
-    reservation = Reservation(session, manifest.version, create_held_back, levels=place.plan.levels)
+    reservation = Reservation(session, manifest.version, create_suspended, levels=place.plan.levels)
     wait = WaitPolicy(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
     placed = place_job(reservation, planner, wait)
     return SubmittedJob(objects=(placed.job, *companions), placed=placed)

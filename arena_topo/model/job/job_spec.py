@@ -1,4 +1,4 @@
-"""A training job as the user described it, before any cluster was asked."""
+"""A training job as the user described it, independent of any cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ class EnvSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:
-    """CPU and memory of a pod as typed; empty means: none asked."""
+    """CPU and memory of a pod as typed; empty for no request."""
 
     cpu: str = ""
     memory: str = ""
@@ -48,7 +48,7 @@ class Compute:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherOptions:
-    """What is asked for the launcher alone."""
+    """What the user requests for the launcher alone."""
 
     compute: Compute = field(default_factory=Compute)
     selector: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +100,7 @@ class JobSpec:
     """An MPI job of ``workers`` pods with ``gpus`` GPUs each.
 
     ``command`` is the argument vector of the launcher's container. ``slots`` is the number of ranks a worker
-    takes. ``gang`` and ``topology`` are the two promises that this tool exists for.
+    takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology.
     """
 
     name: str

@@ -1,7 +1,6 @@
 """A submitted job as the cluster shows it, for all versions of the API alike."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
@@ -43,16 +42,12 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A job's plan against what became of it.
+    """A job's plan, compared with what became of it.
 
-    ``nodes`` are the planned nodes by the workers' names; ``moved`` the workers that are on another; ``message`` says
-    it in one line.
+    ``message`` says it in one line; ``moved`` are the workers that run on another node than the planned one.
     """
 
-    stage: str
-    enforcement: str
     message: str
-    nodes: Mapping[str, str] = field(default_factory=dict)
     moved: tuple[str, ...] = ()
 
 
@@ -82,4 +77,4 @@ class JobView:
     @property
     def chief(self) -> Instance | None:
         """The launcher, once there is one."""
-        return next((each for each in self.instances if each.chief), None)
+        return next((instance for instance in self.instances if instance.chief), None)

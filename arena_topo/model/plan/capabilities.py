@@ -1,4 +1,4 @@
-"""What a cluster has that decides how gangs are kept together and placements hold."""
+"""What a cluster has that decides how gangs are scheduled and placements enforced."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from arena_topo.model.job.mpijob import ApiVersion
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A scheduler or operator that a Deployment runs; ``gangs`` is the gang scheduler that an operator is told."""
+    """A scheduler or operator that a Deployment runs; ``gangs`` is the gang scheduler that an operator is set to."""
 
     name: str
     namespace: str
@@ -17,7 +17,7 @@ class Program:
 
     @property
     def location(self) -> str:
-        """Where it is, as kubectl takes it."""
+        """Where it is, in kubectl's notation."""
         return f"Deployment {self.namespace}/{self.name}"
 
 
@@ -25,8 +25,8 @@ class Program:
 class Policy:
     """The admission policy: ``api`` is the served version of its API, empty where there is none.
 
-    ``version`` is the installed one's, 0 where none is, None where the user may not look. ``gangs``: it hands workers
-    to PodGroups. ``current``: it is the one that this program would install.
+    ``version`` is the installed one's, 0 where none is, None where the user may not look. ``gangs``: it puts
+    workers into PodGroups. ``current``: it is the one that this program would install.
     """
 
     api: str = ""
@@ -50,7 +50,7 @@ class AccessReview:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFacts:
-    """What was found; None means that the user may not look.
+    """What a cluster has; None means that the user may not look.
 
     ``kubernetes`` is the server's version; ``groups`` every served ``group/version``; ``versions`` those of MPIJob,
     newest first; ``worker_fields`` those pod fields of a worker template that the served MPIJob keeps, of
@@ -73,11 +73,15 @@ class ClusterFacts:
 
     def serves(self, group: str) -> bool:
         """Whether the API group *group* is served in any version."""
-        return any(each.partition("/")[0] == group for each in self.groups)
+        return any(served.partition("/")[0] == group for served in self.groups)
 
     def keeps(self, field_name: str) -> bool:
         """Whether a worker template surely keeps the pod field *field_name*."""
         return self.worker_fields is not None and field_name in self.worker_fields
+
+    def may_keep(self, field_name: str) -> bool:
+        """Whether a worker template keeps the pod field *field_name*, as far as the user may look."""
+        return self.worker_fields is None or field_name in self.worker_fields
 
     @property
     def operator(self) -> Program | None:
@@ -87,5 +91,5 @@ class ClusterFacts:
 
     @property
     def operator_gangs(self) -> str | None:
-        """The gang scheduler that the operator is told, empty for none, None where it cannot be seen."""
+        """The gang scheduler that the operator is set to, empty for none, None where that cannot be seen."""
         return self.operator.gangs if self.operator else None

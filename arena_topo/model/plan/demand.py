@@ -1,4 +1,4 @@
-"""What a gang asks of a cluster: the planner's view of a job."""
+"""What a gang demands of a cluster: the planner's view of a job."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,9 +9,10 @@ from arena_topo.model.notation.quantity import Resources
 
 
 class TopologyPolicy(Enum):
-    """Whether a level is asked for or insisted on.
+    """Which levels of the fabric will do.
 
-    ``NONE`` places only for fit, as a scheduler that knows no topology would be allowed to.
+    ``BEST_EFFORT`` takes the closest that there is now, ``RESTRICTED`` only the one that an empty cluster would give, and
+    ``NONE`` any: the gang only has to fit, as with a topology-unaware scheduler.
     """
 
     NONE = "none"
@@ -23,11 +24,11 @@ class TopologyPolicy(Enum):
 class Demand:
     """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing.
 
-    ``requests`` is what one worker pod asks besides GPUs (cpu in millicores, memory and ephemeral storage in
-    bytes, other devices by count). ``gpu_resource`` empty means: whatever resource the node offers its GPUs by.
-    ``launcher`` is what the launcher pod asks; it runs on any node that has it and the labels of ``launcher_selector``. ``required_level`` and
-    ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner pack the ranks
-    of a node into one pod.
+    ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage in bytes,
+    other devices by count). ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
+    what the launcher pod requests; it runs on any node that has that and the labels of ``launcher_selector``.
+    ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
+    pack the ranks of a node into one pod.
     """
 
     workers: int

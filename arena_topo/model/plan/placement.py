@@ -31,10 +31,10 @@ class Range:
 
 
 class Slot(NamedTuple):
-    """The place of one worker pod; a named tuple, since a plan has thousands and a dataclass takes thrice the time.
+    """The place of one worker pod; a named tuple, since a plan has thousands and a dataclass takes three times as long.
 
     ``worker`` is its index in the hostfile; ``gpus`` the GPU indices it should get, in ring order, or None where
-    the node does not tell which are free.
+    it is not known which GPUs of the node are free.
     """
 
     worker: int
@@ -91,8 +91,8 @@ class Placement:
     """A place for every worker.
 
     ``slots`` are in worker order, which is fabric order; ``level`` the smallest tier that holds the whole gang
-    (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` tell the
-    shape of the pods: what was asked, or the coalesced one.
+    (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
+    the shape of the pods: the requested or the coalesced one.
     """
 
     slots: tuple[Slot, ...]

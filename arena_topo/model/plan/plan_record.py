@@ -9,6 +9,7 @@ from typing import Any
 
 from arena_topo.model.keys import PLAN
 from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 
 _VERSION = 1
@@ -104,6 +105,12 @@ class PlanRecord:
 
 class UnreadablePlan(ValueError):
     """The annotation is not a plan of a version that this tool knows."""
+
+
+def plan_text(job: Object) -> str | None:
+    """Return the plan that *job* carries as text, None where it carries none."""
+    text: str | None = (job["metadata"].get("annotations") or {}).get(PLAN)
+    return text
 
 
 def encode(record: PlanRecord) -> str:
