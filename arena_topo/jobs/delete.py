@@ -11,7 +11,7 @@ from arena_topo.kube.session import Session
 _PERIOD = 0.2
 
 
-def delete(session: Session, name: str) -> Callable[[], bool]:
+def delete_job(session: Session, name: str) -> Callable[[], bool]:
     """Delete job *name*, and return a function that asks whether it is gone.
 
     The server deletes the pods and all else that belongs to the job before the job itself (foreground deletion), so
@@ -32,7 +32,7 @@ def delete(session: Session, name: str) -> Callable[[], bool]:
     return is_gone
 
 
-def wait_until(
+def wait_until_gone(
     is_gone: Callable[[], bool], name: str, *, timeout: float, sleep: Callable[[float], None] = time.sleep
 ) -> None:
     """Return once *is_gone* says so, asking every 0.2 s; *timeout* in seconds, 0 for no limit. Raises ``WaitTimeout``."""

@@ -27,7 +27,7 @@ class ServedJob:
         return str(self.job["metadata"]["name"])
 
 
-def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
+def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
     """Return the served version of MPIJob, and the job *name* in it or None.
 
     The version that this server had the last time is tried first, then the newest, so that it takes one call.
@@ -54,7 +54,7 @@ def look_up(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
 
 def find_job(session: Session, name: str) -> ServedJob:
     """Return the job *name*. Raises ``NotFound``."""
-    version, job = look_up(session, name)
+    version, job = look_up_job(session, name)
     if job is None:
         raise NotFound(
             f"training job {name} not found in namespace {session.namespace}",
@@ -70,7 +70,7 @@ def pods_of(session: Session, served: ServedJob) -> list[Object]:
     return session.list(PODS.path(session.namespace), labelSelector=selector)
 
 
-def view(session: Session, name: str) -> JobView:
+def fetch_job_view(session: Session, name: str) -> JobView:
     """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``."""
     served = find_job(session, name)
     # Only v1alpha1 has launcherStatus, and only the launcher's batch Job says when such a job ended.

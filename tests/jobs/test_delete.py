@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import NotFound, WaitTimeout
-from arena_topo.jobs.delete import delete, wait_until
+from arena_topo.jobs.delete import delete_job, wait_until_gone
 from tests.fakes import Answer, in_turn, missing, session
 from tests.objects import mpijob
 
@@ -13,7 +13,7 @@ AGAIN = {**mpijob("job"), "metadata": {**mpijob("job")["metadata"], "uid": "anot
 def test_the_server_deletes_what_belongs_to_the_job_first() -> None:
     """And only the very job that was found."""
     opened, transport = session(in_turn(Answer(body=mpijob("job")), Answer(body={})))
-    delete(opened, "job")
+    delete_job(opened, "job")
     call = transport.calls[-1]
 
     assert ("DELETE", "Foreground", {"uid": "uid-job"}) == (
@@ -32,20 +32,20 @@ def test_a_job_is_gone_when_its_uid_is(answer: Answer, gone: bool) -> None:
     """A job of the same name may have been made meanwhile."""
     opened, _ = session(in_turn(Answer(body=mpijob("job")), Answer(body={}), answer))
 
-    assert gone is delete(opened, "job")()
+    assert gone is delete_job(opened, "job")()
 
 
 def test_a_job_that_does_not_exist_is_reported() -> None:
     """By the usual error."""
     opened, _ = session(in_turn(missing("job")))
     with pytest.raises(NotFound):
-        delete(opened, "job")
+        delete_job(opened, "job")
 
 
 def test_waiting_asks_until_it_is_gone() -> None:
     """With a breath in between."""
     answers, slept = iter([False, False, True]), list[float]()
-    wait_until(lambda: next(answers), "job", timeout=0, sleep=slept.append)
+    wait_until_gone(lambda: next(answers), "job", timeout=0, sleep=slept.append)
 
     assert [0.2, 0.2] == slept
 
@@ -53,4 +53,4 @@ def test_waiting_asks_until_it_is_gone() -> None:
 def test_waiting_has_an_end() -> None:
     """With its own exit code."""
     with pytest.raises(WaitTimeout, match=r"job job is still being deleted after 0\.001 seconds"):
-        wait_until(lambda: False, "job", timeout=0.001)
+        wait_until_gone(lambda: False, "job", timeout=0.001)

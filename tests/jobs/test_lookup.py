@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import Forbidden, NotFound
-from arena_topo.jobs.lookup import look_up, view
+from arena_topo.jobs.lookup import fetch_job_view, look_up_job
 from arena_topo.model.job.mpijob import ApiVersion
 from tests.fakes import Answer, Call, Script, missing, refusal, session, unserved
 from tests.objects import mpijob, pod
@@ -35,7 +35,7 @@ def test_a_job_is_read_in_two_calls(
     calls = []
     for _ in range(2):
         opened, transport = session(serving(version), server="https://one.example.com")
-        assert version.value == view(opened, "job").version
+        assert version.value == fetch_job_view(opened, "job").version
         calls.append(len(transport.calls))
 
     assert [2 + list(ApiVersion).index(version), 2] == calls
@@ -49,7 +49,7 @@ def test_a_version_that_is_no_longer_served_is_found_out(
     found = []
     for version, server in ((ApiVersion.V1, "a"), (ApiVersion.V2BETA1, "a"), (ApiVersion.V1ALPHA1, "b")):
         opened, _ = session(serving(version), server=server)
-        found.append(view(opened, "job").version)
+        found.append(fetch_job_view(opened, "job").version)
 
     assert ["v1", "v2beta1", "v1alpha1"] == found
 
@@ -59,7 +59,7 @@ def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch: pytest.Monk
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     opened, _ = session(serving(ApiVersion.V1), server="https://one.example.com")
 
-    assert "v1" == view(opened, "job").version
+    assert "v1" == fetch_job_view(opened, "job").version
 
 
 def test_the_end_of_an_old_job_takes_a_third_call() -> None:
@@ -73,7 +73,7 @@ def test_the_end_of_an_old_job_takes_a_third_call() -> None:
             else inner(call)
         )
     )
-    view(opened, "job")
+    fetch_job_view(opened, "job")
 
     assert "/apis/batch/v1/namespaces/default/jobs/job-launcher" in [call.path for call in transport.calls]
 
@@ -81,7 +81,7 @@ def test_the_end_of_an_old_job_takes_a_third_call() -> None:
 def test_pods_are_asked_for_by_their_job() -> None:
     """So that pods of others cost the server's time alone."""
     opened, transport = session(serving(ApiVersion.V2BETA1))
-    view(opened, "job")
+    fetch_job_view(opened, "job")
 
     assert "training.kubeflow.org/job-name=job" == transport.calls[-1].query["labelSelector"]
 
@@ -90,7 +90,7 @@ def test_a_missing_job_is_told_by_the_version_that_is_served() -> None:
     """And no older version is asked."""
     opened, transport = session(serving(ApiVersion.V1))
 
-    assert (ApiVersion.V1, None) == look_up(opened, "other")
+    assert (ApiVersion.V1, None) == look_up_job(opened, "other")
     assert 2 == len(transport.calls)
 
 
@@ -98,7 +98,7 @@ def test_a_cluster_without_the_resource_is_reported() -> None:
     """After every version was tried."""
     opened, transport = session(lambda _: unserved())
     with pytest.raises(NotFound, match="this cluster has no MPIJob resource"):
-        look_up(opened, "job")
+        look_up_job(opened, "job")
     assert 3 == len(transport.calls)
 
 
@@ -106,4 +106,4 @@ def test_a_refusal_is_not_taken_for_a_missing_version() -> None:
     """It is the user's to know."""
     opened, _ = session(lambda _: refusal(403, "Forbidden", "no"))
     with pytest.raises(Forbidden):
-        look_up(opened, "job")
+        look_up_job(opened, "job")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.errors import Forbidden, NotFound, UsageError
-from arena_topo.jobs.lookup import look_up
+from arena_topo.jobs.lookup import look_up_job
 from arena_topo.jobs.placement.other_plans import promised_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
@@ -38,7 +38,7 @@ def look(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOpt
     Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist, ``NotFound``
     when no MPIJob is served, and ``Forbidden`` where the shape needs nodes that the user may not list.
     """
-    served, existing = look_up(session, job.name)
+    served, existing = look_up_job(session, job.name)
     if existing is not None:
         raise name_taken(job.name)
     _check_priority(session, job)

@@ -41,8 +41,7 @@ def delete(flags: DeleteFlags) -> ExitCode:
       arena-topo delete vgg16 resnet50
     """
     from arena_topo.cli.errors import report
-    from arena_topo.jobs.delete import delete as delete_job
-    from arena_topo.jobs.delete import wait_until
+    from arena_topo.jobs.delete import delete_job, wait_until_gone
     from arena_topo.kube.session import connect
 
     session, code = connect(flags.kube), ExitCode.OK
@@ -50,7 +49,7 @@ def delete(flags: DeleteFlags) -> ExitCode:
         try:
             gone = delete_job(session, name)
             if flags.wait:
-                wait_until(gone, name, timeout=flags.timeout)
+                wait_until_gone(gone, name, timeout=flags.timeout)
             click.echo(arena_texts.DELETED.format(name=name))
         except NotFound as error:
             if not flags.ignore_not_found:

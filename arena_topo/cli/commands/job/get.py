@@ -33,11 +33,11 @@ def get(flags: GetFlags) -> None:
       arena-topo get vgg16 --type mpijob
       arena-topo get vgg16 -o json | jq -r .status
     """
-    from arena_topo.jobs.lookup import view
+    from arena_topo.jobs.lookup import fetch_job_view
     from arena_topo.kube.session import connect
     from arena_topo.output.job import job_document, job_table
 
-    job = view(connect(flags.kube), flags.name)
+    job = fetch_job_view(connect(flags.kube), flags.name)
     if flags.output == "name":
         click.echo(f"mpijob.kubeflow.org/{job.name}")
         return

@@ -98,13 +98,13 @@ def _job(flags: PlanMpiFlags) -> "JobSpec":
 def _cluster(connection: ConnectionFlags, job: "JobSpec", levels: tuple[str, ...]) -> "Snapshot":
     """Return the cluster less what is reserved for other jobs."""
     from arena_topo.cluster.snapshot import take_snapshot
-    from arena_topo.jobs.lookup import look_up
+    from arena_topo.jobs.lookup import look_up_job
     from arena_topo.jobs.placement.other_plans import promised_snapshot
     from arena_topo.kube.session import connect
 
     session = connect(connection)
     try:
-        version, _ = look_up(session, job.name)
+        version, _ = look_up_job(session, job.name)
     except NotFound:
         # Without the MPIJob resource there is no job that could have reserved anything.
         snapshot = take_snapshot(session, levels=levels)
