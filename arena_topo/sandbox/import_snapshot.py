@@ -116,7 +116,7 @@ def _agent_hardware(node: GpuNode, publishers: Mapping[str, Publisher]) -> Hardw
     """Return what our annotation has to say of *node*, None where it is not needed."""
     links = node.links if publishers.get("links") is Publisher.AGENT else None
     nics = node.nics if publishers.get("nics") is Publisher.AGENT else ()
-    # Links and holders are told by the indices of GPUs, so these come with them.
+    # Links and holders refer to GPUs by their indices, so these come with them.
     named = _agent_names_holders(node)
     tells_gpus = links is not None or named or publishers.get("gpus") is Publisher.AGENT
     gpus = node.gpus if tells_gpus else ()
@@ -124,12 +124,12 @@ def _agent_hardware(node: GpuNode, publishers: Mapping[str, Publisher]) -> Hardw
 
 
 def _annotated_holders(node: GpuNode) -> dict[PodKey, tuple[int, ...]]:
-    """Return which pods hold which GPUs; GPUs in use that no pod holds are held under no name."""
+    """Return which pods hold which GPUs; GPUs in use that no pod holds get an entry without a name."""
     if not _agent_names_holders(node):
         return {}
     holders = {(holder.namespace, holder.pod): holder.indices for holder in node.holders if holder.indices}
-    held = {index for indices in holders.values() for index in indices}
-    reserved = tuple(sorted((node.used or frozenset()) - held))
+    allocated = {index for indices in holders.values() for index in indices}
+    reserved = tuple(sorted((node.used or frozenset()) - allocated))
     return {**holders, ("", ""): reserved} if reserved else holders
 
 

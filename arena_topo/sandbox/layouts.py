@@ -13,7 +13,7 @@ A layout is a document with ``nodes``, a list of groups::
         resource: nvidia.com/gpu
         capacity: {cpu: "96", memory: 768Gi}
         labels: {}              # and annotations, taints, unschedulable
-        busy: 2                 # GPUs held by another team's pod
+        busy: 2                 # GPUs allocated to another team's pod
 
 or, in place of ``nodes``, with ``snapshot``: a saved snapshot, as ``sandbox import`` writes it.
 """
@@ -63,7 +63,7 @@ def names() -> list[str]:
 
 
 def resolved(name: str) -> str:
-    """Return *name* such that it means the same in another folder: the absolute path where it is a file."""
+    """Return *name* so that it stands for the same layout in another folder: the absolute path where it is a file."""
     return name if not name or name in names() or not Path(name).is_file() else str(Path(name).resolve())
 
 

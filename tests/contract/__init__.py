@@ -1,1 +1,1 @@
-"""What arena-topo relies on of any cluster, held by the sandbox and by a real control plane."""
+"""What arena-topo relies on in any cluster; the sandbox and a real control plane both keep this contract."""

@@ -16,15 +16,15 @@ from tests.controlplane.plane import ControlPlane
 from tests.sandbox.served import served
 
 T = TypeVar("T")
-PATIENCE = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
-def eventually(fact: Callable[[], T], what: str, patience: float = PATIENCE) -> T:
-    """Return the first truth that *fact* gives; fail after *patience* seconds."""
-    end = time.monotonic() + patience
+def eventually(fact: Callable[[], T], what: str, timeout: float = TIMEOUT_SECONDS) -> T:
+    """Return the first truth that *fact* gives; fail after *timeout* seconds."""
+    end = time.monotonic() + timeout
     while not (found := fact()):
         if time.monotonic() > end:
-            raise AssertionError(f"waited {patience:g} s in vain for {what}")
+            raise AssertionError(f"waited {timeout:g} s in vain for {what}")
         time.sleep(0.05)
     return found
 

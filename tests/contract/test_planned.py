@@ -63,7 +63,7 @@ def test_a_suspended_job_creates_its_pods_once_it_is_released(
 ) -> None:
     """By the template that it has then: plan, pins and suspension change in one patch."""
     assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, suspend=True)).code
-    job = eventually(lambda: _suspended(cluster, space), "the operator to take it up") or {}
+    job = eventually(lambda: _suspended(cluster, space), "the operator to suspend it") or {}
     assert [] == _workers(cluster, space)
     template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
     template["metadata"]["annotations"] = {"arena-topo.dev/pin-nodes": "0:a,2:"}

@@ -80,7 +80,7 @@ def test_pages_are_one_snapshot(cluster: Cluster, space: str) -> None:
 
 
 def test_a_limited_list_says_how_many_remain(cluster: Cluster, space: str) -> None:
-    """Without a selector the first page tells the number of objects left."""
+    """Without a selector the first page has the number of objects left."""
     _make(cluster, space, "a", "b", "d")
     whole = cluster.admin.get(_maps(space)).body["items"]
     first = cluster.admin.get(_maps(space), limit="2").body

@@ -83,7 +83,7 @@ def test_a_pod_for_no_node_says_so(cluster: Cluster, space: str, nodes: list[str
 
 
 def test_a_full_node_has_no_victims(cluster: Cluster, space: str, nodes: list[str]) -> None:
-    """A node whose GPUs others of the same priority hold is told apart from one that has too few."""
+    """A node whose GPUs others of the same priority hold is distinguished from one that has too few."""
     _started(cluster, space, pod("holder", node=nodes[0], gpus=6))
     condition = _waiting(cluster, space, pod("a", node=nodes[0], gpus=4))
 

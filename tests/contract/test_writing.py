@@ -205,11 +205,11 @@ def test_custom_resources_take_no_strategic_patch(cluster: Cluster, space: str) 
 def test_apply_creates_and_owns(cluster: Cluster, space: str) -> None:
     """Server-side apply creates an object and another manager's value of the same field conflicts."""
     body = config_map("a", x="1")
-    made = cluster.admin.send("PATCH", _maps(space, "a"), body, APPLY_PATCH, fieldManager="one")
+    created = cluster.admin.send("PATCH", _maps(space, "a"), body, APPLY_PATCH, fieldManager="one")
     other = config_map("a", x="2")
     answer = cluster.admin.send("PATCH", _maps(space, "a"), other, APPLY_PATCH, fieldManager="two")
 
-    assert made.code == 201
+    assert created.code == 201
     assert (409, "Conflict") == (answer.code, answer.reason)
     assert answer.message == 'Apply failed with 1 conflict: conflict with "one": .data.x'
 

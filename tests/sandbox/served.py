@@ -11,7 +11,7 @@ from pathlib import Path
 from arena_topo.sandbox.home import Home
 from arena_topo.sandbox.serving import serve
 
-PATIENCE = 30.0
+TIMEOUT_SECONDS = 30.0
 
 
 class _Server(threading.Thread):
@@ -25,7 +25,7 @@ class _Server(threading.Thread):
         self._ended = asyncio.Event()
 
     def run(self) -> None:
-        """Serve until told to end; what goes wrong is for the test to raise."""
+        """Serve until the test ends the server; an error is kept for the test to raise."""
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             try:
                 runner.run(serve(self._home, self._ended))
@@ -34,7 +34,7 @@ class _Server(threading.Thread):
 
     def wait_ready(self) -> None:
         """Return once the server answers, which it does when its kubeconfig is there."""
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + TIMEOUT_SECONDS
         while self.is_alive() and time.monotonic() < end:
             if self._home.kubeconfig.exists():
                 return
@@ -44,7 +44,7 @@ class _Server(threading.Thread):
     def stop(self) -> None:
         """End the server and raise its error if it had one."""
         self._loop.call_soon_threadsafe(self._ended.set)
-        self.join(PATIENCE)
+        self.join(TIMEOUT_SECONDS)
         assert not self.is_alive(), f"{self.name} did not end"
         if self.error:
             raise self.error

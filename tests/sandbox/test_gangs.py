@@ -87,5 +87,5 @@ def test_topology_pods_share_a_node_and_its_best_gpus(tmp_path: Path) -> None:
         pods = [client.get(f"/api/v1/namespaces/default/pods/{name}").body for name in names]
 
     assert len({each["spec"]["nodeName"] for each in pods}) == 1
-    held = {each["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for each in pods}
-    assert held in ({"0", "1", "2", "3"}, {"4", "5", "6", "7"})
+    gpus = {each["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for each in pods}
+    assert gpus in ({"0", "1", "2", "3"}, {"4", "5", "6", "7"})

@@ -16,7 +16,7 @@ from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.cli.conftest import Invoke, invoke
 from tests.paths import DATA
 from tests.sandbox.served import served
-from tests.sandbox.shown import ageless, reimported, settled, views
+from tests.sandbox.views import ageless, reimported, settled, views
 from tests.topology.test_snapshot_file import rich_snapshot
 
 __all__ = ["invoke"]
@@ -36,7 +36,7 @@ def test_every_layout_survives_an_import(tmp_path: Path, layout: str) -> None:
 
 
 def v100(name: str, source: str, **more: object) -> GpuNode:
-    """Return a ready node of eight V100 whose facts *source* tells."""
+    """Return a ready node of eight V100 whose facts come from *source*."""
     found = parse_matrix(V100.read_text(), "x", "Tesla V100-SXM2-16GB")
     node = GpuNode(
         name,
@@ -80,18 +80,18 @@ def test_a_cluster_with_something_of_everything_survives_an_import(tmp_path: Pat
 
 def test_what_jobs_hold_is_held_again(tmp_path: Path) -> None:
     """By the same pods of the same jobs, on the same GPUs, with the same room left."""
-    held = (
+    holders = (
         Holder("team-a", "train-worker-0", "train", 2, (0, 3), "Running"),
         Holder("team-b", "notebook", "", 1, (5,), "Running"),
     )
     requested = {"nvidia.com/gpu": 3, "cpu": 12_500, "memory": 2**33, "pods": 9}
     users = Fact("used", "Node a annotation arena-topo.dev/gpu-topology")
     source = "Node a annotation arena-topo.dev/gpu-topology"
-    node = v100("a", source, holders=held, requested=requested, used=frozenset({0, 3, 5}))
+    node = v100("a", source, holders=holders, requested=requested, used=frozenset({0, 3, 5}))
     before = Snapshot((replace(node, facts=(*node.facts, users)),))
     found = reimported(tmp_path, before).nodes[0]
 
-    assert held == found.holders
+    assert holders == found.holders
     assert frozenset({0, 3, 5}) == found.used
     for resource in ("nvidia.com/gpu", "cpu", "memory", "pods"):
         free = node.allocatable[resource] - node.requested[resource]
@@ -124,12 +124,12 @@ def test_facts_from_a_source_that_a_sandbox_lacks_are_in_the_annotation(tmp_path
 
 def test_a_lost_node_stays_lost_and_keeps_its_pods(tmp_path: Path) -> None:
     """As in the minutes before its pods are evicted."""
-    held = (Holder("default", "train-0", "", 8, None, "Running"),)
+    holders = (Holder("default", "train-0", "", 8, None, "Running"),)
     requested = {"nvidia.com/gpu": 8, "pods": 1}
-    before = Snapshot((v100("a", "Device a", ready=False, holders=held, requested=requested),))
+    before = Snapshot((v100("a", "Device a", ready=False, holders=holders, requested=requested),))
     found = reimported(tmp_path, before).nodes[0]
 
-    assert (False, held) == (found.ready, found.holders)
+    assert (False, holders) == (found.ready, found.holders)
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_apply_again_changes_only_what_differs(kubectl: Kubectl) -> None:
 
 
 def test_server_side_apply_conflicts_with_another_manager(kubectl: Kubectl) -> None:
-    """Apply --server-side creates, and tells another manager of its conflict."""
+    """Apply --server-side creates, and reports the conflict to another manager."""
     manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"x": "1"}}
     created = kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(manifest))
     other = json.dumps(manifest | {"data": {"x": "2"}})

@@ -88,7 +88,7 @@ def test_reset_forgets_everything(new_home: Home) -> None:
 
 
 def test_a_sandbox_that_was_started_where_sigint_is_ignored_stops(new_home: Home) -> None:
-    """As in a background job of a script: its server ends when it is told to, and leaves no process."""
+    """As in a background job of a script: its server ends on SIGTERM and leaves no process."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         pid = lifecycle.start(new_home).pid

@@ -50,7 +50,7 @@ def test_predictions_are_near_the_published_figures(
 def test_ranks_exchange_over_the_slowest_transport_between_them(
     groups: list[RankGroup], transport: str
 ) -> None:
-    """As the planner tells it of a real cluster."""
+    """As the planner predicts it for a real cluster."""
     assert transport == exchange(groups, shipped_calibration())[0].value
 
 

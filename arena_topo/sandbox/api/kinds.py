@@ -24,7 +24,7 @@ class Column:
 class Kind:
     """One version of one resource type.
 
-    ``schema`` is a structural schema (references by name into the server's components), ``custom`` tells whether a
+    ``schema`` is a structural schema (references by name into the server's components), ``custom`` says whether a
     CRD defines it, ``virtual`` that it is answered and never stored, as access reviews are.
     """
 

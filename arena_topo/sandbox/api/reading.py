@@ -3,7 +3,7 @@
 A list is answered as of one resource version, and its continue token carries that version. Example: a list with
 ``limit=2`` at version 7 returns a, b and the token (7, after b); then c is created as version 8. The second page is
 computed as of version 7: all objects of now, with the changes since 7 taken back from the store's history, which
-removes c. The client sees the list of version 7 whole, and a watch from version 7 then tells it of c.
+removes c. The client sees the list of version 7 whole, and a watch from version 7 then sends c as ADDED.
 """
 
 import asyncio
@@ -204,6 +204,6 @@ def _event_of(change: Change, inside: View) -> WatchEvent | None:
 
 
 def _bookmark(kind: Kind, version: int, extra: Object | None = None) -> WatchEvent:
-    """Return the event that tells how far the watch has come."""
+    """Return the event that says how far the watch has come."""
     meta = {"resourceVersion": str(version), **(extra or {})}
     return WatchEvent("BOOKMARK", {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": meta})

@@ -1,7 +1,7 @@
 """Where objects live: a resource version for every change, and the history that watches resume from.
 
 Example: a store at version 7 puts a changed object, which gets version 8, and remembers the change with the object
-before and after it. A watch from version 7 is told of that change, however late it comes, until ``compact`` or too
+before and after it. A watch from version 7 gets that change, however late it comes, until ``compact`` or too
 many later changes make 8 the floor; from then on the watch gets 410 and its client lists again.
 """
 

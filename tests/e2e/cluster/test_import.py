@@ -15,7 +15,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 from tests.paths import DATA
 from tests.sandbox.served import served
-from tests.sandbox.shown import ageless, settled, views
+from tests.sandbox.views import ageless, settled, views
 
 V100 = DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt"
 CORDONED = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}

@@ -170,24 +170,24 @@ def _without(entry: Object, paths: set[Path]) -> list[Object]:
 
 def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *, force: bool) -> Object:
     """Return *live* with an apply configuration merged in; raises StatusError on a conflict not forced."""
-    wanted = _fields_of(config, schema)
+    applied = _fields_of(config, schema)
     if live is None:
         created: Object = copy.deepcopy(config)
-        created["metadata"]["managedFields"] = [writer.entry(wanted)]
+        created["metadata"]["managedFields"] = [writer.entry(applied)]
         return created
     current = _fields_of(live, schema)
     entries = live["metadata"].get("managedFields", [])
     others = [entry for entry in entries if not writer.matches(entry)]
-    contested = {path for path, value in wanted.items() if path in current and current[path] != value}
+    contested = {path for path, value in applied.items() if path in current and current[path] != value}
     if not force:
         _check_conflicts(others, contested)
     former = set[Path]().union(*(_decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
     shared = set[Path]().union(*(_decode(entry.get("fieldsV1", {})) for entry in others))
     merged: Object = _merge(live, config, schema)
     # What the manager applied before and does not apply now goes, the innermost first, unless others own it, too.
-    for path in sorted(former - wanted.keys() - shared, key=len, reverse=True):
+    for path in sorted(former - applied.keys() - shared, key=len, reverse=True):
         _remove(merged, path, schema)
-    own = writer.entry(wanted)
+    own = writer.entry(applied)
     same = next((e for e in entries if writer.matches(e) and e["fieldsV1"] == own["fieldsV1"]), None)
     # An apply without effect keeps the entry with its time.
     if same is not None and _fields_of(merged, schema) == current:

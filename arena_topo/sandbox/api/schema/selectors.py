@@ -52,8 +52,8 @@ def _field_term(term: str, kind: Kind) -> Matcher:
         # Kinds with conversions of field labels word it otherwise than those with the two common fields.
         if kind.plural in _FIELDS or kind.custom:
             raise bad_request(f"field label not supported: {path}")
-        known = '"metadata.name", "metadata.namespace"'
-        raise bad_request(f'"{path}" is not a known field selector: only {known}')
+        common = '"metadata.name", "metadata.namespace"'
+        raise bad_request(f'"{path}" is not a known field selector: only {common}')
     return lambda obj: (_field(obj, path) == value) != (sign == "!=")
 
 
@@ -75,7 +75,7 @@ def matcher(labels: str, fields: str, kind: Kind) -> Matcher:
 
     def matches(obj: Object) -> bool:
         own = obj["metadata"].get("labels") or {}
-        held = all(requirement.holds(own) for requirement in requirements)
-        return held and all(test(obj) for test in field_tests)
+        labelled = all(requirement.holds(own) for requirement in requirements)
+        return labelled and all(test(obj) for test in field_tests)
 
     return matches
