@@ -4,25 +4,11 @@ from dataclasses import replace
 
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_spec, reshaped
-from arena_topo.model.cluster.scheduling import Toleration
-from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, PodOptions
+from arena_topo.model.job.job_spec import Compute, LauncherOptions, PodOptions
 from arena_topo.model.plan.placement import Placement, Transport
+from tests.jobs.placement.specs import JOB
 from tests.planner.fleets import V100, cluster, node
 
-JOB = JobSpec(
-    name="job",
-    namespace="default",
-    image="i",
-    command=("c",),
-    workers=4,
-    gpus=2,
-    slots=2,
-    compute=Compute(cpu="500m", memory="1Gi"),
-    pod=PodOptions(
-        selector={"pool": "a"}, tolerations=(Toleration("gpu", "Exists"),), rdma=True, devices={"x/y": "1"}
-    ),
-    launcher=LauncherOptions(compute=Compute(cpu="2"), selector={"pool": "b"}),
-)
 CLUSTER = cluster([node("n", links=V100)])
 
 
