@@ -1,32 +1,14 @@
 """Each way in which a cluster says no has its own clear message, and nothing is left behind."""
 
-from typing import Any
-
 import pytest
 
 from tests.controlplane.components.options import api_only
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
+from tests.e2e.rights import grant
 
 SUBMIT = ("submit", "mpi", "--name=job", "--image=i", "c")
-
-
-def allow(kube: Kube, namespace: str, user: str, *rules: dict[str, Any]) -> None:
-    """Give *user* a role with *rules* in *namespace*."""
-    api = "rbac.authorization.k8s.io"
-    kube.create(
-        {"apiVersion": f"{api}/v1", "kind": "Role", "metadata": {"name": user}, "rules": list(rules)},
-        namespace,
-    )
-    binding = {
-        "apiVersion": f"{api}/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": user},
-        "roleRef": {"apiGroup": api, "kind": "Role", "name": user},
-        "subjects": [{"kind": "User", "name": user, "apiGroup": api}],
-    }
-    kube.create(binding, namespace)
 
 
 RULES = {
@@ -41,7 +23,7 @@ def test_the_documented_permissions_are_enough(
 ) -> None:
     """With exactly them a user submits, reads and deletes."""
     del gpu_nodes
-    allow(kube, namespace, "ann", *RULES.values())
+    grant(kube, "ann", list(RULES.values()), namespace)
     ann = Arena(plane.kubeconfig("ann", namespace=namespace))
 
     assert 0 == ann(*SUBMIT).code
@@ -69,7 +51,7 @@ def test_a_missing_permission_is_named(
     words: str,
 ) -> None:
     """One verb less, and the message says which, for whom and where."""
-    allow(kube, namespace, "bob", *({**RULES[key], "verbs": kept} for key, kept in verbs.items()))
+    grant(kube, "bob", [{**RULES[key], "verbs": kept} for key, kept in verbs.items()], namespace)
     if args != SUBMIT:
         assert 0 == arena(*SUBMIT).code
     outcome = Arena(plane.kubeconfig("bob", namespace=namespace))(*args)

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -10,11 +9,9 @@ from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
+from tests.e2e.rights import GROUP, Rule, grant
 
-Rules = list[dict[str, Any]]
-RBAC = "rbac.authorization.k8s.io/v1"
 GANG = ("submit", "mpi", "--gang", "--gputopology", "--workers=2", "--gpus=2", "--image=train")
 
 
@@ -26,35 +23,17 @@ def user(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Callable[.
     def make(*lacking: str) -> Arena:
         name = f"user-{len(made)}-{namespace}"
         made.append(name)
-        subject = {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
-        for kind, rules, where in (
-            ("Role", without(USER_RULES, lacking), namespace),
-            ("ClusterRole", without(TOPOLOGY_RULES, lacking), None),
-        ):
-            kube.create({"apiVersion": RBAC, "kind": kind, "metadata": {"name": name}, "rules": rules}, where)
-            ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name}
-            kube.create(
-                {
-                    "apiVersion": RBAC,
-                    "kind": f"{kind}Binding",
-                    "metadata": {"name": name},
-                    "roleRef": ref,
-                    "subjects": [subject],
-                },
-                where,
-            )
-        arena = Arena(plane.kubeconfig(name, namespace=namespace))
-        probe = ("topology",) if "get mpijobs" in lacking else ("get", "nothing")
-        eventually(lambda: "forbidden" not in arena(*probe).err.lower(), "the roles to take effect")
-        return arena
+        grant(kube, name, without(USER_RULES, lacking), namespace)
+        grant(kube, name, without(TOPOLOGY_RULES, lacking))
+        return Arena(plane.kubeconfig(name, namespace=namespace))
 
     yield make
     for name in made:
         for kind in ("ClusterRole", "ClusterRoleBinding"):
-            kube.delete(RBAC, kind, name)
+            kube.delete(f"{GROUP}/v1", kind, name)
 
 
-def without(rules: Rules, lacking: tuple[str, ...]) -> Rules:
+def without(rules: list[Rule], lacking: tuple[str, ...]) -> list[Rule]:
     """Return *rules* less the rights named as ``verb resource``."""
     left = []
     for rule in copy.deepcopy(rules):

@@ -11,10 +11,10 @@ from tests.controlplane.machines.nodes import A100, NodeSpec, create_nodes, dele
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.rights import GROUP, grant
 from tests.paths import DATA
 
 V100 = DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt"
-API = "rbac.authorization.k8s.io"
 
 
 @pytest.fixture
@@ -97,22 +97,6 @@ def test_topology_scheduling_is_switched_on_and_off(arena: Arena, kube: Kube, gp
     assert ["default", "topology"] == labels()
 
 
-def grant(kube: Kube, user: str, *rules: dict[str, list[str]]) -> None:
-    """Give *user* a role for the whole cluster."""
-    kube.create(
-        {"apiVersion": f"{API}/v1", "kind": "ClusterRole", "metadata": {"name": user}, "rules": list(rules)}
-    )
-    kube.create(
-        {
-            "apiVersion": f"{API}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": user},
-            "roleRef": {"apiGroup": API, "kind": "ClusterRole", "name": user},
-            "subjects": [{"kind": "User", "name": user, "apiGroup": API}],
-        }
-    )
-
-
 def test_the_documented_permissions_are_enough(plane: ControlPlane, kube: Kube, gpu_nodes: list[str]) -> None:
     """Nodes and pods; without pods the tree is shown with a warning, without nodes the refusal."""
     del gpu_nodes
@@ -122,9 +106,9 @@ def test_the_documented_permissions_are_enough(plane: ControlPlane, kube: Kube, 
         "resources": ["resourceslices", "resourceclaims"],
         "verbs": ["list"],
     }
-    grant(kube, "reader", *rules.values(), devices)
-    grant(kube, "half", rules["nodes"], devices)
-    grant(kube, "none")
+    grant(kube, "reader", [*rules.values(), devices])
+    grant(kube, "half", [rules["nodes"], devices])
+    grant(kube, "none", [])
     reader, half, none = (Arena(plane.kubeconfig(user)) for user in ("reader", "half", "none"))
 
     assert (0, "") == ((seen := reader("topology")).code, seen.err)
@@ -142,8 +126,8 @@ def test_the_agents_role_is_enough_for_it(
     (tmp_path / "agent.yaml").write_text(manifest)
     applied = arena.shell(f"kubectl apply --validate=strict -f {tmp_path / 'agent.yaml'}")
     assert 4 == len(applied.out.splitlines()), applied.err
-    role = kube.get(f"{API}/v1", "ClusterRole", "arena-topo-agent")
-    grant(kube, "as-agent", *role["rules"])
+    role = kube.get(f"{GROUP}/v1", "ClusterRole", "arena-topo-agent")
+    grant(kube, "as-agent", role["rules"])
     outcome = Arena(plane.kubeconfig("as-agent"))(
         "agent", "run", "--once", f"--node={gpu_nodes[0]}", f"--from={V100}"
     )

@@ -29,7 +29,7 @@ def four_nodes(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
-def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 150) -> Outcome:
+def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str, timeout: float = 250) -> Outcome:
     """Submit a gang that is planned."""
     shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}")
     return arena(
@@ -198,13 +198,14 @@ def test_a_worker_that_is_made_again_goes_back_to_its_place(arena: Arena, kube: 
 
 
 @pytest.mark.first
+@pytest.mark.timeout(900)
 def test_fifty_submitters_at_once_are_never_given_the_same_gpus(
     arena: Arena, kube: Kube, namespace: str, four_nodes: list[str]
 ) -> None:
     """Fifty gangs of 2 GPUs over 32: none is placed over another, the rest wait, and all run as others end."""
     names = [f"job-{at}" for at in range(50)]
     with ThreadPoolExecutor(50) as pool:
-        outcomes = list(pool.map(lambda name: submit(arena, name, 2, 1, timeout=250), names))
+        outcomes = list(pool.map(lambda name: submit(arena, name, 2, 1), names))
     assert [0] * 50 == [outcome.code for outcome in outcomes], [each.err for each in outcomes if each.code]
     waiting = [
         name for name, each in zip(names, outcomes, strict=True) if "waits for a placement" in each.err
