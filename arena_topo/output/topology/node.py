@@ -95,6 +95,7 @@ def _gpus(node: GpuNode) -> list[Line]:
     filled = [column for column in range(len(header)) if any(row[column].text for row in cells)]
     rows = [[Span(header[column], "bold") for column in filled]]
     rows += [[row[column] for column in filled] for row in cells]
+    # With plain extended resources a pod says how many GPUs it holds, and no source says which.
     unplaced = [holder for holder in node.holders if holder.indices is None]
     notes: list[Line] = [
         [Span(f"{holder.namespace}/{holder.pod} holds {holder.gpus}, which ones is not known", "dim")]

@@ -24,6 +24,7 @@ def cluster_tree(snapshot: Snapshot, *, colour: bool = False) -> str:
         Span(f"  {count} nodes, {root.free} of {root.total} GPUs free  ({fabric})", ""),
     ]
     lines = [head, *_below(root, "", with_nodes=count <= MOST_NODES)]
+    # Names and indents differ in length; the counts behind them stand in one column.
     width = max(sum(len(span.text) for span in line if span.column) for line in lines)
     aligned = [_aligned(line, width) for line in lines]
     if snapshot.nodes and root.total:

@@ -1,7 +1,7 @@
 """Where the GPUs of a node stand in its drawing: on a ring, grouped by NUMA node, so that links are chords.
 
 For example, the cube mesh of DGX-1 has two groups of four. They face each other, and within them GPUs are exchanged
-until the links between the groups, which are double between 0 and 4, 1 and 5, and so on, run straight across.
+until the links across, from 0 to 4, 1 to 5, 2 to 6 and 3 to 7, run side by side.
 """
 
 from collections.abc import Sequence
