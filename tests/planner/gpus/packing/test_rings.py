@@ -5,11 +5,12 @@ from functools import cache
 from itertools import chain, combinations, pairwise, permutations, product
 from operator import sub
 
+import networkx as nx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.planner.gpus.packing.rings import NOTHING, Packing, pack
+from arena_topo.planner.gpus.packing.rings import NOTHING, Packing, narrowest_cut, pack
 from tests.examples import examples
 from tests.planner.machines import Counts, counts_of, v100_graph
 
@@ -76,6 +77,49 @@ def test_a_ring_through_a_star_is_relayed_by_its_hub() -> None:
     """No chain passes through, as a chain has two ends only."""
     star = ((0, 1, 1, 1), (1, 0, 0, 0), (1, 0, 0, 0), (1, 0, 0, 0))
     assert Packing(0, 1, 0) == pack(star)
+
+
+@st.composite
+def linked(draw: st.DrawFn) -> list[list[int]]:
+    """Draw the links of two to eight GPUs."""
+    size = draw(st.integers(2, 8))
+    counts = [[0] * size for _ in range(size)]
+    for a, b in combinations(range(size), 2):
+        counts[a][b] = counts[b][a] = draw(st.sampled_from([0, 0, 1, 2]))
+    return counts
+
+
+def as_graph(counts: list[list[int]]) -> "nx.Graph[int]":
+    """Return the graph of the links of *counts*, their numbers as weights."""
+    graph: nx.Graph[int] = nx.empty_graph(len(counts))
+    pairs = combinations(range(len(counts)), 2)
+    graph.add_weighted_edges_from((a, b, counts[a][b]) for a, b in pairs if counts[a][b])
+    return graph
+
+
+@given(linked())
+def test_the_narrowest_cut_is_that_of_networkx(counts: list[list[int]]) -> None:
+    """Stoer and Wagner's algorithm finds it in a connected graph; it is 0 in any other."""
+    graph = as_graph(counts)
+    expected = nx.stoer_wagner(graph)[0] if nx.is_connected(graph) else 0
+
+    assert expected == narrowest_cut(counts)
+
+
+@given(linked().filter(lambda counts: len(counts) <= 6))
+@settings(max_examples=examples(100))
+def test_channels_keep_to_what_networkx_allows(counts: list[list[int]]) -> None:
+    """No channel without a connected graph, no closed ring without a Hamiltonian cycle, no more than a cut lets through."""
+    graph = as_graph(counts)
+    packing = pack(counts)
+    hamiltonian = any(len(cycle) == len(counts) for cycle in nx.simple_cycles(graph)) or (
+        len(counts) == 2 and nx.is_connected(graph)
+    )
+
+    assert nx.is_connected(graph) == (packing.relayed > 0)
+    assert hamiltonian == (packing.closed > 0)
+    assert packing.closed <= packing.relayed <= narrowest_cut(counts)
+    assert packing.chains <= narrowest_cut(counts)
 
 
 def naive(channels: list[list[tuple[int, int]]], capacities: dict[tuple[int, int], int]) -> int:
