@@ -1,8 +1,8 @@
 """Decisions on whole fleets: how long, how much memory, how good: ``python -m benchmarks.fleet [NODES...]``.
 
 All in memory, on one core, in CPU time of this process, so that neighbours on the machine do not count. Every decision
-has another demand than all before it; the first round, in which the tables of machine states fill, is told apart.
-Peers are our own implementations of published rules (``benchmarks.peers``) and get the same counts of places.
+has another demand than all before it; the first round, in which the tables of machine states fill, is listed apart.
+Peers are our own implementations of published rules (``benchmarks.peers.gangs``) and get the same counts of places.
 """
 
 import gc
@@ -35,12 +35,12 @@ MISLEADING_CASES = 120
 
 def timed(decision: Callable[[Demand], object], wanted: Iterable[Demand]) -> list[float]:
     """Return the milliseconds of CPU that each decision takes."""
-    found = []
+    times = []
     for demand in wanted:
         start = process_time()
         decision(demand)
-        found.append((process_time() - start) * 1000)
-    return found
+        times.append((process_time() - start) * 1000)
+    return times
 
 
 def p95(times: Sequence[float]) -> float:
@@ -48,7 +48,7 @@ def p95(times: Sequence[float]) -> float:
     return statistics.quantiles(times, n=20)[-1]
 
 
-def speed(sizes: Sequence[int]) -> None:
+def print_speed(sizes: Sequence[int]) -> None:
     """Print time and memory of decisions on large fleets."""
     print(
         "| nodes x 8 | fill | build, s | MiB | round 1, ms: median, max | later: median | p95 | max | proven | peak of a round, MiB |"
@@ -70,8 +70,8 @@ def _row(count: int, fill: str, snapshot: Snapshot) -> str:
     times = timed(lambda demand: plan_shape(demand, fleet), demands(ROUNDS))
     first, later = times[: len(SHAPES)], times[len(SHAPES) :]
     answers = [plan_shape(demand, fleet) for demand in demands(1)]
-    placed = [each for each in answers if isinstance(each, Placement)]
-    proven = sum(all(step.proven for step in each.why) for each in placed)
+    placed = [answer for answer in answers if isinstance(answer, Placement)]
+    proven = sum(all(step.proven for step in answer.why) for answer in placed)
     tracemalloc.start()
     for demand in demands(1):
         plan_shape(demand, fleet)
@@ -91,7 +91,7 @@ def _resident() -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def shapes(count: int) -> None:
+def print_shapes(count: int) -> None:
     """Print the median time of each shape on a fragmented fleet, beside the peers."""
     fleet = make_fleet(large(count, "fragmented"))
     gc.collect()
@@ -103,9 +103,9 @@ def shapes(count: int) -> None:
     theirs = {
         name: timed(partial(_by_rule, rule, fleet), demands(PEER_ROUNDS)) for name, rule in RULES.items()
     }
-    for at, (workers, gpus) in enumerate(SHAPES):
-        cells = [statistics.median(ours[at + len(SHAPES) :: len(SHAPES)])]
-        cells += [statistics.median(times[at :: len(SHAPES)]) for times in theirs.values()]
+    for index, (workers, gpus) in enumerate(SHAPES):
+        cells = [statistics.median(ours[index + len(SHAPES) :: len(SHAPES)])]
+        cells += [statistics.median(times[index :: len(SHAPES)]) for times in theirs.values()]
         print(f"| {workers} x {gpus} | {' | '.join(f'{cell:.1f}' for cell in cells)} |")
     gc.unfreeze()
 
@@ -114,14 +114,14 @@ def _by_rule(rule: Rule, fleet: Fleet, demand: Demand) -> Answer:
     return rule(fleet, capacity_for(demand, fleet).places, demand.workers)
 
 
-def quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
+def print_quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
     """Print how often each rule reaches the best of all placements; whether all that we call proven are."""
     scores: dict[str, list[int]] = {}
     fitting = proven = honest = 0
     for snapshot, demand in cases:
         fleet = make_fleet(snapshot)
-        counted = capacity_for(demand, fleet).places
-        best = best_merit(fleet, demand.gpus, counted, demand.workers)
+        places = capacity_for(demand, fleet).places
+        best = best_merit(fleet, demand.gpus, places, demand.workers)
         if best is None:
             continue
         fitting += 1
@@ -130,11 +130,11 @@ def quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
         ours = _taken(fleet, answer)
         if all(step.proven for step in answer.why):
             proven += 1
-            honest += merit(fleet, demand.gpus, counted, ours) == best
+            honest += merit(fleet, demand.gpus, places, ours) == best
         answers: dict[str, Answer] = {"arena-topo": ours}
-        answers |= {rule: decided(fleet, counted, demand.workers) for rule, decided in RULES.items()}
+        answers |= {rule: decided(fleet, places, demand.workers) for rule, decided in RULES.items()}
         for rule, taken in answers.items():
-            got = merit(fleet, demand.gpus, counted, taken) if taken else None
+            got = merit(fleet, demand.gpus, places, taken) if taken else None
             scores[rule] = [
                 a + b for a, b in zip(scores.get(rule, [0] * 5), _reached(got, best), strict=True)
             ]
@@ -147,8 +147,8 @@ def quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
 
 
 def _taken(fleet: Fleet, answer: Placement) -> dict[int, int]:
-    position = {node.name: at for at, node in enumerate(fleet.nodes)}
-    return {position[share.node]: len(share.workers) for share in answer.shares}
+    positions = {node.name: position for position, node in enumerate(fleet.nodes)}
+    return {positions[share.node]: len(share.workers) for share in answer.shares}
 
 
 def _reached(got: Merit | None, best: Merit) -> list[int]:
@@ -159,10 +159,10 @@ def _reached(got: Merit | None, best: Merit) -> list[int]:
 def main() -> None:
     """Measure and print; fail where something that is called proven is not the best."""
     sizes = [int(word) for word in sys.argv[1:]] or SIZES
-    speed(sizes)
-    shapes(10_000 if 10_000 in sizes else sizes[0])
-    honest = quality("Random clusters", map(random_small, range(RANDOM_CASES)))
-    honest &= quality("Misleading clusters", map(misleading, range(MISLEADING_CASES)))
+    print_speed(sizes)
+    print_shapes(10_000 if 10_000 in sizes else sizes[0])
+    honest = print_quality("Random clusters", map(random_small, range(RANDOM_CASES)))
+    honest &= print_quality("Misleading clusters", map(misleading, range(MISLEADING_CASES)))
     sys.exit(0 if honest else 1)
 
 

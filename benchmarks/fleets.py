@@ -31,11 +31,11 @@ def large(count: int, fill: str, seed: int = 1) -> Snapshot:
     chance = Random(seed)
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
     nodes = [
-        machine(f"gpu-{at:06d}", kinds[at * len(kinds) // count], FILLS[fill](chance)) for at in range(count)
+        machine(f"gpu-{i:06d}", kinds[i * len(kinds) // count], FILLS[fill](chance)) for i in range(count)
     ]
     paths = {
-        node.name: (f"block-{at // 1024}", f"spine-{at // 256}", f"rack-{at // 16}")
-        for at, node in enumerate(nodes)
+        node.name: (f"block-{i // 1024}", f"spine-{i // 256}", f"rack-{i // 16}")
+        for i, node in enumerate(nodes)
     }
     return Snapshot(tuple(nodes), Fabric(("block", "spine", "rack"), paths))
 
@@ -73,10 +73,10 @@ def random_small(seed: int) -> tuple[Snapshot, Demand]:
     racks = chance.randint(2, 3)
     used = [frozenset(chance.sample(range(8), chance.choice((0, 0, 1, 2, 4, 5, 8)))) for _ in range(6)]
     nodes = [
-        machine(f"n{at}", same if seed % 2 else chance.choice(kinds), each) for at, each in enumerate(used)
+        machine(f"n{i}", same if seed % 2 else chance.choice(kinds), gpus) for i, gpus in enumerate(used)
     ]
     workers, gpus = chance.choice(((3, 1), (9, 1), (12, 1), (5, 2), (6, 2), (4, 3), (2, 4), (3, 4), (2, 8)))
-    return _in_racks(nodes, [at % racks for at in range(len(nodes))]), Demand(workers, gpus, gpu_resource=GPU)
+    return _in_racks(nodes, [i % racks for i in range(len(nodes))]), Demand(workers, gpus, gpu_resource=GPU)
 
 
 def misleading(number: int) -> tuple[Snapshot, Demand]:
@@ -89,8 +89,8 @@ def misleading(number: int) -> tuple[Snapshot, Demand]:
     free, racks, types, shape = _TRAPS[number % len(_TRAPS)]
     chance = Random(number)
     nodes = [
-        machine(f"n{at}", kinds[kind], frozenset(chance.sample(range(8), 8 - count)))
-        for at, (count, kind) in enumerate(zip(free, types, strict=True))
+        machine(f"n{i}", kinds[kind], frozenset(chance.sample(range(8), 8 - count)))
+        for i, (count, kind) in enumerate(zip(free, types, strict=True))
     ]
     return _in_racks(nodes, racks), Demand(*shape, gpu_resource=GPU)
 

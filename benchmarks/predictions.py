@@ -50,9 +50,9 @@ def published() -> list[Published]:
 
 
 def _published(seed: Seed) -> Published:
-    each = re.search(r"^Img/sec per GPU: ([\d.]+)", seed.log, re.MULTILINE)
+    per_gpu = re.search(r"^Img/sec per GPU: ([\d.]+)", seed.log, re.MULTILINE)
     total = re.search(r"^total images/sec: ([\d.]+)", seed.log, re.MULTILINE)
-    rate = float(each[1]) if each else float(total[1]) / RANKS if total else 0.0
+    rate = float(per_gpu[1]) if per_gpu else float(total[1]) / RANKS if total else 0.0
     return Published(seed.framework, seed.name.rpartition("-")[2], seed.has_topology, rate)
 
 
@@ -73,7 +73,9 @@ def exactly(value: float) -> Range:
 
 def with_overlap(base: Calibration, overlap: float) -> Calibration:
     """Return *base* with one overlap for every framework."""
-    frameworks = {name: Framework(each.exchange, exactly(overlap)) for name, each in base.frameworks.items()}
+    frameworks = {
+        name: Framework(framework.exchange, exactly(overlap)) for name, framework in base.frameworks.items()
+    }
     return replace(base, frameworks=frameworks)
 
 
@@ -83,7 +85,11 @@ def fit(framework: str, overlap: float) -> tuple[dict[str, float], float]:
     The speeds are fitted on the runs with topology, the bandwidth on VGG16's run without.
     """
     base = with_overlap(shipped_calibration(), overlap)
-    figures = {(each.model, each.topology): each.rate for each in published() if each.framework == framework}
+    figures = {
+        (figure.model, figure.topology): figure.rate
+        for figure in published()
+        if figure.framework == framework
+    }
 
     def rate(model: str, speed: float, busbw: float, transport: Transport) -> float:
         workload = Workload(model, framework, speed=speed)
@@ -140,17 +146,17 @@ def main_table() -> str:
     ]
     rows = [
         [
-            each.framework,
-            each.model,
-            each.transport.value,
-            f"{each.rate:.1f}",
-            f"{found.likely:.1f}",
-            f"{found.low:.0f} - {found.high:.0f}",
-            f"{found.likely / each.rate - 1:+.1%}",
-            "fitted on" if each.is_fitted else "**predicted**",
+            figure.framework,
+            figure.model,
+            figure.transport.value,
+            f"{figure.rate:.1f}",
+            f"{rate.likely:.1f}",
+            f"{rate.low:.0f} - {rate.high:.0f}",
+            f"{rate.likely / figure.rate - 1:+.1%}",
+            "fitted on" if figure.is_fitted else "**predicted**",
         ]
-        for each in published()
-        for found in [forecast(each).per_gpu]
+        for figure in published()
+        for rate in [forecast(figure).per_gpu]
     ]
     return _markdown(head, rows)
 
@@ -167,7 +173,7 @@ def held_out(framework: str, overlap: float) -> tuple[float, float]:
 def overlap_table() -> str:
     """Return what other overlaps would give, the one among them that would give what is published."""
     rows = []
-    wanted = {each.framework: each.rate for each in published() if not each.is_fitted}
+    wanted = {figure.framework: figure.rate for figure in published() if not figure.is_fitted}
     for framework, rate in wanted.items():
         exact = round(_exact(framework, rate), 3)
         for overlap in sorted({0.0, 0.25, 0.5, 0.75, 1.0, exact}):
@@ -202,8 +208,8 @@ def main() -> None:
     for framework in REGULAR:
         for overlap in (0.0, 0.5, 1.0):
             speeds, busbw = fit(framework, overlap)
-            told = ", ".join(f"{model} {speed:.1f} images/s" for model, speed in speeds.items())
-            print(f"{framework} at overlap {overlap:g}: {told}, {busbw:.3f} GB/s")
+            fitted = ", ".join(f"{model} {speed:.1f} images/s" for model, speed in speeds.items())
+            print(f"{framework} at overlap {overlap:g}: {fitted}, {busbw:.3f} GB/s")
     print(f"\n{main_table()}\n{overlap_table()}", end="")
 
 

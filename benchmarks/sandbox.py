@@ -27,7 +27,7 @@ from tests.controlplane.polling import eventually
 ARENA = Path(sysconfig.get_path("scripts")) / "arena-topo"
 NODES = (2, 100, 1000)
 FEW = NODES[:2]
-PATIENCE = 300.0
+TIMEOUT = 300.0
 LAYOUT = """
 nodes:
   - {{name: "gpu-{{}}", start: 0, count: {count}, matrix: dgx-a100.txt, product: NVIDIA-A100-SXM4-80GB, memory: 81920}}
@@ -79,7 +79,7 @@ def _sandbox(home: Home, layout: str, count: int) -> Figures:
     began = time.perf_counter()
     pid = lifecycle.start(home, layout).pid
     answered = time.perf_counter() - began
-    eventually(ready, "the nodes", PATIENCE)
+    eventually(ready, "the nodes", TIMEOUT)
     settled = time.perf_counter() - began
     reads = topology_seconds(home.kubeconfig)
     memory, peak = resident([pid])
@@ -95,7 +95,7 @@ def control_plane(count: int) -> Figures:
     began = time.perf_counter()
     with ControlPlane() as plane:
         answered = time.perf_counter() - began
-        clients = [plane.client(f"fill-{at}", ["system:masters"]) for at in range(CONNECTIONS)]
+        clients = [plane.client(f"fill-{i}", ["system:masters"]) for i in range(CONNECTIONS)]
         fill(clients, node, count)
         settle(plane, count)
         settled = time.perf_counter() - began
@@ -117,7 +117,7 @@ def settle(plane: ControlPlane, count: int) -> None:
     def ready() -> bool:
         return sum(map(schedulable, plane.kube.list("v1", "Node"))) == count
 
-    eventually(ready, "the nodes", PATIENCE)
+    eventually(ready, "the nodes", TIMEOUT)
 
 
 def topology_seconds(kubeconfig: Path) -> float:

@@ -27,7 +27,7 @@ SNAPSHOT = (
 
 def pod(number: int, nodes: int) -> Object:
     """Return a bound pod with one GPU and an environment of a usual size."""
-    env = [{"name": f"V{at}", "value": "x" * 40} for at in range(20)]
+    env = [{"name": f"V{i}", "value": "x" * 40} for i in range(20)]
     limits = {"cpu": "1", "memory": "4Gi", "nvidia.com/gpu": "1"}
     container = {
         "name": "c",
@@ -65,10 +65,10 @@ def fill(
 ) -> None:
     """Create *count* objects over several connections at once."""
 
-    def create(at: int) -> None:
-        numbers: Iterable[int] = range(at, count, len(clients))
+    def create(first: int) -> None:
+        numbers: Iterable[int] = range(first, count, len(clients))
         for number in numbers:
-            clients[at].create(make(number), namespace)
+            clients[first].create(make(number), namespace)
 
     with ThreadPoolExecutor(len(clients)) as pool:
         list(pool.map(create, range(len(clients))))
@@ -91,7 +91,7 @@ def main() -> None:
     pods = int(sys.argv[2]) if len(sys.argv) > 2 else nodes * 8
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with ControlPlane(api_only(None)) as plane:
-        clients = [plane.client(f"fill-{at}", ["system:masters"]) for at in range(CONNECTIONS)]
+        clients = [plane.client(f"fill-{i}", ["system:masters"]) for i in range(CONNECTIONS)]
         plane.kube.create(
             {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}, "default"
         )

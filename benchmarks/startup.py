@@ -46,11 +46,11 @@ def submit(env: dict[str, str]) -> None:
 
 def crowd(plane: ControlPlane, pods: int, connections: int = 8) -> None:
     """Create *pods* pods that belong to no job, over several connections at once."""
-    clients = [plane.client(f"crowd-{at}", ["system:masters"]) for at in range(connections)]
+    clients = [plane.client(f"crowd-{i}", ["system:masters"]) for i in range(connections)]
 
-    def create(at: int) -> None:
-        for number in range(at, pods, connections):
-            clients[at].create(pod_of_others(number), "default")
+    def create(first: int) -> None:
+        for number in range(first, pods, connections):
+            clients[first].create(pod_of_others(number), "default")
 
     with ThreadPoolExecutor(connections) as pool:
         list(pool.map(create, range(connections)))
@@ -58,7 +58,7 @@ def crowd(plane: ControlPlane, pods: int, connections: int = 8) -> None:
 
 def pod_of_others(number: int) -> Object:
     """Return a pod of a usual size that no scheduler takes."""
-    env = [{"name": f"V{at}", "value": "x" * 40} for at in range(20)]
+    env = [{"name": f"V{i}", "value": "x" * 40} for i in range(20)]
     return {
         "apiVersion": "v1",
         "kind": "Pod",

@@ -1,18 +1,21 @@
-"""The ways in which a gang could be asked for, side by side, and what a scheduler without topology would do."""
+"""Scenarios for a gang side by side, and what a topology-unaware scheduler would do.
+
+The names of the fields are the keys of the document that ``-o json`` prints: they stay as they are.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What one way of asking gives a gang now.
+    """What a gang gets now if it is asked for in one way.
 
-    ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` whether the ranks of a
-    node may be packed into one pod. ``workers`` and ``gpus`` are the pods' shape. ``inside`` is the lowest predicted
+    ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` tells whether the ranks of
+    a node may be packed into one pod. ``workers`` and ``gpus`` are the pods' shape. ``inside`` is the lowest predicted
     busbw in GB/s inside the nodes used, None where no node has two of its GPUs or links are not known; ``across`` the
     lowest rate in GB/s that the NICs give a node's share, None on one node or where NICs are not known. ``isolated``
-    tells that a node has several pods of the gang, whose ranks may not see each other's GPUs. A way that does not fit
-    has a ``reason``, and in ``waits_for`` the jobs that must end first, as far as that would help.
+    tells that a node has several pods of the gang, whose ranks may not see each other's GPUs. A scenario that does not
+    fit has a ``reason``, and in ``waits_for`` the jobs that must end first, if their end would help.
     """
 
     required: str
@@ -41,7 +44,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """How often something happens: a part of the draws."""
+    """How often a level is reached: a share of the draws."""
 
     level: str
     share: float
@@ -49,10 +52,10 @@ class Chance:
 
 @dataclass(frozen=True, slots=True)
 class TopologyUnaware:
-    """What a scheduler that knows no topology gives the gang, over ``draws`` simulated runs.
+    """What a topology-unaware scheduler gives the gang, over ``draws`` simulated runs.
 
-    ``rule`` is ``random`` (any node with room) or ``spread`` (the least allocated node). ``placed`` workers get a
-    node; where they are fewer than asked, they hold their GPUs and wait, and nothing else is told. ``levels`` are the
+    ``rule`` is ``random`` (any node that takes a worker) or ``spread`` (the least allocated node). ``placed`` workers get
+    a node; if they are fewer than asked, they hold their GPUs and wait, and the other fields are empty. ``levels`` are the
     closest levels that held all, with their chances; ``same_level`` is the chance of one as close as the planner's,
     None where the planner has no place either. ``nodes`` is a mean, ``most_nodes`` and ``widest`` are the worst seen.
     """
@@ -71,7 +74,7 @@ class TopologyUnaware:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The ways of asking for ``workers`` of ``gpus`` GPUs, and two blind schedulers beside them."""
+    """The scenarios of ``workers`` with ``gpus`` GPUs each, and two topology-unaware schedulers beside them."""
 
     workers: int
     gpus: int

@@ -1,11 +1,14 @@
-"""How much of what is free serves which jobs, and which moves of whole jobs would mend it."""
+"""How much of the free capacity serves which jobs, and which moves of whole jobs would defragment it.
+
+The names of the fields are the keys of the document that ``-o json`` prints: they stay as they are.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class ShapeCapacity:
-    """The room for workers of ``gpus`` GPUs each.
+    """How many workers of ``gpus`` GPUs each fit.
 
     ``workers`` fit now and ``empty`` on the empty cluster; ``in_one`` is the largest gang in one domain of each
     level, in the order of ``Fragmentation.levels``. ``busbw`` is the best predicted busbw in GB/s that such a worker
@@ -39,7 +42,7 @@ class WholeNodeCapacity:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a job has on one node; ``gpus`` None where the node does not tell which are free."""
+    """What a job has on one node; ``gpus`` is None where it is not known which."""
 
     node: str
     count: int
@@ -48,7 +51,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """How many more workers of ``gpus`` GPUs fit; ``level`` is where, empty for in all."""
+    """How many more workers of ``gpus`` GPUs fit; ``level`` is where, empty for the whole cluster."""
 
     gpus: int
     level: str
@@ -58,7 +61,7 @@ class Gain:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A whole job that would go elsewhere, and what that gives the others.
+    """A whole job that would go elsewhere, and what other jobs gain by it.
 
     The moved job loses neither level nor nodes nor predicted busbw by it.
     """

@@ -46,8 +46,9 @@ def no_launcher(demand: Demand) -> Infeasible:
 def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible:
     """Return the answer for a gang that would get a wider level now than on the empty cluster."""
     words = level_words(fleet)
+    now = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}"
     return Infeasible(
-        summary=f"{_asked(demand)} fit only across one {words[level]} now, and in one {words[ideal]} when it is free",
+        summary=f"{_asked(demand)} would need {now} now; one idle {words[ideal]} would hold them",
         remedies=(
             f"--topology-policy=best-effort takes the {words[level]}",
             f"wait until a {words[ideal]} has {plural(demand.workers, 'place')}",

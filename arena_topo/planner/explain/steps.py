@@ -3,7 +3,7 @@
 from math import isinf
 
 from arena_topo.model.notation.words import plural
-from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.demand import Demand, TopologyPolicy
 from arena_topo.model.plan.placement import Step
 from arena_topo.planner.explain.remedies import best_of_level
 from arena_topo.planner.nodes.domain_choice import DomainChoice
@@ -42,8 +42,11 @@ def _level(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoic
         bound = f"no {words[level - 1]} holds all: the best fits {fits} of {demand.workers}" + (
             f" ({name})" if name else ""
         )
+        # A closer level holds the gang too, but the demand counts all levels up to this one as equally close.
         if fits == demand.workers:
-            bound = f"one {words[chosen.level]} was preferred to fewer nodes"
+            is_unaware = demand.policy is TopologyPolicy.NONE
+            flag = "--topology-policy=none" if is_unaware else f"--prefer-topology={demand.preferred_level}"
+            bound = f"{flag}: nodes of one {words[chosen.level]} count as equally close"
     chose = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}: {domain.name}"
     return Step("level", chose, runner_up, bound)
 

@@ -128,7 +128,7 @@ def test_a_restricted_gang_waits_for_the_level_of_the_empty_cluster() -> None:
     nodes = cluster([node("a", (0, 1), PCIE), node("b", (0, 1), PCIE)])
     refusal = refused(Demand(4, 1, policy=TopologyPolicy.RESTRICTED), nodes)
 
-    assert "fit only across one cluster now, and in one node when it is free" in refusal.summary
+    assert "would need the whole cluster now; one idle node would hold them" in refusal.summary
     assert "--topology-policy=best-effort takes the cluster" in refusal.remedies
 
 

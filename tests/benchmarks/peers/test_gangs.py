@@ -9,8 +9,8 @@ from tests.planner.fleets import PCIE, cluster, node
 PLACES = [3, 3, 3, 6, 6, 1]
 FLEET = make_fleet(
     cluster(
-        [node(f"n{at}", links=PCIE) for at in range(6)],
-        {f"n{at}": ("ab"[at // 3],) for at in range(6)},
+        [node(f"n{i}", links=PCIE) for i in range(6)],
+        {f"n{i}": ("ab"[i // 3],) for i in range(6)},
         "rack",
     )
 )
@@ -49,4 +49,4 @@ def test_no_rule_gives_a_node_more_than_it_takes(rule: Rule) -> None:
         assert (taken is None) == (workers > sum(PLACES))
         if taken:
             assert workers == sum(taken.values())
-            assert all(0 < count <= PLACES[at] for at, count in taken.items())
+            assert all(0 < count <= PLACES[position] for position, count in taken.items())

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.gpupeers import Rule
+from benchmarks.peers.gpu_sets import Rule
 
 SIZES, WEIGHTS = (1, 2, 3, 4, 5, 6, 8), (30, 25, 8, 22, 3, 4, 8)
 """How many GPUs jobs ask for, and how often of a hundred."""
 MEAN_GAP, MEAN_STAY = 1.0, 1.8
-"""Time between jobs and time that a job stays, both exponential; a job without room is turned away."""
+"""Time between jobs and time that a job stays, both exponential; a job that does not fit is turned away."""
 PCIE = 8.0
 
 
@@ -18,7 +18,7 @@ PCIE = 8.0
 class Lot:
     """What the jobs got.
 
-    ``placed`` is the share that found room; of those with two GPUs or more, ``busbw`` is the mean in GB/s and
+    ``placed`` is the share that fitted; of those with two GPUs or more, ``busbw`` is the mean in GB/s and
     ``over_pcie`` the share whose GPUs talk over PCIe.
     """
 

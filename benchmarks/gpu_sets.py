@@ -1,4 +1,4 @@
-"""How well sets of GPUs are chosen on a V100 box, beside the peers' rules: ``python -m benchmarks.gpusets [JOBS]``.
+"""How well sets of GPUs are chosen on a V100 box, beside the peers' rules: ``python -m benchmarks.gpu_sets [JOBS]``.
 
 Prints the states, of 769, in which a rule takes a set that is not the best, under both metrics; what JOBS (20,000)
 jobs get that come and go on one box; and what our own answers cost.
@@ -14,10 +14,10 @@ from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.locality import positions_of
 from arena_topo.planner.gpus.machine import Machine
 from arena_topo.topology.hardware.usual_wiring import usual_hardware
-from benchmarks import gpupeers
-from benchmarks.gpucosts import costs
-from benchmarks.gpujobs import Lot, play
-from benchmarks.gpupeers import Rule
+from benchmarks.gpu_costs import costs
+from benchmarks.gpu_jobs import Lot, play
+from benchmarks.peers import gpu_sets as peers
+from benchmarks.peers.gpu_sets import Rule
 
 OLD_MODEL = BandwidthModel(nccl=(2, 7))
 METRICS = {"closed rings, NCCL < 2.8": OLD_MODEL, "NCCL >= 2.8": DEFAULT_MODEL}
@@ -29,13 +29,13 @@ SEEDS = (1, 2, 3)
 def main() -> None:
     """Measure and print."""
     jobs = int(sys.argv[1]) if len(sys.argv) > 1 else 20_000
-    every = rules()
+    by_name = rules()
     for metric, model in METRICS.items():
         rates = box(model)
         print(f"\nStates, of 769, with a set that is not the best ({metric})\n")
-        print(states_table(every, rates))
+        print(states_table(by_name, rates))
         print(f"\n{jobs:,} jobs on one box, lowest and highest of seeds {SEEDS} ({metric})\n")
-        print(jobs_table(every, rates, jobs))
+        print(jobs_table(by_name, rates, jobs))
     print("\n| what our answers cost | ms |\n|---|---|")
     for name, seconds in costs(v100()):
         print(f"| {name} | {seconds * 1000:.3f} |")
@@ -59,17 +59,17 @@ def rules() -> Mapping[str, Rule]:
     links = v100().links
     counts = [[link.count for link in row] for row in links]
     bandwidth = [[link.bandwidth for link in row] for row in links]
-    scores = gpupeers.pair_scores(counts, SWITCHED)
-    found: dict[str, Rule] = {
-        "go-gpuallocator simple": gpupeers.simple,
-        "go-gpuallocator best effort": lambda free, k: gpupeers.best_effort(scores, free, k),
-        STATIC: lambda free, k: gpupeers.static(gpupeers.STATIC_DGX1V, free, k),
-        "HAMi": lambda free, k: gpupeers.hami(scores, free, k),
-        "slowest pair (ACK)": lambda free, k: gpupeers.min_pair(bandwidth, free, k),
+    scores = peers.pair_scores(counts, SWITCHED)
+    plain: dict[str, Rule] = {
+        "go-gpuallocator simple": peers.simple,
+        "go-gpuallocator best effort": lambda free, k: peers.best_effort(scores, free, k),
+        STATIC: lambda free, k: peers.static(peers.STATIC_DGX1V, free, k),
+        "HAMi": lambda free, k: peers.hami(scores, free, k),
+        "slowest pair (ACK)": lambda free, k: peers.min_pair(bandwidth, free, k),
         "arena-topo for NCCL < 2.8": ours(box(OLD_MODEL)),
         "arena-topo": ours(box(DEFAULT_MODEL)),
     }
-    return {name: remembering(rule) for name, rule in found.items()}
+    return {name: cached(rule) for name, rule in plain.items()}
 
 
 def ours(machine: Machine) -> Rule:
@@ -82,10 +82,10 @@ def ours(machine: Machine) -> Rule:
     return rule
 
 
-def remembering(rule: Rule) -> Rule:
-    """Return *rule*, asked only once for each answer."""
-    remembered = cache(rule)
-    return lambda free, k: remembered(tuple(free), k)
+def cached(rule: Rule) -> Rule:
+    """Return *rule*, asked only once for each state."""
+    by_state = cache(rule)
+    return lambda free, k: by_state(tuple(free), k)
 
 
 def mask_of(gpus: Sequence[int]) -> int:
@@ -95,32 +95,34 @@ def mask_of(gpus: Sequence[int]) -> int:
 
 def shares(rule: Rule, rates: Machine) -> list[float]:
     """Return, for every state, the busbw of the set that *rule* takes as a share of the best there is."""
-    found = []
+    shares_of_best = []
     for free in range(256):
         gpus = positions_of(free)
         for k in range(2, len(gpus) + 1):
             best = max(rates.busbw(mask_of(chosen)) for chosen in combinations(gpus, k))
-            found.append(rates.busbw(mask_of(rule(gpus, k))) / best)
-    return found
+            shares_of_best.append(rates.busbw(mask_of(rule(gpus, k))) / best)
+    return shares_of_best
 
 
-def states_table(every: Mapping[str, Rule], rates: Machine) -> str:
+def states_table(rules_by_name: Mapping[str, Rule], rates: Machine) -> str:
     """Return the rows of the rules that have an answer for each state."""
     rows = []
-    for name, rule in every.items():
+    for name, rule in rules_by_name.items():
         if name != STATIC:  # has none for 3, 5, 6 and 7 GPUs
-            each = shares(rule, rates)
-            below = sum(share < 1 for share in each)
-            mean = sum(each) / len(each)
-            rows.append(f"| {name} | {below} | {below / len(each):.1%} | {mean:.3f} | {min(each):.2f} |")
+            of_best = shares(rule, rates)
+            below = sum(share < 1 for share in of_best)
+            mean = sum(of_best) / len(of_best)
+            rows.append(
+                f"| {name} | {below} | {below / len(of_best):.1%} | {mean:.3f} | {min(of_best):.2f} |"
+            )
     head = "| rule | suboptimal | share | mean of the best | worst |\n|---|---|---|---|---|"
     return "\n".join([head, *rows])
 
 
-def jobs_table(every: Mapping[str, Rule], rates: Machine, jobs: int) -> str:
+def jobs_table(rules_by_name: Mapping[str, Rule], rates: Machine, jobs: int) -> str:
     """Return what jobs get that come and go."""
     rows = []
-    for name, rule in every.items():
+    for name, rule in rules_by_name.items():
         lots = [play(rule, rates.busbw, jobs, seed) for seed in SEEDS]
         rows.append(
             f"| {name} | {span(lots, 'placed', '.1%')} | {span(lots, 'busbw', '.1f')} | {span(lots, 'over_pcie', '.2%')} |"

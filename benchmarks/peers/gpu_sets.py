@@ -57,8 +57,8 @@ def best_effort(scores: Scores, free: Sequence[int], k: int, required: Sequence[
         return tuple(required or free[:1])
     best: tuple[int, list[tuple[int, ...]]] | None = None
     for parting in _partings(free, k):
-        whole = [each for each in parting if len(each) == k and set(required) <= set(each)]
-        total = sum(sum_of_pairs(scores, each) for each in parting)
+        whole = [chosen for chosen in parting if len(chosen) == k and set(required) <= set(chosen)]
+        total = sum(sum_of_pairs(scores, chosen) for chosen in parting)
         if whole and (best is None or total > best[0]):
             best = total, whole
     return max(best[1], key=lambda chosen: sum_of_pairs(scores, chosen)) if best else ()
@@ -103,10 +103,10 @@ def _partings(free: Sequence[int], k: int) -> Iterator[list[tuple[int, ...]]]:
             yield []
             return
         for mates in combinations(range(1, len(left)), k - 1):
-            chosen = [left[at] for at in (0, *mates)]
+            chosen = [left[index] for index in (0, *mates)]
             if chosen.count(None) in {0, padding}:
                 gpus = tuple(gpu for gpu in chosen if gpu is not None)
-                rest = [gpu for at, gpu in enumerate(left) if at and at not in mates]
+                rest = [gpu for index, gpu in enumerate(left) if index and index not in mates]
                 yield from ([gpus, *more] for more in part(rest))
 
     return part([*free, *[None] * padding])

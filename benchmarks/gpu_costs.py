@@ -1,4 +1,4 @@
-"""What our own answers about sets of GPUs cost, in time."""
+"""How long our own answers about sets of GPUs take."""
 
 import os
 import tempfile
