@@ -127,6 +127,7 @@ def _operator(subject: Subject) -> Verdict | None:
         return None
     program = subject.facts.operator
     if program is None:
+        # It may run under another name, or outside of the cluster.
         is_forbidden = subject.facts.programs is None
         return Verdict(
             state=State.UNKNOWN,
@@ -154,6 +155,7 @@ def _gang_schedulers(subject: Subject) -> Verdict:
             follows="a gang scheduler whose API is served is assumed to run",
             command=_MAY_LIST_DEPLOYMENTS,
         )
+    # An operator, or HAMi alone, keeps no gang together.
     schedulers = {kind: programs[kind] for kind in _GANG_SCHEDULERS if kind in programs}
     if not schedulers:
         return Verdict(
@@ -176,6 +178,7 @@ def _gang(subject: Subject) -> Verdict | None:
     chosen = choose_backend(facts, version=subject.version, queue=subject.queue)
     evidence = "; ".join(chosen.reasons)
     if not chosen.backend:
+        # The setup helps where kube-scheduler has PodGroups: its policy puts workers into them.
         return Verdict(
             state=State.PROBLEM,
             found="nothing here keeps a gang together",
@@ -285,11 +288,13 @@ def _pins_of_workers(subject: Subject) -> Verdict:
 def _pins_of_gpus(subject: Subject) -> Verdict:
     facts = subject.facts
     follows = "--pin gpus gives each worker its planned GPUs"
+    # A claim of its own for each worker needs the policy: a template has the same claims for all.
     if facts.policy.current and facts.dra_drivers:
         drivers = ", ".join(facts.dra_drivers)
         return Verdict(
             state=State.OK, found="by DRA claims", evidence=f"ResourceSlices of {drivers}", follows=follows
         )
+    # Nodes or Deployments may be hidden from the caller: either is enough.
     if facts.hami or "hami" in (facts.programs or {}):
         return Verdict(
             state=State.OK,
@@ -323,6 +328,7 @@ def _access_checks(facts: ClusterFacts) -> Iterator[Check]:
 
 def _refused_access(review: AccessReview, subject: Subject) -> Verdict:
     is_cluster_wide = review.what.endswith("-A")
+    # Optional permissions serve some options of some commands; without the others submit, get or logs fail.
     return Verdict(
         state=State.ABSENT if review.optional else State.PROBLEM,
         found=f"you may not {review.what.removesuffix(' -A')}{' in the whole cluster' if is_cluster_wide else ''}",

@@ -24,6 +24,7 @@ def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     warnings name the resources that the user may not list and the objects that make no sense. Raises ``Forbidden``
     when the user may not list the nodes.
     """
+    # assemble() reads the pods while they arrive, page by page: no list of all of them is ever held.
     with _without_garbage_collection():
         raw = read_cluster(session)
         warnings: list[str] = []
@@ -62,6 +63,7 @@ def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]
         try:
             yield node_facts(node)
         except Malformed as error:
+            # One strange object must not hide the rest of the cluster.
             warnings.append(f"Node {node['metadata']['name']}: {error}; skipped")
 
 

@@ -51,6 +51,7 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
         kubernetes=str(session.get("/version").get("gitVersion") or ""),
         groups=served,
         versions=versions,
+        # Jobs are submitted in the newest version, and its template decides what reaches a worker.
         worker_fields=worker_fields(session, versions[0]) if versions else frozenset(),
         programs=_none_if_forbidden(
             lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
@@ -67,6 +68,7 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
 def uses_device_plugin(session: Session) -> bool | None:
     """Whether a node offers GPUs by NVIDIA's device plugin; None where the caller may not list nodes."""
     pages = session.pages(NODES.path())
+    # The first node that offers GPUs ends the search, and the pages after its own are not fetched.
     nodes = chain.from_iterable(page.get("items") or () for page in pages)
     return _none_if_forbidden(lambda: any(map(_offers_gpus, nodes)), default=False)
 

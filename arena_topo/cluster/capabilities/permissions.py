@@ -131,5 +131,5 @@ def check_access(session: Session, need: Need, namespace: str) -> AccessReview:
     try:
         allowed = bool(session.create(ACCESS_REVIEWS.path(), review)["status"].get("allowed"))
     except ApiError:
-        allowed = None
+        allowed = None  # not even the question is allowed: unknown is no refusal
     return AccessReview(what=need.what, purpose=need.purpose, allowed=allowed, optional=need.optional)

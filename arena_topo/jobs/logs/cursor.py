@@ -51,9 +51,11 @@ class LogCursor:
             return (b"", line) if self._is_begun else None
         self._is_begun = True
         moment = _moment(match)
+        # The server resumed at the whole second: everything before the last stamp has been printed.
         if self._last is not None and moment < self._last:
             return None
         if moment == self._last:
+            # Of the lines with the last stamp, as many are old as were printed.
             if self._skip:
                 self._skip -= 1
                 return None

@@ -98,6 +98,7 @@ def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget
     """Raise where waiting is in vain: the job cannot have such an instance, or has ended without it."""
     name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)
+    # Operators name pods so; a name that they never give would be waited for without end.
     if target.instance and not target.instance.startswith((f"{name}-worker-", f"{name}-launcher")):
         raise NotFound(
             f"invalid instance name {target.instance} in job {name}",
