@@ -38,6 +38,7 @@ def decorate(gang: Gang) -> Decoration:
 
 def _spec(gang: Gang) -> dict[str, Any]:
     policy = {"schedulingPolicy": {"gang": {"minCount": gang.workers}}}
+    # Its topology constraint always binds: a preferred level must not become a required one.
     if not (gang.level and gang.required):
         return policy
     return {**policy, "schedulingConstraints": {"topology": [{"key": gang.level}]}}

@@ -59,6 +59,7 @@ def _spec(gang: Gang) -> dict[str, Any]:
 def _topology(gang: Gang) -> dict[str, Any]:
     """Return the tier that holds the gang: by number, the lower the closer, or by the name of its HyperNodes."""
     mode = "hard" if gang.required else "soft"
+    # Volcano numbers its tiers, the lowest is the closest; a number can only be meant as one.
     if gang.level.isdecimal():
         return {"mode": mode, "highestTierAllowed": int(gang.level)}
     return {"mode": mode, "highestTierName": gang.level}

@@ -54,6 +54,7 @@ def decorate(gang: Gang) -> Decoration:
 def _application(gang: Gang) -> str:
     """Return the application's id, unique in the whole cluster and short enough for a label."""
     name = f"mpijob-{gang.namespace}-{gang.job}"
+    # A label ends at 63 characters; a cut name alone could be that of another job, so a digest of the whole follows.
     if len(name) <= _LONGEST_LABEL:
         return name
     digest = sha256(f"{gang.namespace}/{gang.job}".encode()).hexdigest()[:10]

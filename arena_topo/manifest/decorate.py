@@ -49,6 +49,7 @@ def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -
 
 def _set(values: Object, key: str, whose: str, value: Any) -> None:
     """Set a value that is not set yet; one that is set to another stops the submit, since both cannot be had."""
+    # The user's own value could be overwritten, but then the job would not be the one that was submitted.
     if values.get(key, value) != value:
         raise UsageError(
             f"{whose} have {key} {values[key]!r}, and the gang scheduler needs {value!r}",

@@ -40,6 +40,7 @@ def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
         env=_env(job, hide_gpus=_has_no_gpu(job)),
         env_from=_env_from(job),
         resources=_limits(job.compute, _devices(job, gpu_resource)),
+        # RDMA pins memory, which takes the right to lock more than the default limit.
         security_context={"capabilities": {"add": ["IPC_LOCK"]}} if job.pod.rdma else {},
         host_network=host_network,
     )
@@ -127,6 +128,7 @@ def _has_no_gpu(job: JobSpec) -> bool:
 
 def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
     own = {"workers": str(job.workers), "gpus": str(job.gpus)}
+    # NVIDIA's runtime shows a container all GPUs of the node unless it is told otherwise.
     if hide_gpus:
         own["NVIDIA_VISIBLE_DEVICES"] = "void"
     return [{"name": name, "value": literal(value)} for name, value in {**own, **job.pod.env}.items()]
@@ -164,6 +166,7 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
     """Return the volumes and their mounts; the shared memory of a host's IPC namespace is the host's own."""
     parts: list[tuple[Object, Object]] = []
     pod = job.pod
+    # The container runtime's own /dev/shm has 64 MiB, too little for NCCL and data loaders.
     if pod.shared_memory and not pod.host_ipc:
         memory = {"name": "dshm", "emptyDir": {"medium": "Memory", "sizeLimit": pod.shared_memory}}
         parts.append((memory, {"name": "dshm", "mountPath": "/dev/shm"}))  # noqa: S108  # the pod's own

@@ -80,6 +80,7 @@ def uses_host_network(job: JobSpec, context: RenderContext) -> bool:
 
 
 def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
+    # Only v1alpha1 lacks fields; it would drop what it does not know in silence.
     if version is not ApiVersion.V1ALPHA1:
         return
     given = {
@@ -117,6 +118,7 @@ def _companions(job: JobSpec) -> tuple[Object, ...]:
         try:
             texts[f"file-{index}"] = file.content.decode()
         except UnicodeDecodeError:
+            # ``data`` holds UTF-8 alone; everything else goes into ``binaryData``.
             binaries[f"file-{index}"] = base64.b64encode(file.content).decode()
     metadata = {"name": pods.files_name(job), "namespace": job.namespace, "labels": pods.job_labels(job)}
     config: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}

@@ -73,6 +73,7 @@ def _object(api: str, kind: str, spec: Object) -> Object:
 def _spec(*, gangs: bool) -> Object:
     rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
     return {
+        # A worker that was created without its pins would run anywhere: better no worker than one in the wrong place.
         "failurePolicy": "Fail",
         "reinvocationPolicy": "Never",
         "matchConstraints": {"resourceRules": [rule]},
@@ -95,6 +96,7 @@ def _spec(*, gangs: bool) -> Object:
                 if gangs
                 else []
             ),
+            # Mutations apply in this order: the lists may go only after all of them were read.
             {"patchType": "JSONPatch", "jsonPatch": {"expression": _without_lists()}},
         ],
     }
@@ -109,6 +111,7 @@ def _asks() -> str:
 
 
 def _is_worker() -> str:
+    # v1alpha1 gives the launcher the workers' template with the same lists, so that the name must decide.
     return "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
 
 
@@ -131,12 +134,14 @@ def _looked_up(name: str, key: str) -> list[dict[str, str]]:
 
 def _on_node() -> str:
     key = HOSTNAME.replace("/", "~1")
+    # A JSON patch cannot add a key to a map that does not exist.
     into = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector/{key}', value: variables.node}}"
     fresh = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector', value: {{'{HOSTNAME}': variables.node}}}}"
     return f"variables.node == '' ? [] : has(object.spec.nodeSelector) ? [{into}] : [{fresh}]"
 
 
 def _on_gpus() -> str:
+    # A comma separates the runs of a list, so the UUIDs in it are joined by a plus sign, and by commas for HAMi.
     path = f"/metadata/annotations/{HAMI_USE_GPUS.replace('/', '~1')}"
     patch = f"JSONPatch{{op: 'add', path: '{path}', value: variables.gpus.replace('+', ',')}}"
     return f"variables.gpus == '' ? [] : [{patch}]"

@@ -23,6 +23,7 @@ def spread(job: str, hostnames: Sequence[str]) -> Object | None:
     ``a, a, a, b`` it would forbid the plan itself.
     """
     counts = set(Counter(hostnames).values())
+    # On one node there is nothing to spread, and uneven numbers are no spread.
     if len(counts) != 1 or len(set(hostnames)) == 1:
         return None
     return {

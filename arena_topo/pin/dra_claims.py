@@ -44,6 +44,7 @@ def same_gpus(existing: Object, wanted: Object) -> bool:
 def _request(uuids: Sequence[str], version: str) -> Object:
     listed = ", ".join(f'"{uuid}"' for uuid in uuids)
     selector = {"cel": {"expression": f'device.attributes["{DRA_GPU}"].uuid in [{listed}]'}}
+    # The UUIDs alone decide which GPUs; the count makes sure that the claim gets all of them.
     exactly = {
         "deviceClassName": DRA_GPU,
         "allocationMode": "ExactCount",

@@ -20,6 +20,7 @@ def release(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
     It names the version of the pod that was read: after a change in between the server refuses it. *uuids* are the
     GPUs that HAMi is to allocate to it.
     """
+    # A merge patch replaces the whole list, so the gates of others are repeated in it.
     gates = [{"name": gate} for gate in _gates(pod) if gate != GANG_GATE]
     metadata: Object = {"resourceVersion": pod["metadata"]["resourceVersion"]}
     if uuids:

@@ -36,6 +36,7 @@ def pins(
     """
     lists = {PIN_NODES: nodes, PIN_GPUS: [_GPU_SEPARATOR.join(uuids) for uuids in gpus], PIN_CLAIMS: claims}
     annotations = {key: encoded(values) for key, values in lists.items() if values}
+    # Checked here: the API server would refuse the job for a reason that nobody would connect with pins.
     size = sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items())
     if size > LONGEST:
         raise UsageError(

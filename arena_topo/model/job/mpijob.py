@@ -85,6 +85,7 @@ def pod_templates(job: Object) -> Mapping[Role, Object]:
 def replicas(job: Object) -> list[Replicas]:
     """Return the pods of *job*, workers first. Jobs of others may lack a role or a template: nothing is raised."""
     spec = job["spec"]
+    # Only v1alpha1 has a template at the top; jobs of others are not asked for their apiVersion, which may be unknown.
     if "template" in spec:
         return [Replicas(int(spec.get("replicas") or 1), spec["template"])]
     specs = spec.get("mpiReplicaSpecs") or {}

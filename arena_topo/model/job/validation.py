@@ -38,6 +38,7 @@ def check_job_name(name: str) -> None:
 
 def check_for_version(name: str, workers: int, version: ApiVersion) -> None:
     """Raise ``UsageError`` where *version* names pods so that *name* cannot be used."""
+    # Its operator refuses workers whose names are not DNS-1035 labels, which start with a letter.
     if version is ApiVersion.V2BETA1 and not name[0].isalpha():
         raise UsageError(
             f"the job name {name!r} must start with a letter: the workers' host names are made from it",
