@@ -58,6 +58,7 @@ class Cluster:
             self._create(crd)
         for obj in layout.objects:
             name = obj["metadata"]["name"]
+            # An imported cluster brings its own list of namespaces, which the usual ones may be on.
             if obj["kind"] == "Namespace" and name in NAMESPACES:
                 continue
             try:

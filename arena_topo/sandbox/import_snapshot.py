@@ -182,6 +182,7 @@ def _pods(node: GpuNode) -> list[Object]:
     for holder in node.holders:
         requests = {_gpu_resource(node): holder.gpus, **rest}
         pods.append(_holder_pod(node, holder, requests))
+        # Only the first pod requests it, so that the node's sum stays right.
         rest = {}
     return pods
 

@@ -45,6 +45,7 @@ def check_identity(kind: Kind, namespace: str, body: Any) -> Object:
             f'{body["kind"]} in version "{kind.version}" cannot be handled as a {kind.kind}: {text}'
         )
     meta = dict(body.get("metadata") or {})
+    # A namespace on a cluster-wide object is ignored; on any other it must be the one of the URL.
     if not kind.namespaced:
         meta.pop("namespace", None)
     elif meta.setdefault("namespace", namespace) != namespace:

@@ -104,6 +104,7 @@ class Answers:
     def _patch(self, request: ApiRequest) -> Answer:
         target, options = request.target, request.write_options()
         key = (target.kind, target.namespace, target.name)
+        # Only server-side apply creates what is not there; it is answered like a creation then.
         creates = request.media == APPLY_PATCH and self._api.find(*key) is None
         patched = self._api.patch(*key, request.body, media=request.media, options=options)
         return _json(_versioned(request, patched), CREATED if creates else 200, options.warnings)

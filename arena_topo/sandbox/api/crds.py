@@ -79,6 +79,7 @@ def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
         )
     ]
     status = {"acceptedNames": names, "storedVersions": stored, "conditions": conditions}
+    # A CRD that was restored with the state is established already; writing it again would be a change.
     if crd.get("status", {}).get("acceptedNames") != names:
         body = copy.deepcopy(crd)
         body["spec"]["names"] = names

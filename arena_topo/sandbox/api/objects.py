@@ -114,6 +114,7 @@ class Api:
         """Replace an object, or its status where ``options.subresource`` says so, and return it."""
         obj = admission.check_identity(kind, namespace, body)
         live = self.get(kind, namespace, name)
+        # Built-in kinds allow an unconditional update, custom resources do not.
         if kind.custom and not obj["metadata"].get("resourceVersion"):
             text = "Invalid value: 0: must be specified for an update"
             raise invalid(kind, name, [Cause("metadata.resourceVersion", "FieldValueInvalid", text)])
@@ -266,6 +267,7 @@ def _unmet(kind: Kind, name: str, word: str, required: str, actual: str) -> Stat
 
 def _written_part(kind: Kind, live: Object, obj: Object, subresource: str) -> Object:
     """Return *live* with what a write to the object, or to its status, may change, from *obj*."""
+    # A write to the status of a built-in object may change labels and annotations, too; one to a custom one may not.
     if subresource == "status":
         meta = {**live["metadata"]}
         for field in ("labels", "annotations") if not kind.custom else ():

@@ -171,6 +171,7 @@ def _without(entry: Object, paths: set[Path]) -> list[Object]:
 def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *, force: bool) -> Object:
     """Return *live* with an apply configuration merged in; raises StatusError on a conflict not forced."""
     applied = _fields_of(config, schema)
+    # Nobody can have a conflict about an object that does not exist yet.
     if live is None:
         created: Object = copy.deepcopy(config)
         created["metadata"]["managedFields"] = [writer.entry(applied)]
@@ -243,6 +244,7 @@ def _remove(value: Any, path: Path, schema: Schema) -> None:
             del value[name]
             return
         _remove(value[name], rest, child(schema, name) or {})
+        # A map or list that was there only for its fields goes with the last of them.
         if value[name] in ({}, []):
             del value[name]
     elif isinstance(value, list):

@@ -42,6 +42,7 @@ def strategic_patch(target: Any, patch: Any, schema: Schema) -> Any:
         if name.startswith(_DELETE):
             field = name.removeprefix(_DELETE)
             merged[field] = [item for item in merged.get(field) or [] if item not in value]
+        # Order and unions change nothing that this API server compares.
         elif name.startswith("$"):
             continue
         elif value is None:

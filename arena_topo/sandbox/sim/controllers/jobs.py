@@ -120,10 +120,12 @@ def _failure(
     """Return why a job has failed, None where it has not."""
     spec = job["spec"]
     deadline = spec.get("activeDeadlineSeconds")
+    # The deadline counts from the start, or from the last resumption, which writes a new start.
     if deadline is not None and seconds_since(status["startTime"]) >= deadline:
         return "DeadlineExceeded", "Job was active longer than specified deadline"
     states = [state for pod in active for state in pod["status"].get("containerStatuses", [])]
     restarts = sum(state.get("restartCount", 0) for state in states)
+    # With restartPolicy OnFailure the pod stays and its containers restart: both count.
     if len(failed) + restarts > spec.get("backoffLimit", 6):
         return "BackoffLimitExceeded", "Job has reached the specified backoff limit"
     return None

@@ -92,9 +92,11 @@ def _create_missing(api: Api, job: Object, *, suspended: bool) -> None:
         if api.find(pods, namespace, f"{name}-worker-{index}") is None:
             api.create(pods, namespace, mpi_objects.worker(job, index))
     workers = controlled(api, job, PODS)
+    # A suspended job needs no workers, and one that was scaled down needs fewer.
     for pod in workers:
         if int(pod["metadata"]["name"].rpartition("-")[2]) >= count:
             delete(api, pod)
+    # The default is to create the launcher at once: it retries until its workers answer.
     waits = job["spec"].get("launcherCreationPolicy") == "WaitForWorkersReady"
     ready = sum(holds(pod, "Ready") for pod in workers)
     if _launcher(api, job) is None and (not waits or ready == mpi_objects.worker_count(job)):
@@ -133,6 +135,7 @@ def _report(api: Api, job: Object, status: Object, about: str) -> None:
         status["completionTime"] = timestamp()
         if _set(status, "Failed", end["reason"], end["message"]):
             record_event(api, job, _COMPONENT, end["reason"], end["message"], warning=True)
+    # Running means that all run: a launcher whose workers are still starting does not count.
     elif launcher and _running(controlled(api, launcher, PODS)):
         all_run = len(running) == mpi_objects.worker_count(job)
         if all_run and _set(status, "Running", "MPIJobRunning", f"{about} is running."):

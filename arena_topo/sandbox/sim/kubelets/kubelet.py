@@ -139,6 +139,7 @@ class Kubelet:
         for pause, line in program.lines[len(log.lines) :]:
             await self._clock.sleep(pause)
             log.write(line)
+        # A server ends only with its pod, whose deletion cancels this task.
         if program.code is None:
             await asyncio.Event().wait()
         await self._clock.sleep(program.linger)
@@ -149,10 +150,12 @@ class Kubelet:
         if task := self._runs.pop(pod["metadata"]["uid"], None):
             task.cancel()
         grace = pod["metadata"].get("deletionGracePeriodSeconds", 0)
+        # Simulated programs end as soon as they are asked to, whatever grace they have.
         await self._clock.sleep(min(grace, STOP_SECONDS))
         current = self._current(pod)
         if current is None:
             return
+        # With a finalizer the object stays, as a pod that has ended, until somebody removes it.
         if current["metadata"].get("finalizers"):
             self._change(pod, partial(pod_status.ended, code=0))
             self._stops.pop(pod["metadata"]["uid"], None)

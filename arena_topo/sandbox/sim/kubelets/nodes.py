@@ -63,6 +63,7 @@ def _reported(node: Object, *, lost: bool) -> Object:
     taints = [taint for taint in spec.pop("taints", []) if taint["key"] != _UNREACHABLE]
     if lost:
         taints += [{"key": _UNREACHABLE, "effect": effect} for effect in ("NoSchedule", "NoExecute")]
+    # The node lifecycle controller does the same for whoever cordons a node by its spec.
     if spec.get("unschedulable") and not any(taint["key"] == _CORDONED for taint in taints):
         taints.append({"key": _CORDONED, "effect": "NoSchedule"})
     spec |= {"taints": taints} if taints else {}

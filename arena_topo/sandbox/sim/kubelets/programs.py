@@ -47,6 +47,7 @@ class Program:
 def program_of(api: Api, pod: Object) -> Program | None:
     """Return what *pod* does, None while it has to wait, as a launcher does for its workers."""
     labels = pod["metadata"].get("labels") or {}
+    # Only a launcher's output depends on others: mpirun starts the ranks of all workers.
     if labels.get(OPERATOR_JOB_ROLE) != "launcher":
         return _program(pod, [])
     namespace, job = pod["metadata"]["namespace"], labels[OPERATOR_JOB_NAME]

@@ -31,6 +31,7 @@ def arrange(pods: list[Object], nodes: list[NodeState]) -> dict[str, str] | None
     ]
     if not fitting:
         return None
+    # The fullest node that has room: the emptier ones stay whole for bigger jobs.
     best = min(fitting, key=lambda node: (node.free[ACK_GPU], node.name))
     return {pod["metadata"]["name"]: best.name for pod in pods}
 

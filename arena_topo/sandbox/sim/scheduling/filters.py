@@ -124,6 +124,7 @@ def _is_skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[Nod
     3 - 0, more than 1; on b it makes 1 - 0.
     """
     key = constraint["topologyKey"]
+    # A node without the key is in no domain, and kube-scheduler never uses it.
     if key not in node.labels:
         return True
     counts: dict[str, int] = {}

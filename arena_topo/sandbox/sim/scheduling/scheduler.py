@@ -48,6 +48,7 @@ class Scheduler:
         """Schedule whatever can be scheduled now."""
         pods = self._api.store.values(PODS)
         waiting = [pod for pod in pods if _is_waiting(pod)]
+        # Most changes bring nothing to schedule: the nodes need not be summed up then.
         if not waiting:
             return
         nodes = self._nodes(pods)
@@ -169,6 +170,7 @@ class Scheduler:
 
 def _is_waiting(pod: Object) -> bool:
     spec = pod["spec"]
+    # Pods of schedulers that are not simulated (Volcano, Kueue) wait and get no condition, as on a cluster without them.
     if spec.get("schedulerName", "default-scheduler") not in SCHEDULERS or spec.get("nodeName"):
         return False
     return pod["status"].get("phase") not in ENDED_PHASES and not is_deleting(pod)
