@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
+from arena_topo.cluster.capabilities.worker_schema import POD_FIELDS
 from arena_topo.gang.auto import choose_backend
 from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.job.mpijob import ApiVersion
@@ -18,7 +19,6 @@ _SETUP = "arena-topo cluster setup --apply"
 _LIST_DEPLOYMENTS = "GET /apis/apps/v1/deployments"
 _MAY_LIST_DEPLOYMENTS = "kubectl auth can-i list deployments -A"
 _GANG_SCHEDULERS = ("volcano", "koordinator", "kai", "yunikorn", "coscheduling", "kueue")
-_TEMPLATE_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _worker_template(subject: Subject) -> Verdict | None:
             evidence=evidence,
             follows="neither scheduling gates nor DRA claims are written into templates",
         )
-    kept = ", ".join(field for field in _TEMPLATE_FIELDS if facts.keeps(field))
+    kept = ", ".join(field for field in POD_FIELDS if facts.keeps(field))
     has_gates = facts.keeps("schedulingGates")
     return Verdict(
         state=State.OK if has_gates else State.ABSENT,

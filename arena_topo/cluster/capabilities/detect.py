@@ -32,10 +32,12 @@ _HAMI_REGISTER = "hami.io/node-nvidia-register"
 _SAMPLE = 50
 """Nodes among which HAMi is looked for: it registers every node with GPUs, and a page of them is one short call."""
 
-_MANY = 500
+_MOST_SLICES = 500
+"""ResourceSlices that are looked through for drivers: one page, as every node's slices have the same ones."""
+
 _NO_PROGRAMS: dict[str, Program] = {}
 _NO_DRIVERS: tuple[str, ...] = ()
-_POD_GROUPS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
+_POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
 """Versions of kube-scheduler's own PodGroup, best first."""
 
 
@@ -78,7 +80,7 @@ def pod_group_api(session: Session, served: frozenset[str]) -> str:
 
     Its API group has had other resources for longer, so that a served version of the group says nothing.
     """
-    return version_of_resource(session, served, "scheduling.k8s.io", _POD_GROUPS, "podgroups")
+    return version_of_resource(session, served, "scheduling.k8s.io", _POD_GROUP_VERSIONS, "podgroups")
 
 
 def policy_api(session: Session, served: frozenset[str]) -> str:
@@ -117,7 +119,7 @@ def _dra_drivers(session: Session, served: frozenset[str]) -> tuple[str, ...] | 
     if not api:
         return ()
     path = resource_slices(api).path()
-    return _none_if_forbidden(lambda: _drivers(session.get(path, limit=_MANY)), default=_NO_DRIVERS)
+    return _none_if_forbidden(lambda: _drivers(session.get(path, limit=_MOST_SLICES)), default=_NO_DRIVERS)
 
 
 def _drivers(slices: Object) -> tuple[str, ...]:

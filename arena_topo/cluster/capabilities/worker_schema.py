@@ -10,7 +10,7 @@ from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
-FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
+POD_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
 _PATHS = {
     ApiVersion.V1ALPHA1: ("spec", "template", "spec"),
@@ -20,7 +20,7 @@ _PATHS = {
 
 
 def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | None:
-    """Return those of ``FIELDS`` that a worker template of *version* keeps, None where that cannot be seen."""
+    """Return those of ``POD_FIELDS`` that a worker template of *version* keeps, None where that cannot be seen."""
     try:
         document = session.get(f"/openapi/v3/apis/kubeflow.org/{version.value}")
     except (Forbidden, NotFound):
@@ -29,7 +29,7 @@ def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | Non
 
 
 def kept_fields(document: Object, version: ApiVersion) -> frozenset[str] | None:
-    """Return those of ``FIELDS`` that an OpenAPI *document* keeps, None where it has no MPIJob."""
+    """Return those of ``POD_FIELDS`` that an OpenAPI *document* keeps, None where it has no MPIJob."""
     schemas = (document.get("components") or {}).get("schemas") or {}
     # Names are like "org.kubeflow.v2beta1.MPIJob".
     schema = next((schema for name, schema in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)
@@ -48,4 +48,4 @@ def kept_fields(document: Object, version: ApiVersion) -> frozenset[str] | None:
 
 def _kept(schema: Object, properties: Container[str]) -> frozenset[str]:
     """Return the fields that *schema* names, or all where it keeps what it does not name."""
-    return frozenset(field for field in FIELDS if schema.get(_PRESERVE) or field in properties)
+    return frozenset(field for field in POD_FIELDS if schema.get(_PRESERVE) or field in properties)
