@@ -7,7 +7,6 @@ import click
 
 from arena_topo.cli.command import text
 from arena_topo.errors import UsageError
-from arena_topo.model.notation.durations import parse_duration
 
 Value = TypeVar("Value")
 
@@ -59,6 +58,8 @@ class Duration(Notation[float]):
 
     def read(self, text: str, flag: str) -> float:
         """Return the seconds."""
+        from arena_topo.model.notation.durations import parse_duration
+
         try:
             seconds = float(text) if self._bare_seconds and text.isdecimal() else parse_duration(text)
         except ValueError as error:

@@ -10,7 +10,6 @@ from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration, Notation, job_type
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.model.notation.durations import parse_instant
 
 
 class Instant(Notation[str]):
@@ -20,6 +19,8 @@ class Instant(Notation[str]):
 
     def read(self, text: str, flag: str) -> str:
         """Return the time."""
+        from arena_topo.model.notation.durations import parse_instant
+
         try:
             return parse_instant(text).strftime("%Y-%m-%dT%H:%M:%SZ") if text else ""
         except ValueError as error:
