@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import urllib3
 
 from tests.controlplane.components.pki import Pair
-from tests.controlplane.polling import PATIENCE, eventually
+from tests.controlplane.polling import TIMEOUT_SECONDS, eventually
 
 Object = dict[str, Any]
 
@@ -156,7 +156,7 @@ class Kube:
         namespace: str | None = None,
         *,
         until: Callable[[Object], object] = bool,
-        timeout: float = PATIENCE,
+        timeout: float = TIMEOUT_SECONDS,
     ) -> Object:
         """Return the object once it exists and ``until`` holds for it."""
 

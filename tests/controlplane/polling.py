@@ -8,10 +8,10 @@ from tests.controlplane.errors import ControlPlaneError
 
 T = TypeVar("T")
 
-PATIENCE = 90.0  # seconds; a loaded machine with two cores is slow, a missing fact is rare
+TIMEOUT_SECONDS = 90.0  # a loaded machine with two cores is slow, a missing fact is rare
 
 
-def eventually(fact: Callable[[], T | None], what: str, timeout: float = PATIENCE) -> T:
+def eventually(fact: Callable[[], T | None], what: str, timeout: float = TIMEOUT_SECONDS) -> T:
     """Call ``fact`` until it returns something true and return that; raise ControlPlaneError naming ``what``."""
     deadline = time.monotonic() + timeout
     pause = 0.02

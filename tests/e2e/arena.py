@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-PATIENCE = 150.0  # seconds; a command takes one, on a loaded machine many more
+TIMEOUT_SECONDS = 150.0  # a command takes one, on a loaded machine many more
 PROGRAM = Path(sysconfig.get_path("scripts")) / "arena-topo"
 
 
@@ -34,7 +34,7 @@ class Arena:
         path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": path}
 
-    def __call__(self, *args: str, timeout: float = PATIENCE) -> Outcome:
+    def __call__(self, *args: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
         """Run a command to its end."""
         done = subprocess.run(
             [PROGRAM, *args], env=self.env, capture_output=True, text=True, timeout=timeout, check=False
@@ -44,7 +44,12 @@ class Arena:
     def shell(self, line: str) -> Outcome:
         """Run what a user typed into a shell."""
         done = subprocess.run(
-            ["bash", "-c", line], env=self.env, capture_output=True, text=True, timeout=PATIENCE, check=False
+            ["bash", "-c", line],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -80,7 +85,7 @@ class Running:
         thread.start()
         return thread
 
-    def wait(self, timeout: float = PATIENCE) -> Outcome:
+    def wait(self, timeout: float = TIMEOUT_SECONDS) -> Outcome:
         """Return what the command did, once it has ended by itself."""
         code = self.process.wait(timeout)
         for reader in self._readers:

@@ -108,6 +108,7 @@ def _no_pods(kube: Kube, namespace: str, name: str) -> bool:
 
 
 @pytest.mark.first
+@pytest.mark.timeout(900)
 @pytest.mark.usefixtures("gpu_nodes")
 @pytest.mark.parametrize("means", ["gates", "policy"])
 def test_a_submit_killed_at_any_step_can_be_finished(
