@@ -1,1 +1,1 @@
-"""The command line: one small module a command, loaded when it is needed."""
+"""The command line: one small module per command, imported when it is run."""

@@ -64,7 +64,7 @@ def test_without_a_kubeconfig_the_user_learns_how_to_name_one(invoke: Invoke, ar
     assert "hint: pass --kubeconfig FILE, or set KUBECONFIG" in outcome.err
 
 
-def test_a_refused_connection_is_told(invoke: Invoke) -> None:
+def test_a_refused_connection_is_reported(invoke: Invoke) -> None:
     """With the host and port that were tried."""
     outcome = invoke("get", "a", "--server=https://127.0.0.1:1")
 

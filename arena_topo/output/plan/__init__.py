@@ -1,1 +1,1 @@
-"""How plans look."""
+"""How plans, comparisons of plans, and the fragmentation of free GPUs look."""

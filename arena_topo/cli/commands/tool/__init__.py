@@ -1,1 +1,1 @@
-"""Commands about the tool itself, its sandbox and its agent."""
+"""Commands about arena-topo itself, its sandbox and its agent."""

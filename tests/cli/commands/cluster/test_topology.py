@@ -94,7 +94,7 @@ def test_a_text_that_is_no_topology_is_told_with_its_place(invoke: Invoke, tmp_p
 @pytest.mark.parametrize(
     ("form", "beginning"), [("text", "8 of 8 GPUs are free"), ("json", "{"), ("yaml", "free: 8")]
 )
-def test_what_free_gpus_are_good_for_is_told(invoke: Invoke, form: str, beginning: str) -> None:
+def test_fragmentation_is_printed(invoke: Invoke, form: str, beginning: str) -> None:
     """In the forms that hold tables."""
     outcome = invoke("topology", "--from", str(V100), "--fragmentation", "-o", form)
 
@@ -114,7 +114,7 @@ def test_what_free_gpus_are_good_for_is_told(invoke: Invoke, form: str, beginnin
 def test_fragmentation_takes_no_node_and_makes_no_picture(
     invoke: Invoke, args: tuple[str, ...], message: str
 ) -> None:
-    """Which is told before anything is read."""
+    """An error before anything is read."""
     outcome = invoke("topology", "--from", "/nowhere", "--fragmentation", *args)
 
     assert 2 == outcome.code

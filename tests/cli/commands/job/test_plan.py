@@ -51,7 +51,7 @@ def test_a_comparison_in_which_nothing_fits_exits_with_3(invoke: Invoke, saved: 
 
 
 def test_a_comparison_is_no_picture(invoke: Invoke) -> None:
-    """Which is told before anything is read."""
+    """An error before anything is read."""
     outcome = invoke("plan", "mpi", "-f", "/nowhere", "--compare", "-o", "svg")
 
     assert 2 == outcome.code
