@@ -36,7 +36,7 @@ def relabelled(node: GpuNode, order: list[int]) -> GpuNode:
     """Return *node* with the GPU at position order[i] moved to position i."""
     assert node.links is not None
     links = LinkGraph(tuple(tuple(node.links.links[a][b] for b in order) for a in order))
-    return GpuNode(name="other", machine=node.machine, gpus=tuple(node.gpus[at] for at in order), links=links)
+    return GpuNode(name="other", machine=node.machine, gpus=tuple(node.gpus[i] for i in order), links=links)
 
 
 @st.composite
@@ -48,5 +48,5 @@ def nodes(draw: st.DrawFn, most: int = 6) -> GpuNode:
     links = draw(st.lists(st.sampled_from(palette), min_size=pairs, max_size=pairs))
     numa = st.sampled_from([None, 0, 1])
     root, nic = st.sampled_from(["", "a", "b"]), st.sampled_from([(), ("mlx5_0",), ("mlx5_1", "mlx5_0")])
-    gpus = tuple(Gpu(index=at, numa=draw(numa), pcie_root=draw(root), nics=draw(nic)) for at in range(size))
+    gpus = tuple(Gpu(index=i, numa=draw(numa), pcie_root=draw(root), nics=draw(nic)) for i in range(size))
     return GpuNode(name="gpu-1", machine="", gpus=gpus, links=graph_of(size, links), used=frozenset())

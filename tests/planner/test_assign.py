@@ -51,7 +51,7 @@ def test_coalesced_pods_are_alike_and_as_large_as_can_be(
     asked: tuple[int, int], used: tuple[tuple[int, ...], ...], shape: tuple[int, int]
 ) -> None:
     """On no more nodes than the pods that were asked for."""
-    nodes = [node(f"n{at}", each) for at, each in enumerate(used)]
+    nodes = [node(f"n{i}", each) for i, each in enumerate(used)]
     answer = placed(Demand(*asked, coalesce=True), *nodes)
 
     assert shape == (answer.workers, answer.gpus)
@@ -61,7 +61,7 @@ def test_coalesced_pods_are_alike_and_as_large_as_can_be(
 
 def test_a_coalesced_pod_asks_for_what_its_ranks_asked_together() -> None:
     """Two nodes with cpu for two ranks each take no pod of four."""
-    nodes = [node(f"n{at}", cpu=2000) for at in range(2)]
+    nodes = [node(f"n{i}", cpu=2000) for i in range(2)]
 
     assert (2, 2) == (
         (answer := placed(Demand(4, 1, requests={"cpu": 1000}, coalesce=True), *nodes)).workers,
@@ -107,9 +107,9 @@ def test_the_ring_is_cut_where_its_links_are_weakest() -> None:
 @example({0, 1, 2, 3}, 2)
 def test_no_other_cut_keeps_more_within_the_workers(positions: set[int], each: int) -> None:
     """Of all ways to cut a ring into stretches of that size; it stays the same ring."""
-    ring = RingOrder(V100).of(sum(1 << at for at in positions))[: len(positions) // each * each]
+    ring = RingOrder(V100).of(sum(1 << i for i in positions))[: len(positions) // each * each]
     assume(len(ring) > each)  # one worker's ring is not cut
-    turns = [(*ring[at:], *ring[:at]) for at in range(len(ring))]
+    turns = [(*ring[i:], *ring[:i]) for i in range(len(ring))]
     found = cut(V100, ring, each)
 
     assert found in turns
@@ -118,7 +118,7 @@ def test_no_other_cut_keeps_more_within_the_workers(positions: set[int], each: i
 
 def kept(ring: Sequence[int], each: int) -> tuple[int, float]:
     """Return how many hops within stretches of *each* are links of GPUs, and what they carry together."""
-    stretches = [ring[at : at + each] for at in range(0, len(ring), each)]
+    stretches = [ring[i : i + each] for i in range(0, len(ring), each)]
     hops = [V100.between(a, b) for stretch in stretches for a, b in pairwise(stretch)]
     return sum(hop.kind.is_direct for hop in hops), sum(hop.bandwidth for hop in hops)
 
@@ -171,7 +171,7 @@ def mig(name: str, count: int, used: int) -> GpuNode:
         allocatable={MIG: count, "cpu": 64_000, "memory": 2**38, "pods": 110},
         requested={MIG: used},
         gpu_resource=MIG,
-        gpus=tuple(Gpu(at, mode=ShareMode.MIG) for at in range(count)),
+        gpus=tuple(Gpu(i, mode=ShareMode.MIG) for i in range(count)),
     )
 
 
@@ -205,12 +205,12 @@ def test_a_node_that_tells_a_number_only_still_takes_workers() -> None:
 
 def test_a_gang_of_a_thousand_workers_is_placed() -> None:
     """Every worker once, on the fewest nodes."""
-    nodes = [node(f"n{at:03}", range(at % 4)) for at in range(220)]
+    nodes = [node(f"n{i:03}", range(i % 4)) for i in range(220)]
     answer = placed(Demand(1000, 1), *nodes)
 
     assert list(range(1000)) == [slot.worker for slot in answer.slots]
     assert 1000 == len({(slot.node, slot.gpus) for slot in answer.slots})
-    widest = sorted((8 - at % 4 for at in range(220)), reverse=True)
+    widest = sorted((8 - i % 4 for i in range(220)), reverse=True)
     assert len(answer.shares) == next(count for count in range(1, 221) if sum(widest[:count]) >= 1000)
 
 

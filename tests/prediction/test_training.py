@@ -63,7 +63,7 @@ def test_horovod_fuses_no_more_than_its_buffer_holds() -> None:
 
 def test_ddp_closes_its_first_bucket_early() -> None:
     """At 1 MiB, the others at 25 MiB."""
-    ready = [Gradient(at / 10, 2 * MEBIBYTE) for at in range(1, 16)]
+    ready = [Gradient(i / 10, 2 * MEBIBYTE) for i in range(1, 16)]
 
     assert [1, 13, 1] == [bucket.volume // (2 * MEBIBYTE) for bucket in ddp_buckets(ready)]
 
@@ -76,7 +76,7 @@ def test_no_gradient_is_lost_or_early(fuse: Fusing, found: list[tuple[float, int
     """A bucket is served when its last gradient is ready, at most a cycle later."""
     ready = [Gradient(*each) for each in found]
     buckets = list(fuse(ready))
-    volumes = [sum(each.volume for each in ready[: at + 1]) for at in range(len(ready))]
+    volumes = [sum(each.volume for each in ready[: i + 1]) for i in range(len(ready))]
     reached = 0
     for bucket in buckets:
         reached += bucket.volume

@@ -120,7 +120,7 @@ def test_nodes_are_reached_over_tcp_unless_the_pods_get_their_cards() -> None:
 
 def test_the_cards_nearest_to_the_gpus_carry_the_ring() -> None:
     """Two GPUs of a DGX A100 have two of its cards near, and the ring 92 % of their 50 GB/s."""
-    near = {name for at in (0, 1) for name in A100["a"].gpus[at].nics}
+    near = {name for i in (0, 1) for name in A100["a"].gpus[i].nics}
     shares = (share("a", (0, 1), busbw=230.0), share("b", (0, 1), busbw=230.0))
     found = told(*shares, nodes=A100, gpus=2, rdma=True)
 

@@ -105,7 +105,7 @@ def test_the_spreading_scheduler_takes_every_node_once_before_any_twice() -> Non
 
 def test_the_spreading_scheduler_goes_to_the_emptiest_node() -> None:
     """Where one is much emptier than the rest it takes all."""
-    nodes = [node("a0", (), SWITCHED), *(node(f"a{at}", range(6), SWITCHED) for at in range(1, 4))]
+    nodes = [node("a0", (), SWITCHED), *(node(f"a{i}", range(6), SWITCHED) for i in range(1, 4))]
     found = rule(compare(Demand(2, 1), cluster(nodes)), "spread")
 
     assert (1.0, 1.0) == (found.nodes, found.same_level)

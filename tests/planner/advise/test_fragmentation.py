@@ -174,16 +174,16 @@ def test_an_empty_cluster_of_no_nodes_has_nothing_to_tell() -> None:
 def occupied(draw: st.DrawFn) -> Snapshot:
     """Draw a few machines in racks with jobs of one to three alike pods on them."""
     count = draw(st.integers(2, 5))
-    free = {at: draw(st.permutations(range(8))) for at in range(count)}
+    free = {i: draw(st.permutations(range(8))) for i in range(count)}
     jobs: list[dict[str, tuple[int, ...]]] = [{} for _ in range(count)]
     for job in range(draw(st.integers(1, 6))):
         gpus = draw(st.sampled_from([1, 1, 2, 3, 4]))
-        for at in draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=3, unique=True)):
-            if len(free[at]) >= gpus:
-                jobs[at][f"j{job}"] = tuple(free[at][:gpus])
-                free[at] = free[at][gpus:]
+        for i in draw(st.lists(st.integers(0, count - 1), min_size=1, max_size=3, unique=True)):
+            if len(free[i]) >= gpus:
+                jobs[i][f"j{job}"] = tuple(free[i][:gpus])
+                free[i] = free[i][gpus:]
     kinds = [draw(st.sampled_from([V100, SWITCHED])) for _ in range(count)]
-    return racks(*(held(f"{'ab'[at % 2]}{at}", jobs[at], links=kinds[at]) for at in range(count)))
+    return racks(*(held(f"{'ab'[i % 2]}{i}", jobs[i], links=kinds[i]) for i in range(count)))
 
 
 @settings(max_examples=examples(150))

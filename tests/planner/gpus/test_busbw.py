@@ -97,7 +97,7 @@ def test_behind_a_switch_sets_are_aligned(free: str, k: int, expected: str) -> N
 def test_a_set_behind_a_switch_keeps_to_one_numa_node() -> None:
     """Whatever the numbering says."""
     node = node_of("NVIDIA-A100-SXM4-80GB", 8)
-    gpus = tuple(Gpu(index=at, numa=at % 2) for at in range(8))
+    gpus = tuple(Gpu(index=i, numa=i % 2) for i in range(8))
     box = machine_of(GpuNode(name="a", gpus=gpus, links=node.links))
     choice = box.best(255, 4) if box else None
 
@@ -146,7 +146,7 @@ def test_of_equally_slow_sets_the_better_linked_is_taken() -> None:
 
 def test_of_equal_sets_that_with_more_nics_is_taken() -> None:
     """Each GPU then has a rail of its own."""
-    gpus = tuple(Gpu(index=at, nics=(f"mlx5_{max(at, 1)}",)) for at in range(4))
+    gpus = tuple(Gpu(index=i, nics=(f"mlx5_{max(i, 1)}",)) for i in range(4))
     links = node_of("NVIDIA-A100-SXM4-40GB", 4).links
     box = machine_of(GpuNode(name="a", gpus=gpus, links=links))
     choice = box.best(0b1111, 2) if box else None

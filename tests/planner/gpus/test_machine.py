@@ -47,7 +47,7 @@ def test_busbw_of_v100_sets(gpus: str, closed_rings_only: float, since_2_8: floa
 def best_busbw(box: Machine, free: int, k: int) -> float:
     """Return the best busbw of all sets, by looking at each."""
     positions = positions_of(free)
-    return max(box.busbw(sum(1 << at for at in chosen)) for chosen in combinations(positions, k))
+    return max(box.busbw(sum(1 << i for i in chosen)) for chosen in combinations(positions, k))
 
 
 @pytest.mark.parametrize("model", [BandwidthModel(), OLD], ids=["2.28", "2.7"])

@@ -19,8 +19,8 @@ Key = tuple[object, ...]
 
 def sets(free: int, k: int) -> list[int]:
     """Return all sets of *k* among *free*."""
-    positions = [at for at in range(free.bit_length()) if free >> at & 1]
-    return [sum(1 << at for at in chosen) for chosen in combinations(positions, k)]
+    positions = [place for place in range(free.bit_length()) if free >> place & 1]
+    return [sum(1 << place for place in chosen) for chosen in combinations(positions, k)]
 
 
 def worth(box: Machine, free: int) -> float:
@@ -33,7 +33,7 @@ def block(size: int, positions: list[int]) -> int:
     """Return the size of the smallest aligned block of neighbours that holds *positions*, as the docs define it."""
     width = 1
     while width <= size:
-        if len({at // width for at in positions}) == 1 and positions[0] // width < size // width:
+        if len({place // width for place in positions}) == 1 and positions[0] // width < size // width:
             return width
         width *= 2
     return size
@@ -44,7 +44,7 @@ def whole(size: int, free: int) -> int:
     total, width = 0, 1
     while width <= size:
         for start in range(0, size - width + 1, width):
-            members = sum(1 << at for at in range(start, start + width))
+            members = sum(1 << place for place in range(start, start + width))
             total += width * (free & members == members)
         width *= 2
     return total
@@ -54,8 +54,8 @@ def objective(node: GpuNode, box: Machine, free: int, mask: int) -> Key:
     """Return what docs/explanation/gpu-sets.md compares sets by, written down anew."""
     assert node.links is not None
     size, links = node.links.size, node.links
-    members = [at for at in range(size) if mask >> at & 1]
-    gpus = [node.gpus[at] for at in members]
+    members = [place for place in range(size) if mask >> place & 1]
+    gpus = [node.gpus[place] for place in members]
     switched = {links.between(a, b).kind for a, b in combinations(range(size), 2)} == {LinkClass.NVSWITCH}
     return (
         -box.busbw(mask),
@@ -88,7 +88,7 @@ def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject)
     assert max(box.busbw(mask) for mask in sets((1 << box.size) - 1, k)) == choice.best
     assert round(worth(box, free) - worth(box, free & ~first), 3) == choice.loss
     assert ((others[0], box.busbw(others[0])) if others else None) == choice.runner_up
-    assert sorted(choice.order) == [at for at in range(box.size) if first >> at & 1]
+    assert sorted(choice.order) == [place for place in range(box.size) if first >> place & 1]
 
 
 def score(choice: Choice | None) -> tuple[float, float, float]:

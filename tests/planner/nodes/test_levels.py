@@ -15,9 +15,9 @@ TIERS = ("example.com/row", "example.com/rack")
 def rows(*free: tuple[str, str, int]) -> Snapshot:
     """Return machines of four GPUs, so many of them free: each in a row and a rack, empty for none."""
     nodes, paths = [], {}
-    for at, (row, rack, count) in enumerate(free):
-        nodes.append(node(f"n{at}", range(4 - count), PCIE))
-        paths[f"n{at}"] = (row, rack)
+    for i, (row, rack, count) in enumerate(free):
+        nodes.append(node(f"n{i}", range(4 - count), PCIE))
+        paths[f"n{i}"] = (row, rack)
     return cluster(nodes, paths, *TIERS)
 
 

@@ -58,8 +58,8 @@ def test_no_other_choice_does_less_damage(pool: list[Group], count: int, slack: 
         sum(each.damage for _, each in found) if found else None
     )
     if found:
-        assert goal == Goal(len({at for at, _ in found}), sum(each.workers for _, each in found))
-        assert all(each in next(group.offers for group in pool if at in group.nodes) for at, each in found)
+        assert goal == Goal(len({i for i, _ in found}), sum(each.workers for _, each in found))
+        assert all(each in next(group.offers for group in pool if i in group.nodes) for i, each in found)
 
 
 def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
@@ -67,7 +67,7 @@ def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
     early, late = Group((3,), (offer(2, 0),)), Group((1, 2), (offer(2, 0),))
     found = spread([late, early], Goal(2, 4), 0)
 
-    assert [1, 2] == sorted(at for at, _ in found)
+    assert [1, 2] == sorted(i for i, _ in found)
 
 
 def test_the_example_of_the_module() -> None:

@@ -15,7 +15,7 @@ OLDER, ME, YOUNGER = ("1", "x"), ("2", "x"), ("3", "x")
 
 def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPOSED) -> PlanRecord:
     """Return a plan of workers with one GPU, or as many as are named."""
-    slots = tuple(Slot(at, name, gpus) for at, (name, gpus) in enumerate(places))
+    slots = tuple(Slot(i, name, gpus) for i, (name, gpus) in enumerate(places))
     return PlanRecord(
         stage=stage,
         slots=slots,

@@ -33,7 +33,7 @@ def kept(cache: Path) -> Path:
 def test_a_table_is_by_mask_whatever_the_canonical_numbering() -> None:
     """Bit i is the GPU at position i."""
     for mask, packing in enumerate(packings(RING)):
-        members = [at for at in range(5) if mask >> at & 1]
+        members = [i for i in range(5) if mask >> i & 1]
         assert pack([[RING[a][b] for b in members] for a in members]) == packing
 
 
