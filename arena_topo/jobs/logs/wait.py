@@ -10,6 +10,7 @@ from arena_topo.jobs.status.conditions import final_condition
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.jobs.status.view import chief_pod
 from arena_topo.kube.session import Session
+from arena_topo.model.job.mpijob import launcher_name, parse_worker_name
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]
@@ -99,7 +100,7 @@ def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget
     name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)
     # Operators name pods so; a name that they never give would be waited for without end.
-    if target.instance and not target.instance.startswith((f"{name}-worker-", f"{name}-launcher")):
+    if target.instance and not _can_be_of(name, target.instance):
         raise NotFound(
             f"invalid instance name {target.instance} in job {name}",
             hint=f"its instances are {', '.join(instances) or 'not created yet'}; see arena-topo get {name}",
@@ -110,6 +111,11 @@ def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget
             f"and {target.instance or 'its launcher'} has no log any more",
             hint=f"arena-topo get {name} shows what is left of it",
         )
+
+
+def _can_be_of(job: str, instance: str) -> bool:
+    worker = parse_worker_name(instance)
+    return (worker is not None and worker.job == job) or instance.startswith(launcher_name(job))
 
 
 def _reason(pod: Object | None, pods: Sequence[Object]) -> str:

@@ -1,4 +1,4 @@
-"""The plans that other jobs carry, as promises that the planner must keep free."""
+"""The plans that other jobs carry, as reservations that the planner must respect."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -14,7 +14,7 @@ from arena_topo.model.keys import PLANNED
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode, plan_text
-from arena_topo.planner.reservations.conflicts import Promise, without_promised
+from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 
 Bound = Mapping[tuple[str, str], frozenset[int]]
 """The workers that have a node, by namespace and name of their job."""
@@ -33,25 +33,27 @@ def bound_workers(session: Session) -> Bound:
     return {job: frozenset(workers) for job, workers in bound.items()}
 
 
-def promises(session: Session, version: ApiVersion, bound: Bound, *, exclude_uid: str = "") -> list[Promise]:
+def other_plans(
+    session: Session, version: ApiVersion, bound: Bound, *, exclude_uid: str = ""
+) -> list[OtherPlan]:
     """Return the plans of all jobs that have not ended, but for the job with the uid *exclude_uid*."""
     resource = mpijobs(version)
     jobs = _listed(session, resource.path(), resource.path(session.namespace))
     now = datetime.now(UTC)
     found = (
-        _promise(job, bound, now)
+        _other_plan(job, bound, now)
         for job in jobs
         if job["metadata"]["uid"] != exclude_uid and not has_ended(job)
     )
-    return [promise for promise in found if promise is not None]
+    return [other for other in found if other is not None]
 
 
-def promised_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
-    """Return the cluster as it is now, less what was promised to jobs whose workers do not run yet."""
+def unreserved_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
+    """Return the cluster as it is now, less what is reserved for jobs whose workers do not run yet."""
     # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     snapshot = take_snapshot(session, levels=levels)
-    return without_promised(snapshot, promises(session, version, bound))
+    return without_reserved(snapshot, other_plans(session, version, bound))
 
 
 def order_of(job: Object) -> tuple[str, str]:
@@ -60,7 +62,7 @@ def order_of(job: Object) -> tuple[str, str]:
     return str(meta.get("creationTimestamp", "")), str(meta.get("uid", ""))
 
 
-def _promise(job: Object, bound: Bound, now: datetime) -> Promise | None:
+def _other_plan(job: Object, bound: Bound, now: datetime) -> OtherPlan | None:
     meta = job["metadata"]
     try:
         record = decode(plan_text(job) or "")
@@ -69,7 +71,7 @@ def _promise(job: Object, bound: Bound, now: datetime) -> Promise | None:
         return None
     if record.stage is Stage.WAITING:
         return None
-    return Promise(
+    return OtherPlan(
         order=order_of(job),
         record=record,
         bound=bound.get((meta["namespace"], meta["name"]), frozenset()),

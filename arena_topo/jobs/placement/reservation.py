@@ -10,7 +10,7 @@ from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Conflict, Invalid
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.placement.exact_gpus import create_claims, uuids_of
-from arena_topo.jobs.placement.other_plans import Bound, bound_workers, order_of, promises
+from arena_topo.jobs.placement.other_plans import Bound, bound_workers, order_of, other_plans
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, with_pins
@@ -18,7 +18,7 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import Promise, without_promised
+from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 
 Create = Callable[[PlanRecord], Object]
@@ -63,9 +63,9 @@ class Reservation:
         return self._carried_out(negotiate(self._order, plan, workers))
 
     def look(self) -> Snapshot:
-        """Return the cluster as it is now, less what other jobs were promised."""
+        """Return the cluster as it is now, less what other jobs have reserved."""
         seen: Seen = self._do(Look())
-        return without_promised(seen.snapshot, seen.promises)
+        return without_reserved(seen.snapshot, seen.other_plans)
 
     def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
         """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
@@ -89,12 +89,12 @@ class Reservation:
         match step:
             case Look():
                 # Bound workers are listed before the snapshot: a worker bound in between would otherwise be missed by
-                # both. This way it counts twice, as a pod and as a promise, which only leaves its node out.
+                # both. This way it counts twice, as a pod and as a reservation, which only leaves its node out.
                 self._bound = bound_workers(self.session)
                 self.snapshot = take_snapshot(self.session, levels=self.levels)
-                return Seen(self.snapshot, self._promises())
+                return Seen(self.snapshot, self._other_plans())
             case Read():
-                return self._promises()
+                return self._other_plans()
             case Write(record):
                 self._write(replace(record, written=_now()))
             case Pause():
@@ -104,9 +104,9 @@ class Reservation:
     def _order(self) -> tuple[str, str]:
         return order_of(self.job) if self.job else ("", "")
 
-    def _promises(self) -> list[Promise]:
+    def _other_plans(self) -> list[OtherPlan]:
         uid = str(self.job["metadata"]["uid"]) if self.job else ""
-        return promises(self.session, self.version, self._bound, exclude_uid=uid)
+        return other_plans(self.session, self.version, self._bound, exclude_uid=uid)
 
     def _write(self, record: PlanRecord) -> None:
         if self.job is None:

@@ -6,7 +6,7 @@ from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.errors import Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up_job
-from arena_topo.jobs.placement.other_plans import promised_snapshot
+from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.kube.resources import PRIORITY_CLASSES
@@ -23,8 +23,8 @@ from arena_topo.model.plan.plan_record import Enforcement
 class TargetCluster:
     """The cluster that a job is submitted to.
 
-    ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs were
-    promised, is taken only where the shape of the job depends on it.
+    ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs have
+    reserved, is taken only where the shape of the job depends on it.
     """
 
     context: RenderContext
@@ -51,7 +51,7 @@ def look(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOpt
     return TargetCluster(
         context=RenderContext(version, _gpu_resource(session, job, facts)),
         facts=facts,
-        snapshot=promised_snapshot(session, version, levels=place.plan.levels) if coalesced else None,
+        snapshot=unreserved_snapshot(session, version, levels=place.plan.levels) if coalesced else None,
     )
 
 

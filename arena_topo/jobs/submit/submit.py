@@ -20,7 +20,7 @@ from arena_topo.gang.backends import decorate
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.enforcement import pinned_immediately, suspended_with_plan
-from arena_topo.jobs.placement.other_plans import promised_snapshot
+from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
 from arena_topo.jobs.placement.plan import reshaped
 from arena_topo.jobs.placement.propose import JobPlanner
@@ -149,7 +149,7 @@ def submit_prepared(
     )
     cannot_wait = manifest.version is ApiVersion.V1ALPHA1
     if cannot_wait or prepared.gang_waits:
-        record = planner(promised_snapshot(session, manifest.version, levels=place.plan.levels))
+        record = planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
         # Without a place the job is created without a plan: its own scheduler starts it, anywhere, once it fits.
         if record.stage is Stage.WAITING:
             return _created(session, manifest, planner, record)

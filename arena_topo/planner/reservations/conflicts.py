@@ -1,9 +1,9 @@
-"""Conflict resolution between plans for the same GPUs, and a snapshot without what other jobs have been promised.
+"""Conflict resolution between plans for the same GPUs, and a snapshot without what other jobs have reserved.
 
 Every submitter writes its plan onto its job, and only then reads the plans of all others. Of two plans that take the
 same GPUs, the one written last is read back together with the other, so at least one of the two submitters sees both:
 it confirms nothing that does not fit beside all that it sees. A plan that was seen and is older, or confirmed, stays;
-the younger is planned again. So no GPU is promised twice, whatever the order of the steps. ``protocol`` shows an example.
+the younger is planned again. So no GPU is reserved twice, whatever the order of the steps. ``protocol`` shows an example.
 """
 
 from collections import Counter
@@ -18,7 +18,7 @@ from arena_topo.model.plan.plan_record import PlanRecord, Stage, slots_by_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promise:
+class OtherPlan:
     """Another job's plan.
 
     ``order`` sorts jobs by age: creation instant, then uid. ``bound`` are the workers that already have a node, whose
@@ -40,22 +40,22 @@ class Decision(Enum):
 
 
 def decide(
-    mine: PlanRecord, order: tuple[str, str], promises: Sequence[Promise], snapshot: Snapshot
+    mine: PlanRecord, order: tuple[str, str], other_plans: Sequence[OtherPlan], snapshot: Snapshot
 ) -> Decision:
-    """Return whether the proposal *mine* of the job at *order* stands beside *promises*.
+    """Return whether the proposal *mine* of the job at *order* stands beside *other_plans*.
 
-    *snapshot* must be older than the promises, and without them.
+    *snapshot* must be older than the other plans, and without what they reserve.
     """
-    firm = [promise for promise in promises if _is_firm(promise, order)]
-    if not stands(mine, without_promised(snapshot, firm)):
+    firm = [other for other in other_plans if _is_firm(other, order)]
+    if not stands(mine, without_reserved(snapshot, firm)):
         return Decision.REPLAN
     # Only younger proposals are in the way: their submitters will see this one and plan again.
-    return Decision.CONFIRM if stands(mine, without_promised(snapshot, promises)) else Decision.LOOK_AGAIN
+    return Decision.CONFIRM if stands(mine, without_reserved(snapshot, other_plans)) else Decision.LOOK_AGAIN
 
 
-def _is_firm(promise: Promise, order: tuple[str, str]) -> bool:
-    """Whether a job at *order* gives way to *promise*; nobody is left to withdraw a stale one."""
-    return promise.record.stage is Stage.CONFIRMED or promise.stale or promise.order < order
+def _is_firm(other: OtherPlan, order: tuple[str, str]) -> bool:
+    """Whether a job at *order* gives way to *other*; nobody is left to withdraw a stale one."""
+    return other.record.stage is Stage.CONFIRMED or other.stale or other.order < order
 
 
 def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
@@ -74,14 +74,14 @@ def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord
     return replace(record, slots=tuple(slot for slot in record.slots if slot.worker in workers))
 
 
-def without_promised(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapshot:
-    """Return *snapshot* without what *promises* hold and their workers do not use yet."""
+def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Snapshot:
+    """Return *snapshot* without what *other_plans* reserve and their workers do not use yet."""
     taken: dict[str, Counter[str]] = {}
     gpus: dict[str, list[tuple[int, ...] | None]] = {}
-    for promise in promises:
-        for slot in promise.record.slots:
-            if slot.worker not in promise.bound:
-                taken.setdefault(slot.node, Counter()).update({"pods": 1, **promise.record.worker_requests})
+    for other in other_plans:
+        for slot in other.record.slots:
+            if slot.worker not in other.bound:
+                taken.setdefault(slot.node, Counter()).update({"pods": 1, **other.record.worker_requests})
                 gpus.setdefault(slot.node, []).append(slot.gpus)
     if not taken:
         return snapshot
@@ -95,7 +95,7 @@ def without_promised(snapshot: Snapshot, promises: Iterable[Promise]) -> Snapsho
 
 
 def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, ...] | None]) -> GpuNode:
-    """Return *node* without what was promised on it; a promise of a number of GPUs leaves open which are free."""
+    """Return *node* without what is reserved on it; a reservation of a number of GPUs leaves open which are free."""
     requested = Counter(node.requested)
     requested.update(taken)
     used = node.used

@@ -5,7 +5,7 @@ Jobs A and B, A the older one, want three GPUs each on a node of four, and both 
 ====  =================================================  ====================================================
 step  A                                                  B
 ====  =================================================  ====================================================
-1     looks: no promises                                 looks: no promises
+1     looks: no other plans                              looks: no other plans
 2     writes: proposes GPUs 0, 1, 2                      writes: proposes GPUs 0, 1, 2
 3     reads: B's proposal is in the way, but is younger  reads: A's proposal is in the way, and is older
 4     pauses                                             looks again: one GPU is left beside A's proposal
@@ -22,17 +22,23 @@ from typing import Any
 
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import Decision, Promise, decide, limited_to, without_promised
+from arena_topo.planner.reservations.conflicts import (
+    Decision,
+    OtherPlan,
+    decide,
+    limited_to,
+    without_reserved,
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Asks for a snapshot of the cluster, and after it for the promises: the answer is ``Seen``."""
+    """Asks for a snapshot of the cluster, and after it for the plans of other jobs: the answer is ``Seen``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """Asks for the current promises of other jobs: the answer is a list of ``Promise``."""
+    """Asks for the current plans of other jobs: the answer is a list of ``OtherPlan``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +55,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A cluster, and what was promised on it; workers bound after the snapshot count as not bound yet."""
+    """A cluster, and what other jobs plan on it; workers bound after the snapshot count as not bound yet."""
 
     snapshot: Snapshot
-    promises: Sequence[Promise]
+    other_plans: Sequence[OtherPlan]
 
 
 Step = Look | Read | Write | Pause
@@ -72,13 +78,13 @@ def negotiate(
     """
     while True:
         seen: Seen = yield Look()
-        record = plan(without_promised(seen.snapshot, seen.promises))
+        record = plan(without_reserved(seen.snapshot, seen.other_plans))
         yield Write(record)
         if record.stage is Stage.WAITING:
             return record
         for _ in range(_LOOKS):
-            promises: Sequence[Promise] = yield Read()
-            decision = decide(limited_to(record, workers), order(), promises, seen.snapshot)
+            other_plans: Sequence[OtherPlan] = yield Read()
+            decision = decide(limited_to(record, workers), order(), other_plans, seen.snapshot)
             if decision is Decision.CONFIRM:
                 confirmed = replace(record, stage=Stage.CONFIRMED)
                 yield Write(confirmed)

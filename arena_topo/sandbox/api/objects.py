@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import jsonpatch
-from jsonpointer import JsonPointerException
+from jsonpatch import JsonPointerException
 
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object

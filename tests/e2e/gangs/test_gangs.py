@@ -42,7 +42,7 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture
 def space(cluster: ControlPlane) -> Iterator[str]:
-    """Name of a namespace; its pods, and what its jobs were promised, are gone after the test."""
+    """Name of a namespace; its pods, and what its jobs reserved, are gone after the test."""
     kube, name = cluster.kube, f"t-{uuid.uuid4().hex[:8]}"
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)

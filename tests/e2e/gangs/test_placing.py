@@ -18,7 +18,7 @@ MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
 @pytest.fixture
 def four_nodes(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
-    """Names of four servers of eight GPUs, two in a rack; what was promised on them is given back in the end."""
+    """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""
     rack = "topology.kubernetes.io/rack"
     specs = [NodeSpec(f"place-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
     names = create_nodes(plane.kube, specs)

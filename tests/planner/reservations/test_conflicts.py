@@ -1,4 +1,4 @@
-"""What was promised is taken off a snapshot once, and a plan stands only beside what is left."""
+"""What is reserved is taken off a snapshot once, and a plan stands only beside what is left."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import Decision, Promise, decide, stands, without_promised
+from arena_topo.planner.reservations.conflicts import Decision, OtherPlan, decide, stands, without_reserved
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
 CLUSTER = cluster([node("a", links=PAIRS), node("b", links=PAIRS)])
@@ -25,7 +25,7 @@ def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPO
 
 def test_promised_gpus_are_used() -> None:
     """By index and by count, and their pods count among the node's."""
-    left = without_promised(CLUSTER, [Promise(order=OLDER, record=plan(("a", (0,)), ("a", (1,))))])
+    left = without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=plan(("a", (0,)), ("a", (1,))))])
     found = left.nodes[0]
     assert frozenset({0, 1}) == found.used
     assert (2, 2) == (found.gpu_free, found.requested["pods"])
@@ -34,36 +34,37 @@ def test_promised_gpus_are_used() -> None:
 
 def test_workers_that_have_a_node_count_no_second_time() -> None:
     """The snapshot has their pods."""
-    promise = Promise(order=OLDER, record=plan(("a", (0,)), ("a", (1,))), bound=frozenset({0}))
-    assert frozenset({1}) == without_promised(CLUSTER, [promise]).nodes[0].used
+    other = OtherPlan(order=OLDER, record=plan(("a", (0,)), ("a", (1,))), bound=frozenset({0}))
+    assert frozenset({1}) == without_reserved(CLUSTER, [other]).nodes[0].used
 
 
 def test_a_promise_by_number_leaves_open_which_are_free() -> None:
     """The count is taken off, and the indices are unknown."""
-    found = without_promised(CLUSTER, [Promise(order=OLDER, record=plan(("a", None)))]).nodes[0]
+    found = without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=plan(("a", None)))]).nodes[0]
     assert (None, 3) == (found.used, found.gpu_free)
 
 
 def test_promises_on_nodes_that_are_gone_harm_nobody() -> None:
     """A node may leave the cluster while a job is planned for it."""
     assert (
-        CLUSTER.nodes == without_promised(CLUSTER, [Promise(order=OLDER, record=plan(("gone", (0,))))]).nodes
+        CLUSTER.nodes
+        == without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=plan(("gone", (0,))))]).nodes
     )
 
 
 @pytest.mark.parametrize(
     ("other", "expected"),
     [
-        (Promise(order=OLDER, record=plan(("a", (0,)))), Decision.REPLAN),
-        (Promise(order=YOUNGER, record=plan(("a", (0,)))), Decision.LOOK_AGAIN),
-        (Promise(order=YOUNGER, record=plan(("a", (0,))), stale=True), Decision.REPLAN),
-        (Promise(order=YOUNGER, record=plan(("a", (0,)), stage=Stage.CONFIRMED)), Decision.REPLAN),
-        (Promise(order=OLDER, record=plan(("a", (1,)))), Decision.CONFIRM),
-        (Promise(order=OLDER, record=plan(("b", (0,)))), Decision.CONFIRM),
+        (OtherPlan(order=OLDER, record=plan(("a", (0,)))), Decision.REPLAN),
+        (OtherPlan(order=YOUNGER, record=plan(("a", (0,)))), Decision.LOOK_AGAIN),
+        (OtherPlan(order=YOUNGER, record=plan(("a", (0,))), stale=True), Decision.REPLAN),
+        (OtherPlan(order=YOUNGER, record=plan(("a", (0,)), stage=Stage.CONFIRMED)), Decision.REPLAN),
+        (OtherPlan(order=OLDER, record=plan(("a", (1,)))), Decision.CONFIRM),
+        (OtherPlan(order=OLDER, record=plan(("b", (0,)))), Decision.CONFIRM),
     ],
     ids=["older", "younger", "stale", "confirmed", "other GPU", "other node"],
 )
-def test_who_gives_way(other: Promise, expected: Decision) -> None:
+def test_who_gives_way(other: OtherPlan, expected: Decision) -> None:
     """An older, a stale or a confirmed plan stays; a younger one is given time to go."""
     assert expected is decide(plan(("a", (0,))), ME, [other], CLUSTER)
 
@@ -72,6 +73,8 @@ def test_cpu_counts_as_gpus_do() -> None:
     """Two plans on different GPUs do not stand together where the node's cpu is not enough."""
     small = cluster([node("a", links=PAIRS, cpu=5000)])
     mine = replace(plan(("a", (0,))), worker_requests={NVIDIA: 1, "cpu": 3000})
-    other = Promise(order=OLDER, record=replace(plan(("a", (1,))), worker_requests={NVIDIA: 1, "cpu": 3000}))
+    other = OtherPlan(
+        order=OLDER, record=replace(plan(("a", (1,))), worker_requests={NVIDIA: 1, "cpu": 3000})
+    )
     assert stands(mine, small)
     assert Decision.REPLAN is decide(mine, ME, [other], small)

@@ -1,4 +1,4 @@
-"""Any interleaving of submitters: no GPU is promised twice, and whoever fits gets a place."""
+"""Any interleaving of submitters: no GPU is reserved twice, and whoever fits gets a place."""
 
 from collections import Counter
 from collections.abc import Generator
@@ -13,7 +13,7 @@ from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.plan import plan
-from arena_topo.planner.reservations.conflicts import Promise, without_promised
+from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Look, Pause, Read, Seen, Step, Write, negotiate
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
@@ -25,12 +25,14 @@ class Server:
     snapshot: Snapshot
     plans: dict[int, PlanRecord] = field(default_factory=dict)
 
-    def promises(self, but: int) -> list[Promise]:
+    def other_plans(self, but: int) -> list[OtherPlan]:
         """Return the plans of all jobs but one."""
-        return [Promise(order=_order(job), record=record) for job, record in self.plans.items() if job != but]
+        return [
+            OtherPlan(order=_order(job), record=record) for job, record in self.plans.items() if job != but
+        ]
 
     def confirmed(self) -> list[tuple[str, int]]:
-        """Return every GPU that was promised."""
+        """Return every GPU that is reserved."""
         return [
             (slot.node, gpu)
             for record in self.plans.values()
@@ -76,9 +78,9 @@ class Submitter:
             return
         match step:
             case Look():
-                self.answer = Seen(self.server.snapshot, self.server.promises(self.job))
+                self.answer = Seen(self.server.snapshot, self.server.other_plans(self.job))
             case Read():
-                self.answer = self.server.promises(self.job)
+                self.answer = self.server.other_plans(self.job)
             case Write(record):
                 self.server.plans[self.job] = record
                 self.answer = None
@@ -127,7 +129,7 @@ def test_two_submitters_are_never_promised_the_same_gpu(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_fifty_submitters_share_what_there_is(seed: int) -> None:
-    """Fifty gangs over eight nodes: nothing is promised twice, and those who wait and try again get what is left."""
+    """Fifty gangs over eight nodes: nothing is reserved twice, and those who wait and try again get what is left."""
     server, chance = Server(_cluster(8)), Random(seed)
     submitters = [
         Submitter(job, Demand(chance.choice([1, 2, 3]), chance.choice([1, 2])), server) for job in range(50)
@@ -139,7 +141,7 @@ def test_fifty_submitters_share_what_there_is(seed: int) -> None:
         _run([each], chance, server)
     for each in again:
         if server.plans[each.job].stage is Stage.WAITING:
-            left = without_promised(server.snapshot, server.promises(each.job))
+            left = without_reserved(server.snapshot, server.other_plans(each.job))
             assert isinstance(plan(each.demand, left), Infeasible)
     assert again
 
@@ -151,8 +153,8 @@ def test_a_submitter_that_died_keeps_what_it_proposed_until_it_is_resumed() -> N
     for _ in range(2):
         dead.advance()
     assert Stage.PROPOSED is server.plans[0].stage
-    stale = replace(server.promises(1)[0], stale=True)
-    server.promises = lambda but: [stale] if but else []  # type: ignore[method-assign]
+    stale = replace(server.other_plans(1)[0], stale=True)
+    server.other_plans = lambda but: [stale] if but else []  # type: ignore[method-assign]
     other = Submitter(1, Demand(3, 1), server)
     _run([other], Random(0), server)
     assert Stage.WAITING is server.plans[1].stage

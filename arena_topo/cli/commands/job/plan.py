@@ -99,7 +99,7 @@ def _cluster(connection: ConnectionFlags, job: "JobSpec", levels: tuple[str, ...
     """Return the cluster less what is reserved for other jobs."""
     from arena_topo.cluster.snapshot import take_snapshot
     from arena_topo.jobs.lookup import look_up_job
-    from arena_topo.jobs.placement.other_plans import promised_snapshot
+    from arena_topo.jobs.placement.other_plans import unreserved_snapshot
     from arena_topo.kube.session import connect
 
     session = connect(connection)
@@ -109,7 +109,7 @@ def _cluster(connection: ConnectionFlags, job: "JobSpec", levels: tuple[str, ...
         # Without the MPIJob resource there is no job that could have reserved anything.
         snapshot = take_snapshot(session, levels=levels)
     else:
-        snapshot = promised_snapshot(session, version, levels=levels)
+        snapshot = unreserved_snapshot(session, version, levels=levels)
     print_warnings(snapshot)
     return snapshot
 

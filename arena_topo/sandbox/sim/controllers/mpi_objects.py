@@ -10,6 +10,7 @@ import copy
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from arena_topo.model.job.mpijob import launcher_name, worker_name
 from arena_topo.model.keys import OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_INDEX
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.sim.objects import owner_reference
@@ -56,8 +57,8 @@ def service(job: Object) -> Object:
 
 def _hosts(job: Object) -> list[str]:
     name, namespace = name_of(job), job["metadata"]["namespace"]
-    pods = [f"{name}-worker-{index}" for index in range(worker_count(job))]
-    first = [f"{name}-launcher"] if job["spec"].get("runLauncherAsWorker") else []
+    pods = [worker_name(name, index) for index in range(worker_count(job))]
+    first = [launcher_name(name)] if job["spec"].get("runLauncherAsWorker") else []
     return [f"{pod}.{name}.{namespace}.svc" for pod in first + pods]
 
 
@@ -106,7 +107,7 @@ def _template(job: Object, role: str) -> Object:
 def worker(job: Object, index: int) -> Object:
     """Return the pod of worker *index*."""
     template = _template(job, "Worker")
-    name = f"{name_of(job)}-worker-{index}"
+    name = worker_name(name_of(job), index)
     # Where the launcher is a worker, too, it has index 0.
     shift = 1 if job["spec"].get("runLauncherAsWorker") else 0
     template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = str(index + shift)
@@ -127,7 +128,7 @@ def launcher(job: Object) -> Object:
     template = _template(job, "Launcher")
     template["metadata"]["ownerReferences"] = [owner_reference(job)]
     spec, container = template["spec"], template["spec"]["containers"][0]
-    spec["hostname"] = f"{name_of(job)}-launcher"
+    spec["hostname"] = launcher_name(name_of(job))
     slots = str(job["spec"].get("slotsPerWorker", 1))
     variables = {**_OPEN_MPI, "OMPI_MCA_orte_set_default_slots": slots}
     env = [{"name": name, "value": value} for name, value in variables.items()]
@@ -149,5 +150,5 @@ def launcher(job: Object) -> Object:
     copied = ("ttlSecondsAfterFinished", "activeDeadlineSeconds", "backoffLimit")
     body = {key: policy[key] for key in copied if key in policy} | {"template": template}
     body["suspend"] = bool(policy.get("suspend"))
-    meta = _meta(job, f"{name_of(job)}-launcher")
+    meta = _meta(job, launcher_name(name_of(job)))
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": body}

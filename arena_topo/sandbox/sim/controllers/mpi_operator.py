@@ -6,6 +6,7 @@ Source: github.com/kubeflow/mpi-operator 0.8.2 pkg/controller/mpi_job_controller
 import copy
 from contextlib import suppress
 
+from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api, timestamp
 from arena_topo.sandbox.api.status_errors import StatusError
@@ -89,7 +90,7 @@ def _create_missing(api: Api, job: Object, *, suspended: bool) -> None:
     pods = api.kind("v1", "Pod")
     count = 0 if suspended else mpi_objects.worker_count(job)
     for index in range(count):
-        if api.find(pods, namespace, f"{name}-worker-{index}") is None:
+        if api.find(pods, namespace, worker_name(name, index)) is None:
             api.create(pods, namespace, mpi_objects.worker(job, index))
     workers = controlled(api, job, PODS)
     # A suspended job needs no workers, and one that was scaled down needs fewer.
