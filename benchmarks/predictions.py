@@ -13,7 +13,7 @@ from pathlib import Path
 from arena_topo.model.plan.placement import Range, Transport
 from arena_topo.prediction.calibration import Bandwidths, Calibration, Framework, shipped_calibration
 from arena_topo.prediction.forecast import Forecast, Workload, predict
-from tests.seeds import SEEDS, Seed
+from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"
 BEGIN, END = "<!-- python -m benchmarks.predictions --write -->\n", "<!-- end -->\n"
@@ -46,14 +46,14 @@ class Published:
 
 def published() -> list[Published]:
     """Return the guides' figures, read from the logs that they show."""
-    return [_published(seed) for seed in SEEDS]
+    return [_published(documented) for documented in DOCUMENTED_JOBS]
 
 
-def _published(seed: Seed) -> Published:
-    per_gpu = re.search(r"^Img/sec per GPU: ([\d.]+)", seed.log, re.MULTILINE)
-    total = re.search(r"^total images/sec: ([\d.]+)", seed.log, re.MULTILINE)
+def _published(documented: DocumentedJob) -> Published:
+    per_gpu = re.search(r"^Img/sec per GPU: ([\d.]+)", documented.log, re.MULTILINE)
+    total = re.search(r"^total images/sec: ([\d.]+)", documented.log, re.MULTILINE)
     rate = float(per_gpu[1]) if per_gpu else float(total[1]) / RANKS if total else 0.0
-    return Published(seed.framework, seed.name.rpartition("-")[2], seed.has_topology, rate)
+    return Published(documented.framework, documented.name.rpartition("-")[2], documented.has_topology, rate)
 
 
 def solve(

@@ -8,8 +8,8 @@ import pytest
 from tests.controlplane.availability import require_built
 from tests.controlplane.components.options import api_only
 from tests.controlplane.plane import ControlPlane
+from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.e2e.arena import Arena
-from tests.seeds import SEEDS, Seed
 
 Old = Literal["v1", "v1alpha1"]
 
@@ -22,19 +22,19 @@ def old(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator
         yield request.param, plane
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
-def test_a_documented_job_is_accepted(old: tuple[Old, ControlPlane], seed: Seed) -> None:
+@pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)
+def test_a_documented_job_is_accepted(old: tuple[Old, ControlPlane], documented: DocumentedJob) -> None:
     """Found out which version is served, rendered for it, and stored without a field lost."""
     version, plane = old
     arena = Arena(plane.admin_kubeconfig)
-    command = seed.command.replace("arena ", "arena-topo ", 1)
+    command = documented.command.replace("arena ", "arena-topo ", 1)
     outcome = arena.shell(command)
 
-    assert (0, f"mpijob.kubeflow.org/{seed.name} created\n") == (outcome.code, outcome.out), outcome.err
-    stored = plane.kube.get(f"kubeflow.org/{version}", "MPIJob", seed.name, "default")
+    assert (0, f"mpijob.kubeflow.org/{documented.name} created\n") == (outcome.code, outcome.out), outcome.err
+    stored = plane.kube.get(f"kubeflow.org/{version}", "MPIJob", documented.name, "default")
     assert f"kubeflow.org/{version}" == stored["apiVersion"]
-    assert "Status:    PENDING" in arena("get", seed.name).out
-    assert 0 == arena("delete", seed.name, "--wait=false").code
+    assert "Status:    PENDING" in arena("get", documented.name).out
+    assert 0 == arena("delete", documented.name, "--wait=false").code
 
 
 def test_every_flag_is_accepted(old: tuple[Old, ControlPlane]) -> None:

@@ -11,9 +11,9 @@ from tests.controlplane.machines.kubelet import ScriptedKubelet
 from tests.controlplane.machines.nodes import SEED_NODES, NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
+from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.e2e.arena import Arena
 from tests.e2e.shapes import shape
-from tests.seeds import SEEDS, Seed
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 
@@ -29,27 +29,30 @@ def vendor_nodes(plane: ControlPlane) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
-def submit(arena: Arena, seed: Seed) -> None:
+def submit(arena: Arena, documented: DocumentedJob) -> None:
     """Type the documented command, with the tool's own name."""
-    outcome = arena.shell(seed.command.replace("arena ", "arena-topo ", 1))
-    assert (0, f"mpijob.kubeflow.org/{seed.name} created\n") == (outcome.code, outcome.out), outcome.err
+    outcome = arena.shell(documented.command.replace("arena ", "arena-topo ", 1))
+    assert (0, f"mpijob.kubeflow.org/{documented.name} created\n") == (outcome.code, outcome.out), outcome.err
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+@pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)
 def test_a_documented_job_runs_from_submit_to_delete(
-    arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], seed: Seed
+    arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], documented: DocumentedJob
 ) -> None:
     """The command is taken verbatim, the table is the documented one, and nothing is left in the end."""
-    submit(arena, seed)
-    running = lambda: "Status:    RUNNING" in arena("get", seed.name, "--type", "mpijob").out  # noqa: E731
-    eventually(running, f"{seed.name} to run")
-    table = arena("get", seed.name, "--type", "mpijob").out
+    submit(arena, documented)
+    running = lambda: "Status:    RUNNING" in arena("get", documented.name, "--type", "mpijob").out  # noqa: E731
+    eventually(running, f"{documented.name} to run")
+    table = arena("get", documented.name, "--type", "mpijob").out
 
-    assert shape(seed.table) == shape(table)
+    assert shape(documented.table) == shape(table)
     assert set(gpu_nodes) >= set(re.findall(r"cn-shanghai\.[\d.]+", table))
-    outcome = arena("delete", seed.name)
-    assert (0, f"The training job {seed.name} has been deleted successfully\n") == (outcome.code, outcome.out)
-    assert None is kube.find(*MPIJOB, seed.name, namespace)
+    outcome = arena("delete", documented.name)
+    assert (0, f"The training job {documented.name} has been deleted successfully\n") == (
+        outcome.code,
+        outcome.out,
+    )
+    assert None is kube.find(*MPIJOB, documented.name, namespace)
     assert [] == kube.list("v1", "Pod", namespace)
     leftovers = [("batch/v1", "Job"), ("v1", "Secret"), ("v1", "Service")]
     eventually(
@@ -64,41 +67,46 @@ def test_on_the_vendors_nodes_the_vendors_resource_is_asked_for(
     arena: Arena, kube: Kube, namespace: str, vendor_nodes: list[str]
 ) -> None:
     """The pods run there, where nvidia.com/gpu is not offered, and the table counts their GPUs."""
-    submit(arena, SEEDS[0])
-    eventually(lambda: "RUNNING" in arena("get", SEEDS[0].name).out, "the job to run")
-    workers = pods.of_job(kube, namespace, SEEDS[0].name, "worker")
+    submit(arena, DOCUMENTED_JOBS[0])
+    eventually(lambda: "RUNNING" in arena("get", DOCUMENTED_JOBS[0].name).out, "the job to run")
+    workers = pods.of_job(kube, namespace, DOCUMENTED_JOBS[0].name, "worker")
 
     assert [{"aliyun.com/gpu": "1"}] * 4 == [
         pod["spec"]["containers"][0]["resources"]["limits"] for pod in workers
     ]
     assert set(vendor_nodes) >= {pod["spec"]["nodeName"] for pod in workers}
-    assert shape(SEEDS[0].table) == shape(arena("get", SEEDS[0].name).out)
+    assert shape(DOCUMENTED_JOBS[0].table) == shape(arena("get", DOCUMENTED_JOBS[0].name).out)
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
+@pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)
 def test_the_log_is_followed_from_submit_to_the_end(
-    arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], kubelet: ScriptedKubelet, seed: Seed
+    arena: Arena,
+    kube: Kube,
+    namespace: str,
+    gpu_nodes: list[str],
+    kubelet: ScriptedKubelet,
+    documented: DocumentedJob,
 ) -> None:
     """Started right after submit it waits, prints the documented lines, and ends with the launcher."""
     there = f"--selector=kubernetes.io/hostname={gpu_nodes[0]}"
     flag = f" {there} --launcher-selector=kubernetes.io/hostname={kubelet.name} "
-    outcome = arena.shell(seed.command.replace("arena submit mpi", f"arena-topo submit mpi {flag}", 1))
+    outcome = arena.shell(documented.command.replace("arena submit mpi", f"arena-topo submit mpi {flag}", 1))
     assert 0 == outcome.code, outcome.err
-    with arena.running("logs", "-f", seed.name) as following:
-        launcher = eventually(lambda: pods.of_job(kube, namespace, seed.name, "launcher"), "a launcher")[0][
-            "metadata"
-        ]["name"]
+    with arena.running("logs", "-f", documented.name) as following:
+        launcher = eventually(
+            lambda: pods.of_job(kube, namespace, documented.name, "launcher"), "a launcher"
+        )[0]["metadata"]["name"]
         kubelet.hold(namespace, launcher, "ContainerCreating")
         eventually(lambda: following.said("ContainerCreating"), "the reason for waiting")
         log = kubelet.log(namespace, launcher, "mpi")
         kubelet.run(namespace, launcher)
-        for line in seed.log.splitlines():
+        for line in documented.log.splitlines():
             log.write(line)
-        eventually(lambda: "".join(following.out) == seed.log, "the documented lines")
+        eventually(lambda: "".join(following.out) == documented.log, "the documented lines")
         assert None is following.process.poll()
         kubelet.finish(namespace, launcher)
         log.end()
         ended = following.wait()
 
-    assert (0, seed.log) == (ended.code, ended.out)
-    eventually(lambda: "SUCCEEDED" in arena("get", seed.name).out, "the job to have succeeded")
+    assert (0, documented.log) == (ended.code, ended.out)
+    eventually(lambda: "SUCCEEDED" in arena("get", documented.name).out, "the job to have succeeded")

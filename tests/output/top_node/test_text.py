@@ -36,7 +36,7 @@ NORMAL = GpuNode("master-1", address="192.168.7.178", labels={"node-role.kuberne
 
 
 def test_nodes_of_one_mode_have_the_footer_of_their_resource() -> None:
-    """The seeds' table."""
+    """The guides' table."""
     expected = f"""\
 NAME                       IPADDRESS      ROLE    STATUS  GPU(Total)  GPU(Allocated)
 cn-shanghai.192.168.7.186  192.168.7.186  <none>  Ready   2           2

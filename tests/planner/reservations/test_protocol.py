@@ -117,7 +117,7 @@ def test_the_older_of_two_proposals_is_confirmed() -> None:
 
 
 @pytest.mark.parametrize("seed", range(300))
-def test_two_submitters_are_never_promised_the_same_gpu(seed: int) -> None:
+def test_two_submitters_are_never_given_the_same_gpu(seed: int) -> None:
     """Two gangs of three GPUs on a node of four: one is confirmed, the other waits, in whatever order they step."""
     server = Server(_cluster(1))
     submitters = [Submitter(job, Demand(3, 1), server) for job in range(2)]

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from arena_topo.manifest.pods import literal
 from tests.cli.conftest import Invoke
+from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.examples import examples
-from tests.seeds import SEEDS, Seed
 
 BASE = ("submit", "mpi", "--dry-run=client", "-o", "json", "--name=job", "--image=i")
 
@@ -35,16 +35,19 @@ def pod(job: Any, role: str = "Worker") -> Any:
     return job["spec"]["mpiReplicaSpecs"][role]["template"]["spec"]
 
 
-@pytest.mark.parametrize("seed", SEEDS, ids=lambda seed: seed.name)
-def test_the_documented_commands_are_taken_as_they_are(invoke: Invoke, seed: Seed) -> None:
+@pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)
+def test_the_documented_commands_are_taken_as_they_are(invoke: Invoke, documented: DocumentedJob) -> None:
     """All eight, with Arena's flags and spelling."""
-    outcome = invoke(*seed.argv, "--dry-run=client", "-o", "json")
+    outcome = invoke(*documented.argv, "--dry-run=client", "-o", "json")
     job = json.loads(outcome.out)
     launcher = container(job, "Launcher")
 
-    assert (seed.name, 4) == (job["metadata"]["name"], job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"])
-    assert ["sh", "-c", seed.argv[-1]] == launcher["command"]
-    assert ("aliyun.com/gpu" in container(job)["resources"]["limits"]) is seed.has_topology
+    assert (documented.name, 4) == (
+        job["metadata"]["name"],
+        job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"],
+    )
+    assert ["sh", "-c", documented.argv[-1]] == launcher["command"]
+    assert ("aliyun.com/gpu" in container(job)["resources"]["limits"]) is documented.has_topology
 
 
 @pytest.mark.parametrize("alias", ["mpi", "mpijob", "mj"])

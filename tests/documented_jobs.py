@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from arena_topo.model.notation.yaml_documents import load
 from tests.paths import DATA
 
-_FILE = DATA / "seeds.yaml"
+_FILE = DATA / "documented_jobs.yaml"
 
 
 @dataclass(frozen=True, slots=True)
-class Seed:
+class DocumentedJob:
     """One documented job: the command as typed, the table it shows, the log it prints."""
 
     framework: str
@@ -34,4 +34,4 @@ class Seed:
         return "--gputopology=true" in self.argv
 
 
-SEEDS = [Seed(**entry) for entry in load(_FILE.read_bytes(), name=str(_FILE))]
+DOCUMENTED_JOBS = [DocumentedJob(**entry) for entry in load(_FILE.read_bytes(), name=str(_FILE))]
