@@ -21,6 +21,7 @@ def decorate(gang: Gang) -> Decoration:
     """Return what makes the gang one PodGroup: the operator's where it creates one, else our own."""
     # An operator that creates PodGroups also names the scheduler, and cannot be overruled.
     scheduler = gang.operator_gangs or SCHEDULER
+    # The operator takes every name but volcano for that of a scheduler with the coscheduling plugin.
     refuse_other_operator(gang, "coscheduling", scheduler if scheduler != "volcano" else "")
     together = f"coscheduling ({scheduler}) starts {gang.size} pods together"
     if operator_creates_group(gang):

@@ -4,7 +4,7 @@ The gate belongs to the plan, whose pins set it; what is enforced is said with t
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import operator_policy, unversioned
+from arena_topo.gang.pod_groups import operator_policy, unsupported_version
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.job.mpijob import ApiVersion
 
@@ -12,7 +12,7 @@ from arena_topo.model.job.mpijob import ApiVersion
 def decorate(gang: Gang) -> Decoration:
     """Return what a gated gang takes besides its gate. Raises ``UsageError`` where the gate would be dropped."""
     if gang.version is ApiVersion.V1ALPHA1:
-        raise unversioned(gang, "gates", "it drops the pods' scheduling gates")
+        raise unsupported_version(gang, "gates", "it drops the pods' scheduling gates")
     if not gang.keeps_gates:
         raise UsageError(
             f"--gang-scheduler gates cannot be used: the MPIJob {gang.version.value} that this cluster serves drops "

@@ -4,7 +4,7 @@ Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import refuse_other_operator, unversioned
+from arena_topo.gang.pod_groups import refuse_other_operator, unsupported_version
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import KAI_QUEUE
@@ -19,7 +19,7 @@ def decorate(gang: Gang) -> Decoration:
     waits from whatever number it finds.
     """
     if gang.version is ApiVersion.V1ALPHA1:
-        raise unversioned(gang, "kai", "its pod-grouper supports v2beta1 and v1")
+        raise unsupported_version(gang, "kai", "its pod-grouper supports v2beta1 and v1")
     refuse_other_operator(gang, "kai")
     if not gang.queue:
         raise UsageError(

@@ -4,7 +4,7 @@ Source: kueue 0.19 (pkg/controller/jobs/mpijob, apis/kueue/v1beta2/topology_type
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import operator_policy, unversioned
+from arena_topo.gang.pod_groups import operator_policy, unsupported_version
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import KUEUE_QUEUE
@@ -19,7 +19,7 @@ def decorate(gang: Gang) -> Decoration:
     with a topology request is never admitted.
     """
     if gang.version is not ApiVersion.V2BETA1:
-        raise unversioned(gang, "kueue", "Kueue queues MPIJobs of v2beta1 only")
+        raise unsupported_version(gang, "kueue", "Kueue queues MPIJobs of v2beta1 only")
     if not gang.queue:
         raise UsageError(
             "--gang-scheduler kueue needs a queue",

@@ -37,16 +37,16 @@ def operator_creates_group(gang: Gang) -> bool:
     return bool(gang.operator_gangs) and gang.version is not ApiVersion.V1ALPHA1
 
 
-def times(quantities: Mapping[str, str], count: int) -> dict[str, str]:
+def total_requests(quantities: Mapping[str, str], count: int) -> dict[str, str]:
     """Return *count* times *quantities*, in base units (cores, bytes, devices)."""
-    return {name: _plain(parse_quantity(quantity) * count) for name, quantity in quantities.items()}
+    return {name: _plain_decimal(parse_quantity(quantity) * count) for name, quantity in quantities.items()}
 
 
-def _plain(value: Decimal) -> str:
+def _plain_decimal(value: Decimal) -> str:
     return f"{value.normalize():f}"
 
 
-def unversioned(gang: Gang, backend: str, why: str) -> UsageError:
+def unsupported_version(gang: Gang, backend: str, why: str) -> UsageError:
     """Return the error for a version of MPIJob with which *backend* cannot work."""
     return UsageError(
         f"--gang-scheduler {backend} cannot be used with MPIJob {gang.version.value}: {why}",

@@ -11,7 +11,7 @@ from arena_topo.gang.pod_groups import (
     operator_policy,
     pod_group,
     refuse_other_operator,
-    times,
+    total_requests,
 )
 from arena_topo.model import keys
 from arena_topo.model.job.gang import Decoration, Gang
@@ -46,7 +46,8 @@ def decorate(gang: Gang) -> Decoration:
 
 
 def _spec(gang: Gang) -> dict[str, Any]:
-    requests = times(gang.requests, gang.workers)
+    # Volcano lets a gang into its queue only if the queue has room for these.
+    requests = total_requests(gang.requests, gang.workers)
     return {
         "minMember": gang.size,
         **_queue(gang),

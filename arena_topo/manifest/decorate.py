@@ -39,6 +39,7 @@ def decorated(job: Object, decoration: Decoration) -> Object:
 def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -> None:
     if not values:
         return
+    # Not setdefault: a user's template may have the key without a value.
     if not item.get("metadata"):
         item["metadata"] = {}
     if not item["metadata"].get(field):

@@ -41,6 +41,7 @@ def _launcher_requests(job: Object, templates: Mapping[Role, Object], version: A
         return pod_spec_requests(templates[Role.LAUNCHER].get("spec") or {})
     # The launcher of v1alpha1 shares the workers' template, but not their resources.
     section = job["spec"].get("launcherResources") or {}
+    # As for any container, requests that are not set are those of the limits.
     return resources(section.get("requests") or section.get("limits"))
 
 

@@ -87,6 +87,7 @@ def changes(before: Object, after: Object) -> list[Object]:
         operations.append({"op": "replace", "path": path, "value": template})
     if _suspended(before) != _suspended(after):
         path = "/spec/runPolicy/suspend"
+        # An add replaces a value that is there; a replace fails where there is none.
         operations.append({"op": "add", "path": path, "value": bool(_suspended(after))})
     return operations
 
@@ -103,6 +104,7 @@ def _request_by_claim(worker: Object) -> None:
         for quantities in (container.get("resources") or {}).values()
         if DRA_GPU in quantities
     ]
+    # Requests and limits of a device are always equal, so that the first one tells the number.
     if counts:
         _metadata(worker, "annotations")[CLAIMED_GPUS] = str(counts[0])
 
@@ -148,6 +150,7 @@ def _suspended(job: Object) -> bool | None:
 
 def _metadata(item: Object, field_name: str) -> dict[str, str]:
     """Return the labels or annotations of *item*, put there where it has none."""
+    # Not setdefault: a user's template may have the key without a value.
     if not item.get("metadata"):
         item["metadata"] = {}
     if not item["metadata"].get(field_name):

@@ -115,6 +115,7 @@ def _labels(job: JobSpec) -> dict[str, str]:
         keys.ARENA_CREATED_BY: keys.ARENA_CREATED_BY_VALUE,
         keys.MANAGED_BY: keys.OWN_NAME,
     }
+    # Ours win over the user's: Arena's commands and ours find jobs by them.
     return {**job.pod.labels, **own}
 
 
@@ -123,10 +124,12 @@ def _annotations(job: JobSpec) -> dict[str, str]:
 
 
 def _has_no_gpu(job: JobSpec) -> bool:
+    # Parts of GPUs, such as aliyun.com/gpu-mem, are requested as other devices.
     return job.gpus == 0 and not any("gpu" in device for device in job.pod.devices)
 
 
 def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
+    # Arena gives every container these two variables, and training scripts read them.
     own = {"workers": str(job.workers), "gpus": str(job.gpus)}
     # NVIDIA's runtime shows a container all GPUs of the node unless it is told otherwise.
     if hide_gpus:
@@ -148,6 +151,7 @@ def _devices(job: JobSpec, gpu_resource: str) -> dict[str, str]:
 def _limits(compute: Compute, devices: Mapping[str, str]) -> Object:
     quantities = {"cpu": compute.cpu, "memory": compute.memory, **devices}
     limits = {name: quantity for name, quantity in quantities.items() if quantity}
+    # The API server refuses an extended resource whose request and limit differ, or that has no limit.
     return {"requests": limits, "limits": limits} if limits else {}
 
 
@@ -179,6 +183,7 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
     volumes, mounts = [volume for volume, _ in parts], [mount for _, mount in parts]
     if pod.files:
         volumes.append({"name": "config-files", "configMap": {"name": files_name(job)}})
+        # Each file is mounted by itself: a mounted folder would hide what the image has in it.
         mounts += [
             {"name": "config-files", "mountPath": file.path, "subPath": f"file-{index}"}
             for index, file in enumerate(pod.files)

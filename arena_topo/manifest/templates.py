@@ -41,6 +41,7 @@ def render_template(
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        # The text is YAML, in which HTML's escapes would be part of the values.
         autoescape=False,
     )
     environment.filters["q"] = as_json
@@ -63,6 +64,7 @@ def _loader(name: str, given: str, env: Mapping[str, str]) -> BaseLoader:
         if path.is_dir():
             first.append(FileSystemLoader(path))
         else:
+            # The one file stands for the template that is looked for, whatever the file is called.
             first.append(DictLoader({name: _text(path)}))
     listed = [part for part in env.get("ARENA_TOPO_TEMPLATES", "").split(os.pathsep) if part]
     own = str(config_folder(env) / "templates")

@@ -75,6 +75,7 @@ def _spec(*, gangs: bool) -> Object:
     return {
         # A worker that was created without its pins would run anywhere: better no worker than one in the wrong place.
         "failurePolicy": "Fail",
+        # The first pass removes the lists, so that a second one would have none to read.
         "reinvocationPolicy": "Never",
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [

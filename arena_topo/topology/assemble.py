@@ -57,6 +57,7 @@ def assemble(
     left out and named in the snapshot's warnings.
     """
     warnings: list[str] = []
+    # Without an instant no age can be computed; the facts then have none.
     now = parse_instant(taken) if taken else None
     names = {node.name for node in objects.nodes}
     loads = _loads(objects.pods, _pods_with_claims(objects.claims))
@@ -90,6 +91,7 @@ def _loads(pods: Iterable[PodFacts], claiming: frozenset[tuple[str, str]]) -> di
         if load is None:
             load = loads[pod.node] = _Load()
         requested = load.requested
+        # Nodes offer places for pods as a resource of their own, of which every pod takes one.
         requested["pods"] = requested.get("pods", 0) + 1
         for resource, amount in pod.requests.items():
             requested[resource] = requested.get(resource, 0) + amount
@@ -182,6 +184,7 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
         links=hardware.links,
         nics=hardware.nics,
         measured=hardware.measured,
+        # A device plugin leaves unhealthy GPUs in the capacity, and takes them out of what is allocatable.
         unhealthy=max(capacity - node.allocatable.get(resource, 0), 0),
         used=holding.used,
         holders=holding.holders,
@@ -201,6 +204,7 @@ def _counted(
     offered, requested = node.allocatable.get(resource, 0), load.requested.get(resource, 0)
     shared = any(gpu.mode is ShareMode.SHARED for gpu in hardware.gpus)
     claimed = not node.capacity.get(resource, 0) and bool(hardware.gpus)
+    # Without indices the requests have to do. Of replicas there may be more than GPUs.
     in_use = len(holding.used) if holding.used is not None else min(requested, len(hardware.gpus))
     if not shared and not claimed:
         # A pod may hold GPUs by an annotation without requesting the resource.
@@ -208,5 +212,6 @@ def _counted(
             return node.allocatable, {**load.requested, resource: in_use}
         return node.allocatable, load.requested
     healthy = sum(gpu.healthy for gpu in hardware.gpus)
+    # Where fewer replicas are offered than there are GPUs, some GPUs can serve nobody.
     present = min(healthy, offered) if shared and offered else healthy
     return {**node.allocatable, resource: present}, {**load.requested, resource: in_use}

@@ -114,6 +114,7 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
 
 def _warn_of_contradictions(node: str, readings: Sequence[Reading], warnings: list[str]) -> None:
     """Compare the sources that see GPU links themselves; the others only list PCIe."""
+    # Assumed links come from the product table: they cannot contradict what a driver reports.
     seen = [(r, r.links) for r in readings if r.trust >= Trust.HAMI and r.links and not r.assumptions]
     for other, other_links in seen[1:]:
         best, links = seen[0]
@@ -136,6 +137,7 @@ def _contradict(one: Link, other: Link) -> bool:
 def _warn_of_numa(node: str, readings: Sequence[Reading], warnings: list[str]) -> None:
     seen = [r for r in readings if not r.assumptions and any(gpu.numa is not None for gpu in r.gpus)]
     for other in seen[1:]:
+        # Strict, since only readings with the same number of GPUs are left.
         for gpu, other_gpu in zip(seen[0].gpus, other.gpus, strict=True):
             if None not in (gpu.numa, other_gpu.numa) and gpu.numa != other_gpu.numa:
                 warnings.append(

@@ -63,6 +63,7 @@ def node_facts(raw: RawObject) -> NodeFacts:
         },
         taints=tuple(map(_taint, items(spec, "taints"))),
         unschedulable=spec.get("unschedulable") is True,
+        # The condition may be Unknown, or absent before the kubelet's first report: neither is ready.
         ready=conditions.get("Ready") == "True",
         address=addresses.get("InternalIP", ""),
         capacity=amounts(status, "capacity"),

@@ -43,7 +43,9 @@ def occupancy(
             gpus_held = max(requested, len(indices or ()))
             holders.append(Holder(pod.namespace, pod.name, pod.job, gpus_held, indices, pod.phase))
             sources.add(source)
+    # A claim that no pod holds yet keeps its GPUs from everybody else. Only the most trusted source counts.
     reserved = {index for reading in with_users[:1] for index in reading.users.get(("", ""), ())}
+    # Indices mean nothing on a node whose GPUs no source lists.
     used = _used(holders, reserved, len(gpus), warnings) if gpus else None
     return Occupancy(tuple(holders), used, ", ".join(sorted(sources - {""})))
 
@@ -80,6 +82,7 @@ def _used(
         # One unknown holder may hold any GPU, so that no GPU is known to be free.
         if holder.indices is None:
             return None
+        # Such indices follow another numbering, and a wrong set of free GPUs would be worse than none.
         if any(index >= size for index in holder.indices):
             warnings.append(
                 f"Pod {holder.namespace}/{holder.pod} holds GPUs {list(holder.indices)}, but its node has {size}; "

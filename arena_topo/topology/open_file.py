@@ -21,6 +21,7 @@ def open_topology(text: str, source: str, product: str = "") -> Snapshot:
     *source* is the file's name; *product* names the GPUs where a matrix leaves them open. Raises ``DocumentError``
     naming the place and the reason.
     """
+    # JSON is YAML as well, but PyYAML takes many times longer to read a large snapshot.
     if text.lstrip().startswith("{"):
         try:
             return read_snapshot(json.loads(text), source)
@@ -33,6 +34,7 @@ def open_topology(text: str, source: str, product: str = "") -> Snapshot:
 
 
 def _node(name: str, source: str, hardware: Hardware) -> GpuNode:
+    # Only AMD's GPUs have XGMI. Where there are no links, the product's name has to tell.
     resource = (
         AMD_GPU if "xgmi" in hardware.machine or hardware.gpus[0].product.startswith("AMD") else NVIDIA_GPU
     )

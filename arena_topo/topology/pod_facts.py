@@ -20,6 +20,7 @@ POD_ANNOTATIONS = (
 POD_LABELS = (keys.OPERATOR_JOB_NAME, keys.ALPHA_JOB_NAME, keys.ARENA_APP, keys.ARENA_RELEASE)
 """The labels that say which MPI job a pod belongs to."""
 
+# Pods in these phases stay in the cluster until they are deleted, and take nothing any more.
 _FINISHED = frozenset({"Succeeded", "Failed"})
 
 
@@ -70,6 +71,7 @@ def pod_facts(raw: RawObject) -> PodFacts:
         node=optional_string(spec, "nodeName"),
         phase=optional_string(mapping(raw, "status"), "phase"),
         requests=requests,
+        # Only those that are needed: annotations of pods may hold anything, also what nobody should see.
         annotations={key: optional_string(annotations, key) for key in POD_ANNOTATIONS if key in annotations},
         job=job_of({key: optional_string(labels, key) for key in POD_LABELS if key in labels}),
     )

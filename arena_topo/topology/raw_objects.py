@@ -39,6 +39,7 @@ def read_each(
 def identity(obj: RawObject, kind: str = "") -> str:
     """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``; *kind* as in ``read_each``."""
     meta = obj.get("metadata")
+    # Objects are named because they are malformed: naming them must not raise in turn.
     meta = meta if isinstance(meta, Mapping) else {}
     namespace = f"{meta['namespace']}/" if meta.get("namespace") else ""
     return f"{obj.get('kind') or kind or 'object'} {namespace}{meta.get('name', '?')}"
@@ -159,6 +160,8 @@ def name(obj: RawObject) -> str:
 def age(obj: RawObject, now: datetime | None) -> float | None:
     """Return the seconds since an object was last written, or None where it does not say when."""
     meta = mapping(obj, "metadata")
+    # Each writer of an object leaves the time of its last write in managedFields. Objects without them (old
+    # ones, or saved without) are as they were created.
     times = [field.get("time") for field in items(meta, "managedFields")] or [meta.get("creationTimestamp")]
     return seconds_since(max((time for time in times if isinstance(time, str)), default=""), now)
 
@@ -168,6 +171,7 @@ def seconds_since(instant: str, now: datetime | None) -> float | None:
     if now is None or not instant:
         return None
     try:
+        # The clock of whoever wrote it may be ahead of ours.
         return max((now - parse_instant(instant)).total_seconds(), 0.0)
     except ValueError:
         return None

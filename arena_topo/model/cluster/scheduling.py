@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from arena_topo.model.cluster.snapshot import Taint
 
+# PreferNoSchedule only makes a node less attractive.
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -62,6 +63,7 @@ class Requirement:
                 return value is None
             case "Gt" | "Lt":
                 return value is not None and _compare(self.operator, value, self.values)
+            # kube-scheduler matches no node by an operator that it does not know.
             case _:
                 return False
 
@@ -69,6 +71,7 @@ class Requirement:
 def _compare(operator: str, value: str, values: tuple[str, ...]) -> bool:
     try:
         left, right = int(value), int(values[0])
+    # As in kube-scheduler, a label that is not a whole number meets neither operator.
     except (ValueError, IndexError):
         return False
     return left > right if operator == "Gt" else left < right

@@ -144,6 +144,7 @@ def pod_selector(version: ApiVersion, name: str) -> str:
 def is_launcher(pod: Object) -> bool:
     """Whether *pod* is a launcher, in any version."""
     labels = pod["metadata"].get("labels") or {}
+    # The operator of v1 gives the launcher the role master.
     return any(labels.get(label) in ("launcher", "master") for label in _ROLE_LABELS)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from arena_topo.errors import UsageError
 from arena_topo.model.job.mpijob import ApiVersion, worker_name
 
+# Limits below: 63 characters for a DNS label and for a label's name or value, 253 for a whole DNS name.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

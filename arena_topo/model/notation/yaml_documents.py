@@ -34,6 +34,7 @@ def load(text: str | bytes, *, name: str) -> Any:
         where = f" at line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
         raise DocumentError(f"{name} is not valid YAML{where}: {problem}") from error
+    # Numbers with more digits than Python converts, and nesting deeper than its stack.
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"{name} is not valid YAML: {error}") from error
 
@@ -42,6 +43,7 @@ def dump(value: Any) -> str:
     """Return *value* as a block-style YAML document with its keys in order and every string value in quotes."""
     import yaml
 
+    # The width keeps PyYAML from folding long strings over several lines.
     text: str = yaml.dump(
         value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**9
     )
@@ -76,6 +78,7 @@ def _dumper() -> type[Any]:
             return True
 
         def represent_mapping(self, tag: str, mapping: Any, flow_style: bool | None = None) -> Any:
+            # Keys are strings too, and the representer of strings would quote all of them.
             node = super().represent_mapping(tag, mapping, flow_style)
             for key, _ in node.value:
                 if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_./-]*", key.value) and key.value.lower() not in _WORDS:

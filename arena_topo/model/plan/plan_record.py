@@ -115,6 +115,7 @@ def plan_text(job: Object) -> str | None:
 
 def encode(record: PlanRecord) -> str:
     """Return *record* as one line of JSON: workers of a node and equal sets of GPUs once, 1,000 workers in 40 KiB."""
+    # Keys and values are a wire format: jobs that are already in a cluster carry them.
     document = {
         "v": _VERSION,
         "stage": record.stage.value,
@@ -140,6 +141,7 @@ def decode(text: str) -> PlanRecord:
     """Return the plan that ``encode`` wrote. Raises ``UnreadablePlan``."""
     try:
         return _decoded(json.loads(text))
+    # Whoever may edit the job may edit its annotations, so that the document may have any shape.
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise UnreadablePlan(f"the annotation {PLAN} cannot be read: {error}") from error
 

@@ -183,6 +183,7 @@ def _bandwidth(node: GpuNode, a: int, b: int) -> str:
 def shortest_float32(value: float) -> str:
     """Return the shortest decimal that is *value* as a 32-bit float, as Go prints it: 96.44, not 96.44000244140625."""
     packed = struct.pack("f", value)
+    # Nine significant digits are enough to tell all 32-bit floats apart.
     for digits in range(1, 10):
         text = f"{value:.{digits}g}"
         if struct.pack("f", float(text)) == packed:

@@ -14,6 +14,7 @@ def graphml(snapshot: Snapshot) -> str:
     graph: nx.Graph[str] = nx.Graph()
     _add_domain(graph, cluster_domains(snapshot), "cluster", "")
     document = BytesIO()
+    # Not write_graphml: that writes with lxml where it is installed, and in other bytes.
     nx.write_graphml_xml(graph, document, named_key_ids=True)
     return document.getvalue().decode() + "\n"
 

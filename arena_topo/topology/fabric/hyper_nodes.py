@@ -103,6 +103,7 @@ def _members(hyper_node: _HyperNode, nodes: Mapping[str, Labels], below: Mapping
 def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]:
     if "exactMatch" in selector:
         exact = string(mapping(selector, "exactMatch"), "name")
+        # A HyperNode may go on naming a node that was removed, or one that has no GPUs.
         return {exact} & set(candidates)
     if "regexMatch" in selector:
         text = string(mapping(selector, "regexMatch"), "pattern")
@@ -111,6 +112,7 @@ def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]
                 pattern = re.compile(text)
         except re.error as error:
             raise Malformed(f"spec.members regexMatch {text!r}: {error}") from error
+        # Not fullmatch: Go's MatchString, which Volcano uses, finds a pattern anywhere in a name.
         return {name for name in candidates if pattern.search(name)}
     required = mapping(mapping(selector, "labelMatch"), "matchLabels")
     if not required:

@@ -105,6 +105,7 @@ def detect_tiers(nodes: Sequence[GpuNode], warnings: list[str]) -> LabelTiers | 
             # As a tier it would put the other nodes into no domain, far from everything.
             warnings.append(f"label {key} is on {labelled} of {len(values)} nodes; it is not used as a tier")
     tiers: list[str] = []
+    # Keys with equally many domains stay in the order of the table, where each source's are coarse to fine.
     for key in sorted(domains, key=lambda key: len(set(domains[key]))):
         if not tiers or _nests(domains[tiers[-1]], domains[key]) or _same_source(tiers[-1], key):
             tiers.append(key)
@@ -123,6 +124,7 @@ def _known_keys() -> Iterator[tuple[str, str]]:
 
 def _is_tier(values: Sequence[str]) -> bool:
     """Whether some domain holds two nodes; a key that differs on every node names the node."""
+    # A single node cannot tell the two apart, so that there every key counts as a tier.
     return len(set(values)) < len(values) or len(values) == 1
 
 

@@ -58,6 +58,7 @@ def read_fabric(
 
 
 def _tiers_of_levels(nodes: Sequence[GpuNode], levels: Sequence[str]) -> LabelTiers:
+    # A misspelt key would otherwise mean, in silence, that every node is in no domain.
     for key in levels:
         if not any(value_of(node.labels, key) for node in nodes):
             raise UsageError(
@@ -116,6 +117,7 @@ def _depth(layer: str, parents: Mapping[str, str]) -> int:
     depth, seen = 0, {layer}
     while parents.get(layer):
         layer = parents[layer]
+        # Nothing keeps the layers of an object from naming each other as parents.
         if layer in seen:
             raise Malformed(f"spec.networkTopologySpec has a circle through {layer}")
         seen.add(layer)

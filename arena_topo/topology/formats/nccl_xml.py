@@ -180,6 +180,7 @@ def _count(element: ET.Element, source: str) -> int:
 
 def _generation(gpus: list[_PciDevice], words: list[list[str]]) -> Generation:
     tag = gpus[0].element.find("gpu")
+    # NCCL writes the compute capability (times ten) of each GPU into its dumps; vendors' files leave it out.
     capability = tag.get("sm", "") if tag is not None else ""
     spec = generations.BY_COMPUTE_CAPABILITY.get(int(capability)) if capability.isdecimal() else None
     return spec or guess_generation(words)

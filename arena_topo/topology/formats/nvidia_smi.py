@@ -151,6 +151,7 @@ def _header_devices(line: str, names: set[str]) -> list[str] | None:
 def _rows(lines: Sequence[str], start: int, columns: Sequence[str], source: str) -> dict[str, _Row]:
     rows: dict[str, _Row] = {}
     for number, line in enumerate(lines[start:], start + 1):
+        # Prose may look like a row, but it does not begin with a device of the header.
         if not _looks_like_row(line) or line.split()[0] not in columns:
             continue
         row = _row(line, number, len(columns), source)
@@ -245,6 +246,7 @@ def _pcie_roots(cells: Cells, gpus: Sequence[str], nics: Sequence[str]) -> dict[
     Two GPUs joined by NVLink show no PCIe word between them, but a NIC that both reach over switches joins them: with
     GPU0-mlx5_0 PIX and GPU1-mlx5_0 PXB both GPUs are below ``pcie0``.
     """
+    # Joined devices share one set object, so that its identity stands for their group.
     groups = {name: {name} for name in [*gpus, *nics]}
     for (a, b), word in cells.items():
         if word in _SWITCH_WORDS and groups[a] is not groups[b]:

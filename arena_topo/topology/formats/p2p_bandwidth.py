@@ -13,7 +13,7 @@ from itertools import combinations
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph
 from arena_topo.topology.hardware.link_graph import machine_type
-from arena_topo.topology.hardware.products import Form, Product, find_product, memory_of
+from arena_topo.topology.hardware.products import FormFactor, Product, find_product, memory_of
 
 _ROW = re.compile(r"\s*(?:gpu_?)?(\d{1,3})((?:\s+\d+(?:\.\d+)?)+)\s*", re.IGNORECASE)
 _TITLE = re.compile(r"\bmatrix\b", re.IGNORECASE)
@@ -41,6 +41,7 @@ def parse_bandwidths(text: str, source: str = "the matrix", product: str = "") -
         gpus=tuple(Gpu(index=index, product=name, memory=memory) for index in range(len(rows))),
         links=graph,
         machine=machine_type(graph, spec.name if spec else ""),
+        # Both of the sample's words, unidirectional and bidirectional, answer the question.
         assumptions=() if "directional" in title.lower() else ("the figures count both directions",),
     )
 
@@ -53,7 +54,9 @@ def _best_section(text: str) -> tuple[str, list[tuple[int, str]]]:
             sections.append((line, []))
         else:
             sections[-1][1].append((number, line))
+    # Rows that stand under no title at all are those of the vendors' guides.
     titled = [section for section in sections if "bandwidth" in section[0].lower()] or sections
+    # Without peer access the figures are those of copies through the host's memory.
     return max(titled, key=lambda section: ("P2P=Enabled" in section[0], "Bidirectional" in section[0]))
 
 
@@ -79,7 +82,8 @@ def _link(a: int, b: int, rate: float, product: Product | None, *, switched: boo
         return Link(LinkClass.UNKNOWN, 0, round(rate, 1))
     if switched:
         return Link(LinkClass.NVSWITCH, product.switch_links, round(rate, 1))
-    kind = LinkClass.NVLINK if product.form is Form.MODULE else LinkClass.BRIDGE
+    kind = LinkClass.NVLINK if product.form is FormFactor.MODULE else LinkClass.BRIDGE
+    # The pair is faster than PCIe, so that it has one link at least, however slow that was measured.
     return Link(kind, max(round(rate / product.generation.link_rate), 1), round(rate, 1))
 
 

@@ -32,6 +32,7 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
     """
     sections = _sections(text)
     types = _table(sections, _LINK_TYPE, source)
+    # Link types are no numbers, so that without the section every PCIe pair counts as the slowest class.
     hops = _table(sections, _HOPS, source) if _HOPS in sections else types
     if len(hops) != len(types):
         raise DocumentError(f"{source}: {_HOPS!r} has {len(hops)} GPUs, {_LINK_TYPE!r} has {len(types)}")

@@ -14,7 +14,7 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.products import Form, Product, find_product
+from arena_topo.topology.hardware.products import FormFactor, Product, find_product
 
 Words = Sequence[Sequence[str]]
 """A square matrix of link words: row and column for each GPU."""
@@ -65,6 +65,7 @@ def check_link_words(words: Words, where: str) -> None:
                 raise DocumentError(f"{where}: {word!r} between GPU{a} and GPU{b} is not a link class")
             if (a == b) != (word == "X"):
                 raise DocumentError(f"{where}: {word!r} cannot stand between GPU{a} and GPU{b}")
+            # Compared as classes: one end may write SOC where the other writes SYS.
             if _link_class(word) != _link_class(words[b][a]):
                 raise DocumentError(
                     f"{where}: GPU{a} reaches GPU{b} by {word}, GPU{b} reaches GPU{a} by {words[b][a]}"
@@ -195,7 +196,7 @@ def _nvlink_class(
             f"{where}: GPU{over[0]} shows {sum(counts[over[0]])} NVLinks to some GPUs and none to others, "
             f"but a GPU has at most {limit} and a switch reaches all"
         )
-    if product and product.form is not Form.MODULE:
+    if product and product.form is not FormFactor.MODULE:
         return LinkClass.BRIDGE
     # Without a product, a separate pair within a larger machine with that many links must be bridged cards.
     pair = len(group) == 2 and len(counts) > 2

@@ -13,7 +13,7 @@ from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
 
 
-class Form(Enum):
+class FormFactor(Enum):
     """How a GPU is built into a machine, which decides what its NVLinks can be."""
 
     MODULE = "module"
@@ -31,14 +31,15 @@ class Product:
 
     name: str
     generation: Generation
-    form: Form
+    form: FormFactor
     memory: int = 0
     switch_links: int = 0
 
 
-_MODULE, _BRIDGED, _CARD = Form.MODULE, Form.BRIDGED_CARD, Form.CARD
+_MODULE, _BRIDGED, _CARD = FormFactor.MODULE, FormFactor.BRIDGED_CARD, FormFactor.CARD
 
 _PRODUCTS: tuple[tuple[str, Product], ...] = (
+    # The more exact pattern of a product stands first: what it leaves to the next one is the other form.
     (r"\bP100 SXM2", Product("P100", generations.PASCAL, _MODULE, 16)),
     (r"\bP100", Product("P100-PCIe", generations.PASCAL, _CARD, 16)),
     (r"\bV100 SXM3", Product("V100-SXM3", generations.VOLTA, _MODULE, 32, 6)),

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.topology.hardware.link_graph import build_graph, machine_type
-from arena_topo.topology.hardware.products import Form, Product, find_product, memory_of
+from arena_topo.topology.hardware.products import FormFactor, Product, find_product, memory_of
 
 _CUBE_MESH: Sequence[str] = (
     "X NV1 NV1 NV2 NV2 SYS SYS SYS",
@@ -80,7 +80,7 @@ def usual_words(product: str, count: int, machine: str = "") -> list[list[str]] 
     spec = find_product(product)
     if spec is None or count < 1:
         return None
-    if spec.form is not Form.MODULE:
+    if spec.form is not FormFactor.MODULE:
         # Cards may have bridges between pairs, but nothing says between which.
         return _uniform("SYS", count)
     name = _plain_name(machine)

@@ -67,6 +67,7 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
 
 def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
     """Return the GPUs that a pod holds by either of the annotations, or None without one; raises ``Malformed``."""
+    # The newer scheduler plugin writes JSON, the older one the plain list that is read below.
     for key in (ACK_ALLOCATION, KOORDINATOR_ALLOCATION):
         if key in annotations:
             return _allocated(annotations, key)
@@ -82,6 +83,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
 def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
     """Return the GPUs of all containers of ``{"allocatedGPUs": {"0": ["4", "5"]}}``."""
     value = json_document(annotations, key)
+    # visibleGPUs, which stands beside it, lists the GPUs of the pod's whole group on the node.
     groups = value.get("allocatedGPUs") if isinstance(value, dict) else None
     if not isinstance(groups, dict):
         raise Malformed(f"{key} has no allocatedGPUs")
@@ -96,6 +98,7 @@ def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
 def _health(value: object) -> list[bool]:
     if not isinstance(value, dict) or set(value) != {str(index) for index in range(len(value))} or not value:
         raise Malformed(f"data.devices is {json.dumps(value)}, expected the health of GPUs 0, 1, ...")
+    # Whatever else it says, the scheduler gives such a GPU to nobody.
     return [value[str(index)] == "Healthy" for index in range(len(value))]
 
 

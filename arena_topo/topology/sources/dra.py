@@ -96,11 +96,13 @@ def _of_newest_generation(slices: Iterable[RawObject], warnings: list[str]) -> l
 def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Device]]:
     spec = mapping(raw, "spec")
     driver, node = optional_string(spec, "driver"), optional_string(spec, "nodeName")
+    # Slices without a node are those of devices that several nodes can reach.
     if driver not in (DRA_GPU, _NIC_DRIVER) or not node:
         return
     pool, seconds = string(mapping(spec, "pool"), "name"), age(raw, now)
     for entry in items(spec, "devices"):
         body = mapping(entry, "basic") or entry  # v1beta1 has another level
+        # A driver may leave its own domain out of the names of its attributes; both spellings mean the same.
         values = {
             key.removeprefix(f"{driver}/"): _plain(value, key)
             for key, value in mapping(body, "attributes").items()
@@ -175,6 +177,7 @@ def _gpu(index: int, device: _Device, nics: list[_Device]) -> Gpu:
         uuid=str(values.get("uuid", "")),
         product=str(values.get("productName", "")),
         memory=device.memory,
+        # The kernel says -1 where it knows no NUMA node, and the standard attribute may also be a list.
         numa=numa if isinstance(numa, int) and numa >= 0 else None,
         pcie_root=str(root),
         nics=tuple(nearest),

@@ -72,6 +72,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
         if not comma or not uuid:
             raise Malformed(f"{HAMI_ALLOCATED} has {device!r}, expected UUID,type,memory,cores")
         uuids.append(uuid)
+    # Containers of one pod may share a GPU.
     return tuple(dict.fromkeys(uuids))
 
 
@@ -90,6 +91,7 @@ def _json_register(annotations: Mapping[str, str]) -> tuple[Gpu, ...]:
             memory=whole_number(entry, "devmem", 0),
             product=optional_string(entry, "type"),
             numa=whole_number(entry, "numa", 0),
+            # Left out like any zero where the GPU is not healthy.
             healthy=entry.get("health") is True,
             mode="mig" if entry.get("mode") == "mig" else whole_number(entry, "count", 0),
         )

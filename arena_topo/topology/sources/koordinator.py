@@ -81,6 +81,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
     value = json_document(annotations, KOORDINATOR_DEVICES)
     if not isinstance(value, dict):
         raise Malformed(f"{KOORDINATOR_DEVICES} must be an object")
+    # The annotation lists NICs too; a pod that has only those holds no GPUs.
     return tuple(sorted(whole_number(gpu, "minor") for gpu in items(value, "gpu"))) or None
 
 

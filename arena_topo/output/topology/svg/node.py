@@ -83,6 +83,7 @@ def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity
     angles = [ring.angles[index] for index in members]
     margin = ring.span * (0.36 if identity else 0.2)
     start, end = min(angles) - margin, max(angles) + margin
+    # Of the two arcs between two points SVG draws the shorter one unless this flag is set.
     large = int(end - start > 180.0)
     turned = 20.0 < (start + end) / 2 % 360.0 < 160.0
     if turned:

@@ -12,6 +12,7 @@ from math import cos, hypot, radians, sin
 from arena_topo.model.cluster.snapshot import GpuNode
 
 _GAP = 26.0
+# The y axis of SVG points downwards, so that the top of the ring is at minus 90 degrees.
 _TOP = -90.0
 _LARGEST_UNTANGLED = 16
 
@@ -78,6 +79,7 @@ def _untangled(node: GpuNode, groups: list[list[int]]) -> list[list[int]]:
             for a, b in combinations(range(len(group)), 2):
                 group[a], group[b] = group[b], group[a]
                 length = _length(groups, weights)
+                # With rounding errors alone two orders could take turns in being the shorter one for ever.
                 if length < best - 1e-6:
                     best, improved = length, True
                 else:
