@@ -53,7 +53,7 @@ def _set(values: Object, key: str, whose: str, value: Any) -> None:
     # The user's own value could be overwritten, but then the job would not be the one that was submitted.
     if values.get(key, value) != value:
         raise UsageError(
-            f"{whose} have {key} {values[key]!r}, and the gang scheduler needs {value!r}",
+            f"{key} of {whose} is {values[key]!r}, and the gang scheduler needs {value!r}",
             hint=f"leave {key} out of the job's flags and template, or choose another --gang-scheduler",
         )
     values[key] = value

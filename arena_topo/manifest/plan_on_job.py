@@ -17,7 +17,7 @@ from arena_topo.model.keys import (
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import plan_text
 
-_SHARING: tuple[Object, ...] = (
+_SHARED_GPU_ENV: tuple[Object, ...] = (
     {
         "name": "CUDA_VISIBLE_DEVICES",
         "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{HAMI_USE_GPUS}']"}},
@@ -134,10 +134,11 @@ def _share_gpus(worker: Object) -> None:
     for container in containers(worker):
         env = container.setdefault("env", [])
         present = {variable["name"] for variable in env}
-        env += [variable for variable in _SHARING if variable["name"] not in present]
+        env += [variable for variable in _SHARED_GPU_ENV if variable["name"] not in present]
 
 
-def _suspend(spec: Object, suspended: bool | None) -> None:  # None leaves it
+def _suspend(spec: Object, suspended: bool | None) -> None:
+    """Set ``suspend`` in the run policy of *spec*; None leaves it as it is."""
     if suspended:
         spec.setdefault("runPolicy", {})["suspend"] = True
     elif suspended is False and "suspend" in (spec.get("runPolicy") or {}):

@@ -56,7 +56,8 @@ def sets_gangs(policy: Object) -> bool:
     """Whether an installed policy puts workers into PodGroups."""
     mutations = policy["spec"].get("mutations") or ()
     return any(
-        "schedulingGroup" in str((m.get("applyConfiguration") or {}).get("expression")) for m in mutations
+        "schedulingGroup" in str((mutation.get("applyConfiguration") or {}).get("expression"))
+        for mutation in mutations
     )
 
 
@@ -79,26 +80,26 @@ def _spec(*, gangs: bool) -> Object:
         "reinvocationPolicy": "Never",
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [
-            {"name": "asks-for-a-place", "expression": _asks()},
+            {"name": "asks-for-a-place", "expression": _has_a_list()},
             {"name": "is-a-worker", "expression": _is_worker()},
         ],
         "variables": [
             {"name": "index", "expression": _INDEX},
-            *_looked_up("node", PIN_NODES),
-            *_looked_up("gpus", PIN_GPUS),
-            *_looked_up("claim", PIN_CLAIMS),
+            *_lookup("node", PIN_NODES),
+            *_lookup("gpus", PIN_GPUS),
+            *_lookup("claim", PIN_CLAIMS),
         ],
         "mutations": [
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": _on_node()}},
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": _on_gpus()}},
-            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _with_claim()}},
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": _node_patch()}},
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": _gpu_patch()}},
+            {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _claim_patch()}},
             *(
-                [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _in_gang()}}]
+                [{"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": _group_patch()}}]
                 if gangs
                 else []
             ),
             # Mutations apply in this order: the lists may go only after all of them were read.
-            {"patchType": "JSONPatch", "jsonPatch": {"expression": _without_lists()}},
+            {"patchType": "JSONPatch", "jsonPatch": {"expression": _removal_patch()}},
         ],
     }
 
@@ -106,7 +107,7 @@ def _spec(*, gangs: bool) -> Object:
 _INDEX = "int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
 
 
-def _asks() -> str:
+def _has_a_list() -> str:
     keys = " || ".join(f"'{key}' in {_ANNOTATIONS}" for key in _KEYS)
     return f"has({_ANNOTATIONS}) && ({keys})"
 
@@ -116,7 +117,7 @@ def _is_worker() -> str:
     return "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
 
 
-def _looked_up(name: str, key: str) -> list[dict[str, str]]:
+def _lookup(name: str, key: str) -> list[dict[str, str]]:
     """Return variables that hold the worker's own value of list *key*: that of the last run that starts by its index.
 
     For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and ``4:node-b``, so
@@ -133,7 +134,7 @@ def _looked_up(name: str, key: str) -> list[dict[str, str]]:
     ]
 
 
-def _on_node() -> str:
+def _node_patch() -> str:
     key = HOSTNAME.replace("/", "~1")
     # A JSON patch cannot add a key to a map that does not exist.
     into = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector/{key}', value: variables.node}}"
@@ -141,14 +142,14 @@ def _on_node() -> str:
     return f"variables.node == '' ? [] : has(object.spec.nodeSelector) ? [{into}] : [{fresh}]"
 
 
-def _on_gpus() -> str:
+def _gpu_patch() -> str:
     # A comma separates the runs of a list, so the UUIDs in it are joined by a plus sign, and by commas for HAMi.
     path = f"/metadata/annotations/{HAMI_USE_GPUS.replace('/', '~1')}"
     patch = f"JSONPatch{{op: 'add', path: '{path}', value: variables.gpus.replace('+', ',')}}"
     return f"variables.gpus == '' ? [] : [{patch}]"
 
 
-def _with_claim() -> str:
+def _claim_patch() -> str:
     """Return the patch that gives the pod its claim, and the first container the claimed GPUs.
 
     It is an apply configuration, because a JSON patch with a list of objects makes kube-apiserver 1.36.3 panic.
@@ -163,13 +164,13 @@ def _with_claim() -> str:
     return f"variables.claim == '' ? Object{{}} : {whole}"
 
 
-def _in_gang() -> str:
+def _group_patch() -> str:
     group = f"Object.spec.schedulingGroup{{podGroupName: {_ANNOTATIONS}['{POD_GROUP}']}}"
     whole = f"Object{{spec: Object.spec{{schedulingGroup: {group}}}}}"
     return f"'{POD_GROUP}' in {_ANNOTATIONS} ? {whole} : Object{{}}"
 
 
-def _without_lists() -> str:
+def _removal_patch() -> str:
     """Return the patch that removes the lists from the pod: they describe every worker, and may be long."""
     return " + ".join(
         f"('{key}' in {_ANNOTATIONS} ? [JSONPatch{{op: 'remove', "

@@ -11,12 +11,12 @@ from arena_topo.model.keys import HOSTNAME, PLANNED_JOB
 from arena_topo.model.objects import Object
 
 
-def term(hostnames: Sequence[str]) -> Object:
+def node_term(hostnames: Sequence[str]) -> Object:
     """Return the expression that holds a pod to the nodes whose hostname labels are *hostnames*, one per worker."""
     return {"key": HOSTNAME, "operator": "In", "values": list(dict.fromkeys(hostnames))}
 
 
-def spread(job: str, hostnames: Sequence[str]) -> Object | None:
+def spread_constraint(job: str, hostnames: Sequence[str]) -> Object | None:
     """Return the constraint that gives every node its number of workers, None where none could.
 
     With *hostnames* ``a, a, b, b`` a skew of at most one leaves four workers no other split than two and two; with

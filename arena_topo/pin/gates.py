@@ -14,7 +14,7 @@ def is_gated(pod: Object) -> bool:
     return GANG_GATE in _gates(pod)
 
 
-def release(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
+def release_patch(pod: Object, hostname: str, uuids: Sequence[str] = ()) -> Object:
     """Return the merge patch that releases *pod* to the node with the label *hostname*.
 
     It names the version of the pod that was read: after a change in between the server refuses it. *uuids* are the

@@ -25,7 +25,7 @@ def encoded(values: Sequence[str]) -> str:
     return ",".join([*(f"{i}:{values[i]}" for i in starts), f"{len(values)}:"])
 
 
-def pins(
+def pin_annotations(
     *, nodes: Sequence[str] = (), gpus: Sequence[Sequence[str]] = (), claims: Sequence[str] = ()
 ) -> dict[str, str]:
     """Return the annotations for a worker template; what is not given is not pinned.

@@ -160,14 +160,14 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
     if not capacity and any(reading.trust is Trust.DRA for reading in readings):
         resource = DRA_GPU  # the device class, by which claims ask for these GPUs
     hardware = merge(node.name, readings, capacity, warnings) if readings else NodeHardware()
-    holding = (
+    occupied = (
         occupancy(load.pods, resource, hardware.gpus, hardware.readings, warnings)
         if load.pods
         else Occupancy()
     )
     if not load.pods and hardware.gpus:
-        holding = Occupancy(used=frozenset())  # nobody holds GPUs: all indices are known to be free
-    allocatable, requested = _counted(node, load, hardware, holding, resource)
+        occupied = Occupancy(used=frozenset())  # nobody holds GPUs: all indices are known to be free
+    allocatable, requested = _device_counts(node, load, hardware, occupied, resource)
     return GpuNode(
         name=node.name,
         hostname=node.hostname,
@@ -186,14 +186,14 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
         measured=hardware.measured,
         # A device plugin leaves unhealthy GPUs in the capacity, and takes them out of what is allocatable.
         unhealthy=max(capacity - node.allocatable.get(resource, 0), 0),
-        used=holding.used,
-        holders=holding.holders,
-        facts=(*hardware.facts, Fact("used", holding.source)) if holding.source else hardware.facts,
+        used=occupied.used,
+        holders=occupied.holders,
+        facts=(*hardware.facts, Fact("used", occupied.source)) if occupied.source else hardware.facts,
     )
 
 
-def _counted(
-    node: NodeFacts, load: _Load, hardware: NodeHardware, holding: Occupancy, resource: str
+def _device_counts(
+    node: NodeFacts, load: _Load, hardware: NodeHardware, occupied: Occupancy, resource: str
 ) -> tuple[Resources, Resources]:
     """Return allocatable and requested amounts, with the GPUs counted as devices.
 
@@ -205,10 +205,10 @@ def _counted(
     shared = any(gpu.mode is ShareMode.SHARED for gpu in hardware.gpus)
     claimed = not node.capacity.get(resource, 0) and bool(hardware.gpus)
     # Without indices the requests have to do. Of replicas there may be more than GPUs.
-    in_use = len(holding.used) if holding.used is not None else min(requested, len(hardware.gpus))
+    in_use = len(occupied.used) if occupied.used is not None else min(requested, len(hardware.gpus))
     if not shared and not claimed:
         # A pod may hold GPUs by an annotation without requesting the resource.
-        if holding.used is not None and in_use > requested:
+        if occupied.used is not None and in_use > requested:
             return node.allocatable, {**load.requested, resource: in_use}
         return node.allocatable, load.requested
     healthy = sum(gpu.healthy for gpu in hardware.gpus)

@@ -127,7 +127,7 @@ class _Graph:
         for row in rows:
             if len(row) != len(rows) or not all(word.isdecimal() and int(word) < len(links) for word in row):
                 raise DocumentError(
-                    f"{place}.matrix must be a square of numbers of its links, which {' '.join(row)!r} is not"
+                    f"{place}.matrix must be a square of indices of its links; the row {' '.join(row)!r} does not fit"
                 )
         graph = LinkGraph(tuple(tuple(links[int(word)] for word in row) for row in rows))
         for a, b in product(range(graph.size), repeat=2):
@@ -212,7 +212,7 @@ def _checked(node: GpuNode, place: str) -> GpuNode:
     # People edit these files, and the planner relies on all of this.
     size = len(node.gpus)
     if node.gpus and node.links is not None and node.links.size != size:
-        raise DocumentError(f"{place} has {size} GPUs and links of {node.links.size}")
+        raise DocumentError(f"{place} has {size} GPUs, but links for {node.links.size}")
     for index in node.used or ():
         if not 0 <= index < size:
             raise DocumentError(f"{place}.used names GPU {index}, the node lists {size}")

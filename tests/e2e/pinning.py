@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from arena_topo.pin.run_lists import pins
+from arena_topo.pin.run_lists import pin_annotations
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
@@ -28,7 +28,7 @@ def admission_policy(plane: ControlPlane) -> Iterator[None]:
 
 def acts(kube: Kube) -> bool:
     """Whether the API server applies the policy: it learns of a new one after a moment."""
-    return bool(tried(kube, "job-worker-0", pins(nodes=["probe"]))["spec"].get("nodeSelector"))
+    return bool(tried(kube, "job-worker-0", pin_annotations(nodes=["probe"]))["spec"].get("nodeSelector"))
 
 
 def tried(

@@ -80,11 +80,11 @@ def test_decorating_twice_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "words"),
     [
-        (("metadata", "labels", "a"), "9", "the job have a '9', and the gang scheduler needs '1'"),
+        (("metadata", "labels", "a"), "9", "a of the job is '9', and the gang scheduler needs '1'"),
         (
             ("spec", "mpiReplicaSpecs", "Worker", "template", "spec", "schedulerName"),
             "mine",
-            "schedulerName 'mine'",
+            "schedulerName of the worker's pods is 'mine'",
         ),
     ],
     ids=["label", "scheduler"],

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
-from arena_topo.pin.run_lists import LONGEST, encoded, pins
+from arena_topo.pin.run_lists import LONGEST, encoded, pin_annotations
 
 _VALUES = st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"]), max_size=8)
 
@@ -36,14 +36,14 @@ def test_a_comma_cannot_be_a_part_of_a_value() -> None:
 def test_a_thousand_workers_on_long_names_fit_easily(workers_a_node: int, largest: int) -> None:
     """A host name's label has 63 characters at most; annotations have 262144 bytes together."""
     nodes = [f"{at // workers_a_node:063d}" for at in range(1000)]
-    (size,) = map(len, pins(nodes=nodes).values())
+    (size,) = map(len, pin_annotations(nodes=nodes).values())
 
     assert size < largest < LONGEST
 
 
 def test_nodes_claims_and_gpus_have_an_annotation_each() -> None:
     """Only those that are given."""
-    made = pins(nodes=["a", "a"], gpus=[["GPU-0", "GPU-1"], []], claims=["job-0", "job-1"])
+    made = pin_annotations(nodes=["a", "a"], gpus=[["GPU-0", "GPU-1"], []], claims=["job-0", "job-1"])
 
     expected = {
         "arena-topo.dev/pin-nodes": "0:a,2:",
@@ -51,12 +51,12 @@ def test_nodes_claims_and_gpus_have_an_annotation_each() -> None:
         "arena-topo.dev/pin-claims": "0:job-0,1:job-1,2:",
     }
     assert expected == made
-    assert {} == pins()
+    assert {} == pin_annotations()
 
 
 def test_pins_that_do_not_fit_are_told() -> None:
     """Before the API server refuses the job for a reason that nobody would connect with them."""
     uuids = [[f"GPU-{worker:032d}{gpu}" for gpu in range(8)] for worker in range(1000)]
     with pytest.raises(UsageError, match="the pins of 1000 workers take 3") as caught:
-        pins(gpus=uuids)
+        pin_annotations(gpus=uuids)
     assert "--pin" in caught.value.hint

@@ -82,7 +82,9 @@ def rewritten(job: str, record: PlanRecord, uuids: Mapping[int, Sequence[str]] |
             )
         case Enforcement.AFFINITY:
             return replace(
-                started, node_term=affinity.term(hostnames), spread=affinity.spread(job, hostnames)
+                started,
+                node_term=affinity.node_term(hostnames),
+                spread=affinity.spread_constraint(job, hostnames),
             )
         case Enforcement.GATES | Enforcement.NONE:
             return started
@@ -104,7 +106,7 @@ def _run_lists(
     claimants = claimant_by_worker(record) if gpus.by_claim else {}
     # HAMi allocates by UUID; workers that share a claim find by UUID which of its GPUs are their own.
     by_uuid = gpus in (GpuEnforcement.UUIDS, GpuEnforcement.SHARED_CLAIMS)
-    return run_lists.pins(
+    return run_lists.pin_annotations(
         nodes=hostnames,
         gpus=[uuids[slot.worker] for slot in record.slots] if by_uuid else (),
         claims=[claim_name(job, claimants[slot.worker]) for slot in record.slots] if claimants else (),

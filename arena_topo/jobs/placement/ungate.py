@@ -12,7 +12,7 @@ from arena_topo.kube.session import Session
 from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
-from arena_topo.pin.gates import is_gated, release
+from arena_topo.pin.gates import is_gated, release_patch
 
 Uuids = Mapping[int, Sequence[str]]
 
@@ -87,7 +87,7 @@ def _release(session: Session, pod: Object, hostname: str, uuids: Sequence[str])
     path = PODS.path(pod["metadata"]["namespace"], pod["metadata"]["name"])
     for _ in range(_TRIES):
         try:
-            session.patch(path, release(pod, hostname, uuids))
+            session.patch(path, release_patch(pod, hostname, uuids))
         except Conflict:
             # The operator or kubelet wrote the pod since it was read; another submitter may have released it.
             pod = session.get(path)

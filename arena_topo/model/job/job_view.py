@@ -44,7 +44,7 @@ class Instance:
 class PlanView:
     """A job's plan, compared with what became of it.
 
-    ``message`` says it in one line; ``moved`` are the workers that run on another node than the planned one.
+    ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned one.
     """
 
     message: str

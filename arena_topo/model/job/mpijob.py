@@ -62,7 +62,7 @@ def version_of(job: Object) -> ApiVersion:
     try:
         return ApiVersion(version)
     except ValueError as error:
-        raise DocumentError(f"the template renders an MPIJob of {version}, which is not known") from error
+        raise DocumentError(f"the template renders an MPIJob of the unknown version {version}") from error
 
 
 def pod_templates(job: Object) -> Mapping[Role, Object]:
@@ -122,7 +122,7 @@ def worker_name(job: str, index: int) -> str:
 
 
 def parse_worker_name(pod: str) -> WorkerName | None:
-    """Return the job and the index that the name *pod* tells, None where it does not name a worker.
+    """Return the job and the index that the name *pod* holds, None where it is no worker's name.
 
     A job's own name may contain the marker: ``my-worker-0-worker-3`` is worker 3 of ``my-worker-0``.
     """

@@ -41,7 +41,7 @@ class WholeNodeCapacity:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JobShare:
     """What a job has on one node; ``gpus`` is None where it is not known which."""
 
     node: str
@@ -69,8 +69,8 @@ class Move:
     job: str
     workers: int
     gpus: int
-    source: tuple[Part, ...]
-    target: tuple[Part, ...]
+    source: tuple[JobShare, ...]
+    target: tuple[JobShare, ...]
     gains: tuple[Gain, ...]
 
 

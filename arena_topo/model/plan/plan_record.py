@@ -121,7 +121,8 @@ def encode(record: PlanRecord) -> str:
         "stage": record.stage.value,
         "nodes": [[node, len(list(slots))] for node, slots in groupby(slot.node for slot in record.slots)],
         "gpus": [
-            [_written(gpus), len(list(alike))] for gpus, alike in groupby(slot.gpus for slot in record.slots)
+            [_gpus_text(gpus), len(list(alike))]
+            for gpus, alike in groupby(slot.gpus for slot in record.slots)
         ],
         "each": dict(record.worker_requests),
         "means": record.enforcement.value,
@@ -150,7 +151,9 @@ def _decoded(document: Mapping[str, Any]) -> PlanRecord:
     if document["v"] != _VERSION:
         raise ValueError(f"it is of version {document['v']}, and this tool knows {_VERSION}")
     nodes = [str(node) for node, count in document.get("nodes", ()) for _ in range(int(count))]
-    gpus = [_read(str(written)) for written, count in document.get("gpus", ()) for _ in range(int(count))]
+    gpus = [
+        _parsed_gpus(str(indices)) for indices, count in document.get("gpus", ()) for _ in range(int(count))
+    ]
     if len(nodes) != len(gpus):
         raise ValueError(f"{len(nodes)} workers have nodes and {len(gpus)} have GPUs")
     return PlanRecord(
@@ -172,11 +175,11 @@ def _decoded(document: Mapping[str, Any]) -> PlanRecord:
     )
 
 
-def _written(gpus: Sequence[int] | None) -> str:
+def _gpus_text(gpus: Sequence[int] | None) -> str:
     return "?" if gpus is None else ",".join(map(str, gpus))
 
 
-def _read(text: str) -> tuple[int, ...] | None:
+def _parsed_gpus(text: str) -> tuple[int, ...] | None:
     return None if text == "?" else tuple(int(index) for index in text.split(",") if index)
 
 

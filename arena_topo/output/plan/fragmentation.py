@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
-from arena_topo.model.plan.fragmentation import Fragmentation, Gain, Move, Part, ShapeCapacity
+from arena_topo.model.plan.fragmentation import Fragmentation, Gain, JobShare, Move, ShapeCapacity
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 
@@ -81,11 +81,11 @@ def _move(number: int, move: Move) -> Iterator[Line]:
         yield [Span(f"   workers of {plural(gpus, 'GPU')}: {', '.join(map(_gain, gains))}", "dim")]
 
 
-def _parts(parts: Sequence[Part]) -> str:
+def _parts(parts: Sequence[JobShare]) -> str:
     return ", ".join(f"{part.node} ({plural(part.count, 'GPU')}{_indices(part)})" for part in parts)
 
 
-def _indices(part: Part) -> str:
+def _indices(part: JobShare) -> str:
     return f": {','.join(map(str, part.gpus))}" if part.gpus else ""
 
 

@@ -156,12 +156,12 @@ def _instances(node: GpuNode, mode: NodeMode) -> list[list[str]]:
 def _matrices(node: GpuNode) -> list[list[str]]:
     if node.links is None:
         return []
-    size = range(node.links.size)
-    header = ["  ", *(f"GPU{index}" for index in size)]
-    bandwidths = [[_bandwidth(node, a, b) for b in size] for a in size]
+    gpus = range(node.links.size)
+    header = ["  ", *(f"GPU{index}" for index in gpus)]
+    bandwidths = [[_bandwidth(node, a, b) for b in gpus] for a in gpus]
     rows: list[list[str]] = []
     for title, cells in (("LinkTypeMatrix:", link_types(node)), ("BandwidthMatrix:", bandwidths)):
-        rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in size)]
+        rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in gpus)]
     return rows
 
 

@@ -39,9 +39,11 @@ _DESCRIPTIONS = {
 def node_view(node: GpuNode, *, colour: bool = False) -> str:
     """Return all that is known of the hardware of *node*."""
     summary = f"{node.machine or 'no GPUs known'}, {node.gpu_free} of {node.gpu_total} GPUs free"
-    words = remarks(node)
+    node_remarks = remarks(node)
     heading = [Span(node.name, "bold"), Span(f"  {summary}", "")]
-    lines: list[Line] = [[*heading, Span(f"  ({', '.join(words)})", "dim")] if words else heading]
+    lines: list[Line] = [
+        [*heading, Span(f"  ({', '.join(node_remarks)})", "dim")] if node_remarks else heading
+    ]
     for section in (_links(node), _gpus(node), _nics(node), _sources(node.facts)):
         if section:
             lines += [[], *section]

@@ -62,8 +62,8 @@ def _node_spans(node: GpuNode) -> Line:
     spans = [Span(node.name, "", column=True), Span(f"{node.gpu_free}/{node.gpu_total} free  ", "")]
     spans += [Span(_MARKS[state], _STYLES[state]) for state in state_marks(node)]
     spans.append(Span(f"  {node.machine or node.gpu_resource}", ""))
-    words = remarks(node)
-    return [*spans, Span(f"  ({', '.join(words)})", "dim")] if words else spans
+    node_remarks = remarks(node)
+    return [*spans, Span(f"  ({', '.join(node_remarks)})", "dim")] if node_remarks else spans
 
 
 def _aligned(line: Line, width: int) -> Line:

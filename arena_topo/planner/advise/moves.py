@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from arena_topo.model.cluster.snapshot import GpuNode, Holder
-from arena_topo.model.plan.fragmentation import Gain, Move, Part
+from arena_topo.model.plan.fragmentation import Gain, JobShare, Move
 from arena_topo.planner.advise.free_capacity import free_by_node, largest_by_level, usual_demand, usual_sizes
 from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.nodes.domain_choice import choose
@@ -242,11 +242,11 @@ def _gains(fleet: Fleet, before: _Usable, after: _Usable) -> tuple[Gain, ...]:
 
 def _move(fleet: Fleet, job: _Job, pick: Pick, gains: tuple[Gain, ...]) -> Move:
     source = tuple(
-        Part(fleet.nodes[position].name, sum(holder.gpus for holder in held), _indices(held))
+        JobShare(fleet.nodes[position].name, sum(holder.gpus for holder in held), _indices(held))
         for position, held in sorted(job.holders_by_node.items())
     )
     target = tuple(
-        Part(
+        JobShare(
             fleet.nodes[position].name,
             offer.workers * job.gpus,
             tuple(sorted(indices_of(fleet.nodes[position], offer.choice.order))) if offer.choice else None,

@@ -49,7 +49,10 @@ def read_hyper_nodes(
         return Fabric()
     order = sorted({hyper_node.tier for hyper_node in hyper_nodes}, reverse=True)
     # Where HyperNodes of a tier disagree on its name, the first one counts.
-    names = {h.tier: h.tier_name or f"tier-{h.tier}" for h in reversed(hyper_nodes)}
+    names = {
+        hyper_node.tier: hyper_node.tier_name or f"tier-{hyper_node.tier}"
+        for hyper_node in reversed(hyper_nodes)
+    }
     paths = {node: [""] * len(order) for node in nodes}
     members: dict[str, set[str]] = {}
     # From the closest tier upwards, so that the members of a HyperNode's children are known before its own.

@@ -119,7 +119,7 @@ def _depth(layer: str, parents: Mapping[str, str]) -> int:
         layer = parents[layer]
         # Nothing keeps the layers of an object from naming each other as parents.
         if layer in seen:
-            raise Malformed(f"spec.networkTopologySpec has a circle through {layer}")
+            raise Malformed(f"spec.networkTopologySpec has a cycle through {layer}")
         seen.add(layer)
         depth += 1
     return depth

@@ -207,16 +207,16 @@ def _numa_nodes(cells: Sequence[str], columns: int) -> tuple[int | None, int | N
     *columns* counts the affinity columns of the header: CPU affinity, NUMA affinity and, with newer drivers, GPU NUMA
     ID. ``0-23  0  N/A`` is a GPU at NUMA node 0; ``0-71  0  4`` is a Grace Hopper, whose memory is node 4.
     """
-    every = len(_AFFINITY_COLUMNS)
-    if columns < every - 1 or not cells:
+    all_columns = len(_AFFINITY_COLUMNS)
+    if columns < all_columns - 1 or not cells:
         return None, None
-    if len(cells) > every:  # a CPU list with blanks takes several cells
+    if len(cells) > all_columns:  # a CPU list with blanks takes several cells
         cells = (cells[0], cells[1], cells[-1])
     if len(cells) == columns:
-        own = cells[2] if columns == every else ""
+        own = cells[2] if columns == all_columns else ""
         return _first_number(cells[1]), _first_number(own)
     # Without tabs an empty CPU affinity is lost: what remains is "0  N/A".
-    if columns == every and len(cells) == every - 1 and not _first_number(cells[1]):
+    if columns == all_columns and len(cells) == all_columns - 1 and not _first_number(cells[1]):
         return _first_number(cells[0]), None
     return None, None
 

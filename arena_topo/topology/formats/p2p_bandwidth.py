@@ -62,16 +62,16 @@ def _best_section(text: str) -> tuple[str, list[tuple[int, str]]]:
 
 def measured_graph(rows: Sequence[Sequence[float]], product: Product | None, *, both_ways: bool) -> LinkGraph:
     """Return the link graph of measured figures; NVLinks are counted where *product* has them."""
-    size = range(len(rows))
+    gpus = range(len(rows))
     directions = 2 if both_ways else 1
-    rates = [[min(rows[a][b], rows[b][a]) / directions for b in size] for a in size]
-    pairs = [rates[a][b] for a, b in combinations(size, 2)]
+    rates = [[min(rows[a][b], rows[b][a]) / directions for b in gpus] for a in gpus]
+    pairs = [rates[a][b] for a, b in combinations(gpus, 2)]
     # Where every pair is faster than PCIe, a product that can hang on switches does.
     switched = (
         product is not None and product.switch_links > 0 and bool(pairs) and _is_direct(min(pairs), product)
     )
     return LinkGraph(
-        tuple(tuple(_link(a, b, rates[a][b], product, switched=switched) for b in size) for a in size)
+        tuple(tuple(_link(a, b, rates[a][b], product, switched=switched) for b in gpus) for a in gpus)
     )
 
 

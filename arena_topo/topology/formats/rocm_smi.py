@@ -37,20 +37,20 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
     if len(hops) != len(types):
         raise DocumentError(f"{source}: {_HOPS!r} has {len(hops)} GPUs, {_LINK_TYPE!r} has {len(types)}")
     numa = {int(index): int(node) for index, node in _NUMA.findall(text)}
-    size = range(len(types))
+    gpus = range(len(types))
     # Two hops may stay below one socket or cross over to the other; the NUMA nodes decide.
     distances = [
-        [_hops(hops[a][b]) if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in size] for a in size
+        [_hops(hops[a][b]) if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in gpus] for a in gpus
     ]
     words = [
-        ["X" if a == b else _word(types[a][b], distances[a][b], f"{source}: GPU{a}") for b in size]
-        for a in size
+        ["X" if a == b else _word(types[a][b], distances[a][b], f"{source}: GPU{a}") for b in gpus]
+        for a in gpus
     ]
     spec = find_product(product)
     generation = spec.generation if spec else generations.CDNA3
     graph = build_graph(words, generation, spec, source)
     return Hardware(
-        gpus=tuple(Gpu(index=a, product=product, memory=memory_of(product), numa=numa.get(a)) for a in size),
+        gpus=tuple(Gpu(index=a, product=product, memory=memory_of(product), numa=numa.get(a)) for a in gpus),
         links=graph,
         machine=machine_type(graph, spec.name if spec else ""),
         assumptions=() if spec else (f"link rates of {generation.name} GPUs",),

@@ -83,7 +83,7 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
     for group in _joined_by_nvlinks(counts):
         if len(group) > 1:
             kinds |= dict.fromkeys(group, _nvlink_class(counts, group, product, where))
-    size = range(len(words))
+    gpus = range(len(words))
 
     def link(a: int, b: int) -> Link:
         if counts[a][b]:
@@ -92,7 +92,7 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
         kind = _link_class(words[a][b])[0]
         return generation.link(kind, 1 if kind is LinkClass.XGMI else 0)
 
-    return LinkGraph(tuple(tuple(link(a, b) for b in size) for a in size))
+    return LinkGraph(tuple(tuple(link(a, b) for b in gpus) for a in gpus))
 
 
 def graph_and_type(words: Words, product: str, where: str) -> tuple[LinkGraph, str]:

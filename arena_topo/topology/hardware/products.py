@@ -1,7 +1,8 @@
 """GPU products by name: their generation, form, memory and NVLinks.
 
 Names come from GPU feature discovery (``NVIDIA-A100-SXM4-80GB``), NVML (``Tesla V100-SXM2-16GB``) or AMD's
-labeller (``AMD_Instinct_MI300X_OAM``); spaces, dashes and underscores count as the same. The figures are those of the vendors' data sheets.
+labeller (``AMD_Instinct_MI300X_OAM``); spaces, dashes and underscores count as the same. The figures are those of the
+vendors' data sheets.
 """
 
 import re
@@ -85,7 +86,6 @@ _PRODUCTS: tuple[tuple[str, Product], ...] = (
     (r"\bMI325X\b", Product("MI325X", generations.CDNA3, _MODULE, 256)),
     (r"\bMI35[05]X\b", Product("MI350X", generations.CDNA4, _MODULE, 288)),
 )
-
 """Patterns of names (upper case, words parted by single spaces) and their products; the first match counts."""
 
 _PCI_DEVICES = {

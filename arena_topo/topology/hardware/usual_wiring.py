@@ -31,7 +31,7 @@ Source: the white paper "NVIDIA DGX-1 with Tesla V100 System Architecture".
 _FOUR_OF_CUBE_MESH = frozenset({"P3.8XLARGE"})
 """Machines that are one half of the cube mesh."""
 _SWITCHED_FOURS = ("A2 HIGHGPU", "GOOGLE COMPUTE ENGINE")
-"""Machines whose four GPUs are a part of a board of eight with switches."""
+"""Machines whose four GPUs are part of a switched board of eight; Google's firmware does not name the machine type."""
 _FULL_BOARD = 8
 _HALF_BOARD = 4
 

@@ -81,12 +81,12 @@ _NIC: Table = (
 )
 
 
-def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], at: str) -> str:
-    """Return the annotation's value for *hardware* as it is *at* an RFC 3339 instant, with GPUs held by *users*.
+def encode(hardware: Hardware, users: Mapping[PodKey, Sequence[int]], written: str) -> str:
+    """Return the annotation's value for *hardware* and the GPUs that *users* hold, *written* at an RFC 3339 instant.
 
     Raises ``DocumentError`` when it would be larger than ``MOST_BYTES``.
     """
-    value: dict[str, Any] = {"v": VERSION, "at": at}
+    value: dict[str, Any] = {"v": VERSION, "at": written}
     if hardware.gpus and hardware.gpus[0].product:
         value["product"] = hardware.gpus[0].product
     value["gpus"] = [write_fields(_GPU, attributes_of(gpu, _GPU)) for gpu in hardware.gpus]

@@ -69,7 +69,7 @@ def read_dra(
     holders = dict(read_each(claims, _allocated, warnings, "ResourceClaim"))
     for node, devices in sorted(gpus.items()):
         try:
-            yield _reading(node, sorted(devices, key=_number), nics.get(node, []), holders)
+            yield _reading(node, sorted(devices, key=_index), nics.get(node, []), holders)
         except Malformed as error:
             warnings.append(f"{devices[0].source}: {error}; skipped")
 
@@ -127,7 +127,7 @@ def _memory(capacity: RawObject) -> int:
         raise Malformed(f"capacity memory: {error}") from error
 
 
-def _number(device: _Device) -> int:
+def _index(device: _Device) -> int:
     """Return the index of a GPU: its attribute, or else the minor number that its name holds."""
     # Names are an implementation detail of the driver, so they come last.
     for key in ("index", "minor"):

@@ -57,7 +57,7 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
     if not product or count < 1:
         return
     if count > MOST_GPUS:
-        raise Malformed(f"labels and capacity count {count} GPUs")
+        raise Malformed(f"labels and capacity count {count} GPUs, more than any node has")
     key = next((key for key in _PRODUCTS if key in node.labels), _GKE)
     source = f"Node {node.name} label {key}"
     if "-MIG-" in product:  # parts of GPUs, between which there are no links

@@ -139,7 +139,9 @@ def _gpu(
 def _in_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     ordered = tuple(sorted(gpus, key=lambda gpu: gpu.index))
     if [gpu.index for gpu in ordered] != list(range(len(ordered))):
-        raise Malformed(f"{HAMI_REGISTER} numbers its GPUs {[gpu.index for gpu in ordered]}")
+        raise Malformed(
+            f"{HAMI_REGISTER} numbers its GPUs {[gpu.index for gpu in ordered]}, expected 0, 1, ..."
+        )
     return ordered
 
 

@@ -51,7 +51,7 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
     if not gpus:
         return
     if [gpu.index for gpu in gpus] != list(range(len(gpus))):
-        raise Malformed(f"spec.devices numbers its GPUs {[gpu.index for gpu in gpus]}")
+        raise Malformed(f"spec.devices numbers its GPUs {[gpu.index for gpu in gpus]}, expected 0, 1, ...")
     words = [["X" if a is b else pcie_word(a, b) for b in gpus] for a in gpus]
     linked = _linked_pairs(raw, len(gpus))
     # A table without a single NVLink partition is a machine without NVLinks, whatever its product usually has.

@@ -20,7 +20,9 @@ def read_zones(raw: RawObject, resource: str, now: datetime | None = None) -> It
     """Yield the NUMA nodes of the GPUs that a node offers as *resource*; raises ``Malformed`` naming the key."""
     counts = sorted(_counts(raw, resource))
     if sum(count for _, count in counts) > MOST_GPUS or any(count < 0 for _, count in counts):
-        raise Malformed(f"zones count {[count for _, count in counts]} of {resource}")
+        raise Malformed(
+            f"zones count {[count for _, count in counts]} of {resource}, expected {MOST_GPUS} in all at most"
+        )
     numa = [zone for zone, count in counts for _ in range(count)]
     if not numa:
         return

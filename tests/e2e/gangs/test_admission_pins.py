@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arena_topo.pin.run_lists import pins
+from arena_topo.pin.run_lists import pin_annotations
 from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
@@ -35,11 +35,11 @@ def test_each_worker_runs_on_its_planned_node_and_comes_back_to_it(
     """Also when it is made again; the launcher is left to the scheduler."""
     one, two = gpu_nodes
     planned = [two, one, one, two]
-    kube.create(mpijob("job", 4, {_GPU: "2"}, pins(nodes=planned)), namespace)
+    kube.create(mpijob("job", 4, {_GPU: "2"}, pin_annotations(nodes=planned)), namespace)
     workers = running_workers(kube, namespace, "job", 4)
 
     assert planned == nodes_of(workers)
-    assert [two, one] == nodes_of([made_again(kube, namespace, workers[at]) for at in (3, 1)])
+    assert [two, one] == nodes_of([made_again(kube, namespace, workers[i]) for i in (3, 1)])
     launcher = eventually(lambda: pods.of_job(kube, namespace, "job", "launcher"), "the launcher")[0]
     assert "nodeSelector" not in launcher["spec"]
 
@@ -49,7 +49,7 @@ def test_a_job_that_is_scaled_up_gets_workers_without_a_place(
 ) -> None:
     """They are not refused, and run where the scheduler finds room."""
     one, _ = gpu_nodes
-    kube.create(mpijob("job", 2, {_GPU: "2"}, pins(nodes=[one, one])), namespace)
+    kube.create(mpijob("job", 2, {_GPU: "2"}, pin_annotations(nodes=[one, one])), namespace)
     running_workers(kube, namespace, "job", 2)
     change = {"spec": {"mpiReplicaSpecs": {"Worker": {"replicas": 4}}}}
     kube.patch("kubeflow.org/v2beta1", "MPIJob", "job", change, namespace)
@@ -62,7 +62,7 @@ def test_a_job_that_is_scaled_up_gets_workers_without_a_place(
 def test_a_launcher_that_works_too_moves_nobody(kube: Kube, namespace: str, gpu_nodes: list[str]) -> None:
     """The operator then counts its workers from one in their label, and from nought in their names."""
     planned = list(reversed(gpu_nodes))
-    job = mpijob("job", 2, {_GPU: "2"}, pins(nodes=planned))
+    job = mpijob("job", 2, {_GPU: "2"}, pin_annotations(nodes=planned))
     job["spec"]["runLauncherAsWorker"] = True
     kube.create(job, namespace)
     workers = running_workers(kube, namespace, "job", 2)
@@ -75,7 +75,7 @@ def test_a_node_is_named_by_its_label(kube: Kube, namespace: str) -> None:
     """Which may differ from its name."""
     label = {HOSTNAME: f"host-of-{namespace}"}
     (node,) = create_nodes(kube, [NodeSpec(f"node-of-{namespace}", labels=label)])
-    kube.create(mpijob("job", 1, {_GPU: "1"}, pins(nodes=[label[HOSTNAME]])), namespace)
+    kube.create(mpijob("job", 1, {_GPU: "1"}, pin_annotations(nodes=[label[HOSTNAME]])), namespace)
     workers = running_workers(kube, namespace, "job", 1)
     delete_nodes(kube, [node])
 
@@ -93,7 +93,9 @@ def test_exact_gpus_are_claimed_by_index(kube: Kube, namespace: str, gpu_nodes: 
     planned = [(one, (4, 7)), (one, (0, 1)), (two, (0, 3)), (two, (5, 6))]
     for worker, (node, gpus) in enumerate(planned):
         kube.create(_claim(prefix, f"job-gpus-{worker}", [_uuid(node, gpu) for gpu in gpus]), namespace)
-    wanted = pins(nodes=[node for node, _ in planned], claims=[f"job-gpus-{worker}" for worker in range(4)])
+    wanted = pin_annotations(
+        nodes=[node for node, _ in planned], claims=[f"job-gpus-{worker}" for worker in range(4)]
+    )
     kube.create(mpijob("job", 4, {}, wanted), namespace)
     workers = running_workers(kube, namespace, "job", 4)
 
@@ -111,7 +113,7 @@ def test_exact_gpus_are_claimed_by_index(kube: Kube, namespace: str, gpu_nodes: 
 @pytest.mark.parametrize(("worker", "gpus"), [(0, "GPU-a,GPU-b"), (1, "GPU-c"), (2, None), (3, None)])
 def test_hamis_gpus_are_annotated_by_index(kube: Kube, worker: int, gpus: str | None) -> None:
     """As HAMi's scheduler reads them; a worker without any is left alone."""
-    wanted = pins(gpus=[["GPU-a", "GPU-b"], ["GPU-c"], []])
+    wanted = pin_annotations(gpus=[["GPU-a", "GPU-b"], ["GPU-c"], []])
     made = tried(kube, f"job-worker-{worker}", wanted)
 
     assert gpus == (made["metadata"].get("annotations") or {}).get("nvidia.com/use-gpuuuid")
@@ -121,9 +123,9 @@ def test_hamis_gpus_are_annotated_by_index(kube: Kube, worker: int, gpus: str | 
     ("name", "annotations"),
     [
         ("job-worker-0", {"note": "0:a,1:"}),
-        ("job-launcher", pins(nodes=["a"])),
-        ("job-launcher-x7k2p", pins(nodes=["a"])),
-        ("job-worker-0-side", pins(nodes=["a"])),
+        ("job-launcher", pin_annotations(nodes=["a"])),
+        ("job-launcher-x7k2p", pin_annotations(nodes=["a"])),
+        ("job-worker-0-side", pin_annotations(nodes=["a"])),
     ],
 )
 def test_pods_that_are_no_pinned_workers_are_untouched(
@@ -144,7 +146,10 @@ def test_a_pod_without_annotations_is_untouched(kube: Kube) -> None:
 def test_what_the_user_selects_is_kept_beside_the_pin(kube: Kube) -> None:
     """And so are other annotations; the lists are taken off."""
     made = tried(
-        kube, "my-worker-7-worker-1", {"note": "x", **pins(nodes=["a", "b"])}, nodeSelector={"pool": "v100"}
+        kube,
+        "my-worker-7-worker-1",
+        {"note": "x", **pin_annotations(nodes=["a", "b"])},
+        nodeSelector={"pool": "v100"},
     )
 
     assert {"pool": "v100", HOSTNAME: "b"} == made["spec"]["nodeSelector"]
@@ -161,9 +166,9 @@ def test_a_list_that_cannot_be_read_keeps_the_pod_from_being_made(kube: Kube, te
 @pytest.mark.parametrize("worker", [0, 7, 499, 999])
 def test_one_of_a_thousand_workers_finds_its_place(kube: Kube, worker: int) -> None:
     """On host names and claims of the greatest length, within what the API server lets an expression cost."""
-    names = [f"{at:063d}" for at in range(1000)]
-    claims = [f"{'c' * 49}-gpus-{at:04d}" for at in range(1000)]
-    made = tried(kube, f"job-worker-{worker}", pins(nodes=names, claims=claims))
+    names = [f"{i:063d}" for i in range(1000)]
+    claims = [f"{'c' * 49}-gpus-{i:04d}" for i in range(1000)]
+    made = tried(kube, f"job-worker-{worker}", pin_annotations(nodes=names, claims=claims))
 
     assert names[worker] == made["spec"]["nodeSelector"][HOSTNAME]
     assert claims[worker] == made["spec"]["resourceClaims"][0]["resourceClaimName"]
@@ -173,7 +178,7 @@ def test_one_of_a_thousand_workers_finds_its_place(kube: Kube, worker: int) -> N
 def test_gpus_of_a_thousand_workers_find_theirs(kube: Kube) -> None:
     """Four UUIDs each, eight workers a node."""
     uuids = [[f"GPU-{worker:08d}-0000-0000-0000-{gpu:012d}" for gpu in range(4)] for worker in range(1000)]
-    wanted = pins(nodes=[f"{at // 8:063d}" for at in range(1000)], gpus=uuids)
+    wanted = pin_annotations(nodes=[f"{i // 8:063d}" for i in range(1000)], gpus=uuids)
     made = tried(kube, "job-worker-998", wanted)
 
     assert ",".join(uuids[998]) == made["metadata"]["annotations"]["nvidia.com/use-gpuuuid"]
@@ -181,7 +186,7 @@ def test_gpus_of_a_thousand_workers_find_theirs(kube: Kube) -> None:
 
 def test_the_thousandth_and_first_is_not_refused(kube: Kube) -> None:
     """A list that ends is no error."""
-    made = tried(kube, "job-worker-1000", pins(nodes=[f"n-{at}" for at in range(1000)]))
+    made = tried(kube, "job-worker-1000", pin_annotations(nodes=[f"n-{i}" for i in range(1000)]))
 
     assert "nodeSelector" not in made["spec"]
 

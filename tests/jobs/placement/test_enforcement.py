@@ -16,7 +16,7 @@ from arena_topo.model.keys import PIN_NODES, PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage, decode
-from arena_topo.pin.affinity import spread
+from arena_topo.pin.affinity import spread_constraint
 from tests.objects import mpijob
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
@@ -120,8 +120,8 @@ def test_affinity_names_the_nodes_and_spreads_evenly() -> None:
 
 def test_uneven_shares_are_not_spread() -> None:
     """A spread constraint would forbid them."""
-    assert None is spread("job", ["a", "a", "b"])
-    assert None is spread("job", ["a", "a"])
+    assert None is spread_constraint("job", ["a", "a", "b"])
+    assert None is spread_constraint("job", ["a", "a"])
 
 
 def test_an_unconfirmed_plan_lets_nothing_go() -> None:

@@ -30,7 +30,7 @@ def test_a_job_tells_its_version(version: ApiVersion) -> None:
     [
         ("batch/v1", "Job", "a Job of batch/v1, not an MPIJob"),
         ("kubeflow.org/v1", "TFJob", "a TFJob of kubeflow.org/v1, not an MPIJob"),
-        ("kubeflow.org/v9", "MPIJob", "an MPIJob of v9, which is not known"),
+        ("kubeflow.org/v9", "MPIJob", "an MPIJob of the unknown version v9"),
     ],
 )
 def test_something_else_is_refused(api_version: str, kind: str, message: str) -> None:

@@ -5,8 +5,8 @@ import json
 from arena_topo.model.plan.fragmentation import (
     Fragmentation,
     Gain,
+    JobShare,
     Move,
-    Part,
     ShapeCapacity,
     WholeNodeCapacity,
 )
@@ -27,8 +27,8 @@ FOUND = Fragmentation(
             job="team-a/vgg",
             workers=1,
             gpus=1,
-            source=(Part("a0", 1, (3,)),),
-            target=(Part("a1", 1, None),),
+            source=(JobShare("a0", 1, (3,)),),
+            target=(JobShare("a1", 1, None),),
             gains=(Gain(8, "", 0, 1), Gain(8, "example.com/rack", 0, 1), Gain(4, "", 2, 3)),
         ),
     ),

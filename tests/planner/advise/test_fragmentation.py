@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from arena_topo.model.cluster.hardware import LinkGraph
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.plan.fragmentation import Fragmentation, Move, Part
+from arena_topo.model.plan.fragmentation import Fragmentation, JobShare, Move
 from arena_topo.planner.advise.fragmentation import fragmentation
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
@@ -39,7 +39,7 @@ def moved(snapshot: Snapshot, move: Move) -> Snapshot:
     return replace(snapshot, nodes=tuple(nodes.values()))
 
 
-def _given_back(before: GpuNode, job: str, part: Part) -> GpuNode:
+def _given_back(before: GpuNode, job: str, part: JobShare) -> GpuNode:
     mine = [each for each in before.holders if f"{each.namespace}/{each.job}" == job]
     assert before.used is not None
     assert part.gpus == tuple(sorted(gpu for each in mine for gpu in each.indices or ()))
@@ -52,7 +52,7 @@ def _given_back(before: GpuNode, job: str, part: Part) -> GpuNode:
     )
 
 
-def _taken(before: GpuNode, move: Move, part: Part) -> GpuNode:
+def _taken(before: GpuNode, move: Move, part: JobShare) -> GpuNode:
     assert before.used is not None
     assert part.gpus is not None
     assert not before.used & set(part.gpus)

@@ -43,7 +43,7 @@ def test_layers_in_a_circle_are_left_out_with_a_warning() -> None:
 
     assert found.tiers == (ZONE,)
     assert warnings[0].startswith(
-        "ClusterNetworkTopology default: spec.networkTopologySpec has a circle through"
+        "ClusterNetworkTopology default: spec.networkTopologySpec has a cycle through"
     )
 
 
