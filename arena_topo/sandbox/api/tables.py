@@ -9,22 +9,43 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.model.notation.durations import parse_instant, short_duration
+from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Column, Kind
 
+# One step of a JSON path: ".field", a filter "[?(@.key=="value")]", or an index or quoted key in brackets.
 _STEP = re.compile(r"\.([\w-]+)|\[\?\(@\.([\w.]+)==[\"']([^\"']*)[\"']\)\]|\[['\"]?([\w./-]+)['\"]?\]")
 _NAME = Column("Name", "string", ".metadata.name")
 _AGE = Column("Age", "date", ".metadata.creationTimestamp")
 Cell = str | int
+_MINUTE, _HOUR, _DAY, _YEAR = 60, 3600, 86400, 31_536_000
+_DURATIONS = (
+    (_MINUTE, "m", 3 * _HOUR, 1, "s", 10 * _MINUTE),
+    (_HOUR, "h", 48 * _HOUR, _MINUTE, "m", 8 * _HOUR),
+    (_DAY, "d", 2 * _YEAR, _HOUR, "h", 8 * _DAY),
+    (_YEAR, "y", float("inf"), _DAY, "d", 8 * _YEAR),
+)
+"""Per unit: its seconds and sign, below what it is used; the next finer unit, and below what that is shown, too."""
 
 
-def _span(start: str, end: str = "") -> str:
-    """Return the time from *start* to *end*, or to now, in its largest unit."""
-    if not start:
+def human_duration(seconds: float) -> str:
+    """Return *seconds* as ``kubectl get`` shows ages: 119s, 2m, 3m10s, 10m, 7h59m, 2d1h, 8d.
+
+    Source: k8s.io/apimachinery pkg/util/duration (HumanDuration).
+    """
+    # A clock that runs ahead of this one must not give an age below zero.
+    whole = max(int(seconds), 0)
+    if whole < 2 * _MINUTE:
+        return f"{whole}s"
+    size, unit, _, finer, small, exact = next(row for row in _DURATIONS if whole < row[2])
+    rest = whole % size // finer
+    return f"{whole // size}{unit}" + (f"{rest}{small}" if rest and whole < exact else "")
+
+
+def _age_of(instant: str) -> str:
+    if not instant:
         return "<unknown>"
-    until = parse_instant(end) if end else datetime.now(UTC)
-    return short_duration(max((until - parse_instant(start)).total_seconds(), 0))
+    return human_duration((datetime.now(UTC) - parse_instant(instant)).total_seconds())
 
 
 def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, headers: bool = True) -> Object:
@@ -36,6 +57,7 @@ def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, he
         {
             "name": column.name,
             "type": column.type,
+            # kubectl finds the column of names by this format, for example to prefix them with the kind.
             "format": "name" if column.name == "Name" else "",
             "description": "",
             "priority": column.priority,
@@ -50,6 +72,7 @@ def table(kind: Kind, items: Sequence[Object], meta: Object, include: str, *, he
         for item in items
     ]
     body: Object = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta}
+    # In a watch kubectl takes the columns from the first table and prints no second header.
     return body | {"columnDefinitions": definitions if headers else None, "rows": rows}
 
 
@@ -65,7 +88,8 @@ def _row_object(item: Object, include: str) -> Object:
 def _cell(column: Column, item: Object) -> Cell:
     value = _look_up(item, column.path)
     if column.type == "date":
-        return _span(value) if isinstance(value, str) else "<unknown>"
+        return _age_of(value) if isinstance(value, str) else "<unknown>"
+    # Python writes True, JSON and therefore kubectl true.
     if isinstance(value, bool):
         return str(value).lower()
     return value if isinstance(value, str | int) else "" if value is None else str(value)
@@ -85,7 +109,7 @@ def _look_up(item: Any, path: str) -> Any:
 
 
 def _age(obj: Object) -> str:
-    return _span(obj["metadata"].get("creationTimestamp", ""))
+    return _age_of(obj["metadata"].get("creationTimestamp", ""))
 
 
 def _pod_cells(pod: Object) -> list[Cell]:
@@ -111,6 +135,7 @@ def _pod_status(pod: Object) -> str:
     word = str(status.get("reason") or status.get("phase", "Pending"))
     if any(condition.get("reason") == "SchedulingGated" for condition in status.get("conditions", [])):
         word = "SchedulingGated"
+    # A container's reason, such as CrashLoopBackOff, says more than a phase that stays Running meanwhile.
     for container in status.get("containerStatuses", []):
         state = container.get("state", {})
         word = state.get("waiting", {}).get("reason") or state.get("terminated", {}).get("reason") or word
