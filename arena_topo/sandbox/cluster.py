@@ -66,6 +66,7 @@ class Cluster:
             except StatusError as error:
                 text = f"the layout {layout.name}: {obj['kind']} {name}: {error.message}"
                 raise DocumentError(text) from error
+        # Whoever asks first must see every node Ready and no changes from before the sandbox served.
         nodes.report(self.api)
         self.store.compact()
 
@@ -79,6 +80,7 @@ class Cluster:
         self.store.load(state["store"])
         self.logs.load(state["logs"])
         self._saved_version = self.store.version
+        # The registry is not part of the state: what CRDs serve is derived from them again.
         for crd in self.store.values(crds.CRD_KEY):
             crds.establish(self.store, self.api.registry, crd, timestamp())
 
@@ -87,6 +89,7 @@ class Cluster:
         state = {"layout": self.layout, "store": self.store.dump(), "logs": self.logs.dump()}
         temporary = path.with_suffix(".new")
         temporary.write_text(json.dumps(state, separators=(",", ":")), "utf-8")
+        # The state holds Secrets.
         temporary.chmod(0o600)
         temporary.replace(path)
         self._saved_version = self.store.version
@@ -99,8 +102,10 @@ class Cluster:
             Loop(self.store, mpi_operator.WATCHED, partial(mpi_operator.step, api)),
             Loop(self.store, {jobs.JOBS, PODS}, partial(jobs.step, api)),
             Loop(self.store, {PODS, NODES, *_POD_GROUPS}, Scheduler(api).step),
+            # Anything can own anything.
             Loop(self.store, {kind.key for kind in api.registry}, partial(garbage.collect, api)),
         )
+        # A sandbox that is killed at once finds its layout's objects again, not a new set with other uids.
         self.save(path)
         self.kubelet.attach()
         tasks = [asyncio.create_task(loop.run()) for loop in loops]

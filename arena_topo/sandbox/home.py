@@ -33,7 +33,7 @@ class Home:
 
     @classmethod
     def of_user(cls) -> "Home":
-        """Return the user's own."""
+        """Return the folder of the user's own sandbox."""
         return cls(state_folder() / "sandbox")
 
     def prepare(self) -> None:
@@ -46,6 +46,7 @@ class Home:
         try:
             config = json.loads(self.kubeconfig.read_text("utf-8"))
             context = ssl.create_default_context(cafile=str(self.certificate))
+        # Without a kubeconfig or a certificate, no sandbox has served from this folder yet.
         except (OSError, ValueError):
             return None
         request = urllib.request.Request(  # noqa: S310  # the address of our own server
@@ -61,7 +62,8 @@ class Home:
         handlers = (urllib.request.HTTPSHandler(context=context), urllib.request.ProxyHandler({}))
         try:
             with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_SECONDS) as answer:
-                found: Object = json.loads(answer.read())
-                return found
+                document: Object = json.loads(answer.read())
+                return document
+        # Nobody listens, somebody else has the port (and another certificate), or the server is about to end.
         except (urllib.error.URLError, OSError, ValueError):
             return None

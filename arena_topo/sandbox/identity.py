@@ -17,7 +17,9 @@ from arena_topo.sandbox.api.requests import ADMIN, READER, User
 from arena_topo.sandbox.home import Home
 
 CONTEXT = "arena-topo-sandbox"
-_DAYS = 3650
+_DAYS = (
+    3650  # a sandbox keeps its certificate, and with it every kubeconfig, for as long as its folder exists
+)
 _USAGES = (
     *("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
     *("key_cert_sign", "crl_sign", "encipher_only", "decipher_only"),
@@ -79,6 +81,7 @@ def write_kubeconfigs(home: Home, port: int) -> None:
     tokens = json.loads(home.tokens.read_text("utf-8"))
     authority = base64.b64encode(home.certificate.read_bytes()).decode()
     cluster = {"server": f"https://127.0.0.1:{port}", "certificate-authority-data": authority}
+    # Whoever starts a sandbox waits for the administrator's, so it comes last.
     for path, role in ((home.reader_kubeconfig, "reader"), (home.kubeconfig, "admin")):
         user = f"{CONTEXT}-{role}"
         context = {"cluster": CONTEXT, "user": user, "namespace": "default"}

@@ -18,6 +18,7 @@ _VOLCANO = ("topology.volcano.sh", "v1alpha1", "HyperNode", "hypernodes")
 
 def tier_labels(fabric: Fabric, node: str) -> dict[str, str]:
     """Return the labels that *node* needs in a fabric whose own label keys are not known."""
+    # A ClusterNetworkTopology names tiers, not label keys; other sources need no label, or the node has its own.
     if not fabric.source.startswith(_NETWORK_TOPOLOGY) or node not in fabric.paths:
         return {}
     tiers = zip(fabric.tiers, fabric.paths[node], strict=True)
@@ -45,6 +46,7 @@ def _hyper_nodes(fabric: Fabric) -> Iterator[Object]:
     for index, tier in enumerate(fabric.tiers):
         members: dict[str, list[str]] = {}
         for node, path in fabric.paths.items():
+            # A node may be outside of a tier's domains.
             if path[index]:
                 members.setdefault(path[index], []).append(node)
         for domain, nodes in members.items():

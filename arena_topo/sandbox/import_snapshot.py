@@ -51,8 +51,8 @@ def layout_document(snapshot: Snapshot) -> Object:
     return {"description": f"imported from {name}{when}", "snapshot": snapshot_document(snapshot)}
 
 
-def objects_of(document: object, source: str, at: str) -> list[Object]:
-    """Return the objects that show the snapshot in *document*, stamped *at*; raises ``DocumentError``."""
+def objects_of(document: object, source: str, stamp: str) -> list[Object]:
+    """Return the objects that show the snapshot in *document*, with *stamp* as their instant; raises ``DocumentError``."""
     snapshot = read_snapshot(document, source)
     pods = {node.name: _pods(node) for node in snapshot.nodes}
     spaces = {pod["metadata"]["namespace"] for on_node in pods.values() for pod in on_node}
@@ -61,7 +61,7 @@ def objects_of(document: object, source: str, at: str) -> list[Object]:
     ]
     objects += fabric_objects(snapshot.fabric)
     for node in snapshot.nodes:
-        objects += _node_objects(node, len(pods[node.name]), tier_labels(snapshot.fabric, node.name), at)
+        objects += _node_objects(node, len(pods[node.name]), tier_labels(snapshot.fabric, node.name), stamp)
     return objects + [pod for on_node in pods.values() for pod in on_node]
 
 
@@ -87,7 +87,7 @@ def _agent_names_holders(node: GpuNode) -> bool:
     return any(fact.subject == "used" and GPU_TOPOLOGY in fact.source for fact in node.facts)
 
 
-def _node_objects(node: GpuNode, pods: int, labels: Mapping[str, str], at: str) -> Iterator[Object]:
+def _node_objects(node: GpuNode, pods: int, labels: Mapping[str, str], stamp: str) -> Iterator[Object]:
     """Yield the objects that show *node* with so many *pods* on it; *labels* are put on it, too."""
     product = node.gpus[0].product if node.gpus else ""
     machine = Machine(node.name, Hardware(node.gpus, node.links, node.nics), product, 0)
@@ -96,10 +96,11 @@ def _node_objects(node: GpuNode, pods: int, labels: Mapping[str, str], at: str) 
     if Publisher.HAMI in publishers.values():
         shares = 2 if any(gpu.mode is ShareMode.SHARED for gpu in node.gpus) else 1
         scored = publishers.get("links") is Publisher.HAMI
-        written = hami_annotations(machine, at, shares=shares)
-        annotations |= {key: text for key, text in written.items() if scored or not key.endswith("score")}
+        published = hami_annotations(machine, stamp, shares=shares)
+        # Where the links came from another source, HAMi's scores would be a second one.
+        annotations |= {key: text for key, text in published.items() if scored or not key.endswith("score")}
     if hardware := _agent_hardware(node, publishers):
-        annotations[GPU_TOPOLOGY] = annotation.encode(hardware, _annotated_holders(node), at)
+        annotations[GPU_TOPOLOGY] = annotation.encode(hardware, _annotated_holders(node), stamp)
     own = {HOSTNAME: node.hostname or node.name, **node.labels, **labels}
     meta = {"name": node.name, "labels": own, "annotations": annotations}
     head = {"apiVersion": "v1", "kind": "Node", "metadata": meta}
@@ -118,8 +119,8 @@ def _agent_hardware(node: GpuNode, publishers: Mapping[str, Publisher]) -> Hardw
     nics = node.nics if publishers.get("nics") is Publisher.AGENT else ()
     # Links and holders refer to GPUs by their indices, so these come with them.
     named = _agent_names_holders(node)
-    tells_gpus = links is not None or named or publishers.get("gpus") is Publisher.AGENT
-    gpus = node.gpus if tells_gpus else ()
+    has_gpus = links is not None or named or publishers.get("gpus") is Publisher.AGENT
+    gpus = node.gpus if has_gpus else ()
     return Hardware(gpus, links, nics) if gpus or nics or named else None
 
 
@@ -134,6 +135,7 @@ def _annotated_holders(node: GpuNode) -> dict[PodKey, tuple[int, ...]]:
 
 
 def _spec(node: GpuNode) -> Object:
+    # The sandbox puts these taints on the node itself, from its annotation and its spec.
     taints = [
         {"key": taint.key, "value": taint.value, "effect": taint.effect}
         for taint in node.taints
@@ -146,9 +148,11 @@ def _spec(node: GpuNode) -> Object:
 def _status(node: GpuNode, pods: int) -> Object:
     """Return the amounts; the room for pods is such that as many more fit as on the real node."""
     amounts = {name: value for name, value in node.allocatable.items() if name != node.gpu_resource}
+    # Only pods that hold GPUs are imported; the room that the others take is taken off.
     if "pods" in amounts:
         amounts["pods"] += pods - node.requested.get("pods", 0)
     capacity = dict(amounts)
+    # A device plugin counts a broken GPU in the capacity and not in what can be allocated.
     if node.gpu_total or node.unhealthy:
         amounts[_gpu_resource(node)] = node.gpu_total
         capacity[_gpu_resource(node)] = node.gpu_total + node.unhealthy

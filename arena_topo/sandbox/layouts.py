@@ -95,16 +95,16 @@ def load(name: str, at: str) -> Layout:
 
 def _document(text: str, name: str) -> Object:
     try:
-        found = _json(text) or yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are safe loaders
+        document = _json(text) or yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are safe loaders
     except yaml.YAMLError as error:
-        raise DocumentError(f"the layout {name} is no YAML: {error}") from error
-    if not isinstance(found, dict):
-        raise DocumentError(f"the layout {name} is no mapping", hint="see docs/how-to/sandbox.md")
-    return found
+        raise DocumentError(f"the layout {name} is not YAML: {error}") from error
+    if not isinstance(document, dict):
+        raise DocumentError(f"the layout {name} is not a mapping", hint="see docs/how-to/sandbox.md")
+    return document
 
 
 def _json(text: str) -> object:
-    """Return the document in *text*, None where it is not JSON: large layouts are read a hundred times faster so."""
+    """Return the document in *text*, None where it is not JSON, which is read a hundred times faster than YAML."""
     try:
         return json.loads(text)
     except ValueError:
@@ -134,6 +134,7 @@ def _hardware(group: Mapping[str, Any], layout: str) -> Hardware | None:
 
 
 def _matrix(path: str, layout: str) -> str:
+    # The matrices that come with the tool take precedence, then those beside the user's layout.
     shipped = _DATA / "matrices" / path
     if shipped.is_file():
         return shipped.read_text("utf-8")

@@ -69,6 +69,7 @@ def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) ->
     Does nothing when it is running already. Raises ``UsageError`` for a layout that does not exist or differs from
     the one whose state is kept, ``ArenaTopoError`` when the server does not start.
     """
+    # The server's process would only die of an ImportError in its log.
     missing = [name for name in _PACKAGES if find_spec(name) is None]
     if missing:
         hint = "pip install 'arena-topo[sandbox]'"
@@ -119,11 +120,13 @@ def _free_port() -> int:
 
 def _is_bindable(port: int) -> bool:
     with socket.socket() as probe:
+        # Connections of a server that has just ended linger on its port; the new server may listen there all the same.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return False
+        # Port 0 means that no port is known; the kernel would bind it to any free one.
         return bool(port)
 
 
@@ -137,6 +140,7 @@ def _spawn(home: Home) -> subprocess.Popen[bytes]:
             stderr=log,
             cwd=home.folder,
             start_new_session=True,
+            # Wherever this process found its modules, the server finds the same ones.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
     home.pid.write_text(str(process.pid), "utf-8")
@@ -210,6 +214,7 @@ def _has_ended(pid: int) -> bool:
 def reset(home: Home, layout: str = "", *, speed: float = 1.0) -> Status:
     """Forget all objects and start again, with another layout if one is named."""
     layout = layouts.resolved(layout) or status(home).layout or DEFAULT_LAYOUT
+    # A layout that cannot be used must not cost the user the state there is.
     layouts.load(layout, "1970-01-01T00:00:00Z")
     stop(home)
     home.state.unlink(missing_ok=True)

@@ -32,6 +32,7 @@ async def serve(home: Home, ended: asyncio.Event) -> None:
     site = web.TCPSite(runner, "127.0.0.1", int(settings["port"]), ssl_context=context)
     simulation = asyncio.create_task(cluster.run(home.state))
     await site.start()
+    # A port of 0 in the settings lets the kernel choose one: only the running server knows which.
     identity.write_kubeconfigs(home, int(runner.addresses[0][1]))
     waiting = asyncio.create_task(ended.wait())
     # A simulation that ends by itself has failed: its error is raised below.

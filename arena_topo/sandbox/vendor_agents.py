@@ -27,9 +27,9 @@ _PCIE_SCORES = {
     LinkClass.PXB: 40,
     LinkClass.PIX: 50,
 }
-_NVLINK_SCORE = 100
-_PCIE_RATE = 16.0
-_SYS_RATE = 8.0
+_NVLINK_SCORE = 100  # per NVLink between the two GPUs
+_PCIE_RATE = 16.0  # GB/s in one direction
+_SYS_RATE = 8.0  # GB/s in one direction, across the processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class Machine:
         return len(self.hardware.gpus)
 
     def uuids(self) -> list[str]:
-        """Return its GPUs' UUIDs: their own, else such as are always the same for the same name."""
+        """Return its GPUs' UUIDs: their own, or ones derived from the machine's name, which are always the same."""
         return [
             gpu.uuid or f"GPU-{uuid.uuid5(uuid.NAMESPACE_DNS, f'{self.name}/{index}')}"
             for index, gpu in enumerate(self.hardware.gpus)

@@ -12,9 +12,10 @@ from arena_topo.sandbox.api.requests import WriteOptions
 from arena_topo.sandbox.api.schema import defaults, rules, structural
 from arena_topo.sandbox.api.status_errors import Cause, bad_request, invalid
 
+# No vowels and no 0, 1 or 3, so that a random suffix spells no word: k8s.io/apimachinery pkg/util/rand.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
-_MAX_GENERATED_NAME = 58
+_MAX_GENERATED_NAME = 58  # with its suffix, a generated name has at most the 63 characters of a DNS label
 _GENERATED = frozenset({"pods", "jobs", "deployments", "statefulsets"})
 _FIXED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
@@ -31,7 +32,7 @@ def has_generation(kind: Kind) -> bool:
 
 
 def check_identity(kind: Kind, namespace: str, body: Any) -> Object:
-    """Return *body* as an object of *kind* in *namespace*; raises StatusError where it says something else."""
+    """Return *body* as an object of *kind* in *namespace*; raises StatusError where it contradicts them."""
     if not isinstance(body, dict) or not body.get("kind"):
         raise bad_request("Object 'Kind' is missing in the request body")
     if body.get("apiVersion") != kind.api_version:
@@ -57,6 +58,7 @@ def check_identity(kind: Kind, namespace: str, body: Any) -> Object:
 
 def prune(kind: Kind, body: Object, options: WriteOptions) -> Object:
     """Return *body* without fields that *kind* does not know; raises StatusError where validation is strict."""
+    # kubectl asks for Strict; a client that asks for nothing gets the default, a warning, and the field is dropped.
     pruned, unknown = structural.prune(body, structural.root_schema(kind.schema))
     if unknown and options.validation != "Ignore":
         texts = [f'unknown field "{path}"' for path in sorted(unknown)]
@@ -73,6 +75,7 @@ def decode(kind: Kind, body: Object, options: WriteOptions) -> Object:
     if kind.custom:
         filled: Object = structural.fill_defaults(obj, schema)
         return filled
+    # Go decodes null into the zero value, which is left out on the way back; a CRD may allow null as a value.
     typed: Object = structural.without_nulls(obj)
     structural.check_types(typed, schema, kind)
     return defaults.builtin_defaults(kind, typed)
@@ -80,15 +83,15 @@ def decode(kind: Kind, body: Object, options: WriteOptions) -> Object:
 
 def check(kind: Kind, obj: Object, causes: Iterable[Cause] = ()) -> None:
     """Raise StatusError with everything that is wrong with *obj*."""
-    found = [*rules.metadata_errors(obj["metadata"]), *causes]
+    errors = [*rules.metadata_errors(obj["metadata"]), *causes]
     if kind.custom:
-        found += structural.schema_errors(obj, structural.root_schema(kind.schema))
-    if found:
-        raise invalid(kind, obj["metadata"].get("name", ""), found)
+        errors += structural.schema_errors(obj, structural.root_schema(kind.schema))
+    if errors:
+        raise invalid(kind, obj["metadata"].get("name", ""), errors)
 
 
 def initial(kind: Kind, obj: Object, now: str) -> Object:
-    """Return *obj* with what the server gives to a new object."""
+    """Return *obj* with the fields that the server sets on a new object."""
     meta = dict(obj["metadata"])
     if meta.get("resourceVersion"):
         raise bad_request("resourceVersion should not be set on objects to be created")
@@ -124,6 +127,7 @@ def keep_identity(live: Object, obj: Object) -> Object:
         meta.pop(name, None)
         if name in old:
             meta[name] = old[name]
+    # A write without a version is unconditional: it applies to whatever is stored.
     meta.setdefault("resourceVersion", old["resourceVersion"])
     if meta.get("name") != old["name"]:
         name = meta.get("name", "")

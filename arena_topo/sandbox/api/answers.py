@@ -71,6 +71,7 @@ class Answers:
 
     def _watch(self, request: ApiRequest) -> Answer:
         target, query = request.target, dict(request.query)
+        # A watch of one object is a watch of its collection, as the API server treats it.
         if target.name:
             query["fieldSelector"] = f"metadata.name={target.name}"
         events = reading.watch(self._api.store, target.kind, target.namespace, query)
@@ -82,6 +83,7 @@ class Answers:
         target = request.target
         pod = self._api.get(target.kind, target.namespace, target.name)
         container = container_logs.container_of(pod, request.query.get("container", ""))
+        # Without a node there is no kubelet to ask: the API server answers with an empty log.
         if not pod["spec"].get("nodeName"):
             return Answer(status=NO_CONTENT, media="text/plain")
         previous = request.query.get("previous") == "true"
@@ -91,6 +93,7 @@ class Answers:
 
     def _create(self, request: ApiRequest) -> Answer:
         target, options = request.target, request.write_options()
+        # Reviews are answered and never stored.
         if target.kind.virtual:
             return _json(_access_review(request), CREATED)
         created = self._api.create(target.kind, target.namespace, request.body, options)
@@ -136,6 +139,7 @@ def _access_review(request: ApiRequest) -> Object:
     if request.target.kind.kind == "SelfSubjectReview":
         info = {"username": request.user.name, "groups": list(request.user.groups)}
         return body | {"status": {"userInfo": info}}
+    # A question without a verb or a resource is about all of them.
     asked = body.get("spec", {}).get("resourceAttributes") or {}
     allowed = request.user.may(asked.get("verb", "*"), asked.get("group", ""), asked.get("resource", "*"))
     return body | {"status": {"allowed": allowed}}
@@ -157,10 +161,12 @@ async def _table_lines(
     """Yield the lines of a watch as tables of one row; only the first has the columns' headers."""
     headers = True
     async for event in events:
+        # The object of an error is a Status, which has no row.
         if event.type == "ERROR":
             yield event.line()
             continue
         meta = event.object["metadata"]
+        # The annotation of a bookmark tells the client that the initial events have ended.
         rows = [] if event.type == "BOOKMARK" else [event.object]
         kept = ("resourceVersion", "annotations") if event.type == "BOOKMARK" else ("resourceVersion",)
         list_meta = {key: meta[key] for key in kept if key in meta}

@@ -23,6 +23,7 @@ class ContainerLog:
 
     def write(self, text: str) -> None:
         """Add a line, stamped with the present instant."""
+        # Kubelets stamp lines with nanoseconds, which Python's clock does not have.
         self.lines.append((datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f000Z"), text))
         self._notify()
 
@@ -74,6 +75,7 @@ def container_of(pod: Object, name: str) -> str:
     """Return the container that a log request means; raises StatusError when it does not exist or is not clear."""
     pod_name, spec = pod["metadata"]["name"], pod["spec"]
     names = [container["name"] for container in spec["containers"]]
+    # A name may be that of an init container, but the default is only ever an ordinary one.
     if name:
         if name not in names + [container["name"] for container in spec.get("initContainers", [])]:
             raise bad_request(f"container {name} is not valid for pod {pod_name}")

@@ -20,6 +20,7 @@ def kinds_of(crd: Object) -> list[Kind]:
             version=version["name"],
             kind=names["kind"],
             plural=names["plural"],
+            # The API server names a singular that a CRD leaves out after the kind.
             singular=names.get("singular") or names["kind"].lower(),
             namespaced=spec.get("scope") == "Namespaced",
             schema=_structural(version.get("schema", {}).get("openAPIV3Schema", {})),

@@ -45,7 +45,7 @@ class Kind:
 
     @property
     def key(self) -> ResourceKey:
-        """Where its objects are stored."""
+        """The key under which its objects are stored."""
         return (self.group, self.plural)
 
     @property
@@ -102,7 +102,12 @@ class Registry:
         """Return the kind that an object's ``apiVersion`` and ``kind`` name."""
         served = self._kinds.values()
         return next(
-            (found for found in served if (found.kind, found.api_version) == (kind, api_version)), None
+            (
+                candidate
+                for candidate in served
+                if (candidate.kind, candidate.api_version) == (kind, api_version)
+            ),
+            None,
         )
 
     def stored(self, key: ResourceKey) -> Kind | None:

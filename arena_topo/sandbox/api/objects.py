@@ -40,9 +40,9 @@ _DEFAULTS = WriteOptions()
 _NAMESPACES = ("", "namespaces")
 
 
-def timestamp(at: datetime | None = None) -> str:
-    """Return an instant, by default the present one, as objects carry it."""
-    return (at or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
+def timestamp(instant: datetime | None = None) -> str:
+    """Return *instant*, by default the present one, as objects carry it."""
+    return (instant or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class Api:
@@ -59,10 +59,10 @@ class Api:
 
     def kind(self, api_version: str, kind: str) -> Kind:
         """Return a served kind; raises LookupError when it is not served."""
-        found = self.registry.of(api_version, kind)
-        if found is None:
+        served = self.registry.of(api_version, kind)
+        if served is None:
             raise LookupError(f"{kind} of {api_version} is not served")
-        return found
+        return served
 
     def find(self, kind: Kind, namespace: str, name: str) -> Object | None:
         """Return an object or None."""
@@ -71,10 +71,10 @@ class Api:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Object:
         """Return an object."""
-        found = self.find(kind, namespace, name)
-        if found is None:
+        obj = self.find(kind, namespace, name)
+        if obj is None:
             raise not_found(kind, name)
-        return found
+        return obj
 
     def create(self, kind: Kind, namespace: str, body: Any, options: WriteOptions = _DEFAULTS) -> Object:
         """Create an object and return it."""
@@ -92,6 +92,7 @@ class Api:
         if self.find(kind, namespace, name) is not None:
             text = f'{kind.resource} "{name}" already exists'
             raise StatusError(409, "AlreadyExists", text, details_of(kind, name))
+        # A dry run passes every check and stops short of the store.
         if options.dry_run:
             return obj
         stored = self.store.put(kind.key, obj)
@@ -134,6 +135,7 @@ class Api:
         if media == APPLY_PATCH:
             return self._apply(kind, namespace, name, patch, options)
         live = self.get(kind, namespace, name)
+        # The object may be stored in another version: a patch is for the version of its URL.
         base = live | {"apiVersion": kind.api_version, "kind": kind.kind}
         if media == JSON_PATCH:
             changed = _json_patched(base, patch)
@@ -157,6 +159,7 @@ class Api:
         live = self.find(kind, namespace, name)
         merged = managed_fields.apply(live, pruned, schema, writer, force=options.force)
         owners = merged["metadata"].pop("managedFields")
+        # Defaults are filled after the merge: a manager must not come to own fields that it did not send.
         merged = admission.decode(kind, merged, options)
         if live is not None:
             merged["metadata"]["managedFields"] = owners
@@ -172,6 +175,7 @@ class Api:
         _check_preconditions(kind, live, obj["metadata"])
         obj = admission.keep_identity(live, obj)
         obj = _written_part(kind, live, obj, options.subresource)
+        # A write to the status cannot reach the spec, so the rules about changes of the spec do not apply.
         causes = [] if options.subresource else rules.update_errors(kind, live, obj)
         admission.check(kind, obj, causes)
         # Server-side apply has computed the owners already, as part of its merge.
@@ -179,7 +183,7 @@ class Api:
             schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
             obj["metadata"]["managedFields"] = managed_fields.after_update(live, obj, schema, writer)
         obj["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
-        # A write that changes nothing keeps the version and wakes nobody.
+        # A write that changes nothing keeps the version and wakes no watch, as on an API server.
         if obj == {**live, "apiVersion": obj["apiVersion"]}:
             return live
         if admission.has_generation(kind) and _desired(obj) != _desired(live):
@@ -190,6 +194,7 @@ class Api:
         # kubelet.
         meta = obj["metadata"]
         if "deletionTimestamp" in meta and not meta.get("finalizers") and live["metadata"].get("finalizers"):
+            # ``drop`` answers with what is stored, so the state without finalizers is stored first.
             self.store.put(kind.key, obj)
             return self.store.drop(kind.key, obj)
         return self.store.put(kind.key, obj)
@@ -206,6 +211,7 @@ class Api:
     def _delete(self, kind: Kind, live: Object, options: DeleteOptions) -> tuple[Object, bool]:
         meta, grace = live["metadata"], _grace_seconds(kind, live, options)
         finalizers = list(meta.get("finalizers") or [])
+        # A deletion without a policy keeps the finalizers there are; any policy replaces that of an earlier deletion.
         if options.propagation is not None:
             finalizers = [name for name in finalizers if name != FOREGROUND]
             finalizers += [FOREGROUND] if options.propagation == "Foreground" else []
@@ -227,6 +233,7 @@ class Api:
         ends = timestamp(datetime.now(UTC) + timedelta(seconds=grace))
         body["metadata"] |= {"deletionTimestamp": ends, "deletionGracePeriodSeconds": grace}
         body["metadata"] |= {"finalizers": finalizers} if finalizers else {}
+        # Controllers treat an object under deletion differently, so its generation goes up, as for a new spec.
         if "generation" in meta and "deletionTimestamp" not in meta:
             body["metadata"]["generation"] += 1
         return self.store.put(kind.key, body), False

@@ -55,15 +55,15 @@ def page(store: Store, kind: Kind, namespace: str, query: Mapping[str, str]) -> 
     version, start = _position(store, query)
     objects = _as_of(store, kind, version)
     keys = [key for key in sorted(objects) if (not namespace or key[0] == namespace) and key > start]
-    found = [(key, objects[key]) for key in keys if matches(objects[key].body)]
-    items = [stored for _, stored in found]
-    if not limit or len(found) <= limit:
+    chosen = [key for key in keys if matches(objects[key].body)]
+    items = [objects[key] for key in chosen]
+    if not limit or len(chosen) <= limit:
         return Page(items, version)
-    token = {"v": "meta.k8s.io/v1", "rv": version, "start": "/".join(found[limit - 1][0])}
+    token = {"v": "meta.k8s.io/v1", "rv": version, "start": "/".join(chosen[limit - 1])}
     encoded = base64.urlsafe_b64encode(json.dumps(token).encode()).decode().rstrip("=")
     # The API server counts the rest only where no selector makes it look at each object.
     selective = query.get("labelSelector") or query.get("fieldSelector")
-    return Page(items[:limit], version, encoded, None if selective else len(found) - limit)
+    return Page(items[:limit], version, encoded, None if selective else len(chosen) - limit)
 
 
 def _position(store: Store, query: Mapping[str, str]) -> tuple[int, ObjectKey]:
@@ -73,12 +73,14 @@ def _position(store: Store, query: Mapping[str, str]) -> tuple[int, ObjectKey]:
         if version < store.floor:
             raise _expired(_LIST_EXPIRED)
         return version, start
+    # Any version that exists is answered with the newest state, which satisfies "not older than"; the call only checks.
     _version_of(store, query)
     return store.version, ("", "")
 
 
 def _decode_token(token: str) -> tuple[int, ObjectKey]:
     try:
+        # Tokens carry no padding, as Go's RawURLEncoding writes them; Python's decoder insists on it.
         content = json.loads(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
         namespace, _, name = content["start"].partition("/")
         return int(content["rv"]), (namespace, name)
@@ -95,6 +97,7 @@ def _version_of(store: Store, query: Mapping[str, str]) -> int:
     text = query.get("resourceVersion") or "0"
     if not text.isdigit():
         raise bad_request(f'invalid resource version: Invalid value: "{text}"')
+    # On a real server a client may be ahead of the watch cache, so it is asked to try again a second later.
     if int(text) > store.version:
         message = f"Too large resource version: {text}, current: {store.version}"
         raise StatusError(504, "Timeout", message, {"retryAfterSeconds": 1})
@@ -115,11 +118,12 @@ def _as_of(store: Store, kind: Kind, version: int) -> dict[ObjectKey, Stored]:
     return objects
 
 
-def encode_list(kind: Kind, found: Page) -> bytes:
+def encode_list(kind: Kind, part: Page) -> bytes:
     """Return a page as the JSON of a List, from objects that are encoded already."""
-    head: Object = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": found.meta()}
+    head: Object = {"kind": f"{kind.kind}List", "apiVersion": kind.api_version, "metadata": part.meta()}
+    # Each revision is encoded once and spliced in: a list of thousands of pods is then a matter of joining bytes.
     body = json.dumps(head, separators=(",", ":"))[:-1].encode()
-    return body + b',"items":[' + b",".join(stored.encoded for stored in found.items) + b"]}"
+    return body + b',"items":[' + b",".join(stored.encoded for stored in part.items) + b"]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +161,7 @@ async def _events(
     try:
         for event in list(_initial_events(store, kind, 0 if streams_list else version, inside)):
             yield event
+            # After an expired version there is nothing to go on from; the client lists again.
             if event.type == "ERROR":
                 return
         if streams_list and bookmarks:
@@ -165,6 +170,7 @@ async def _events(
             try:
                 change = await asyncio.wait_for(queue.get(), min(left, BOOKMARK_SECONDS))
             except TimeoutError:
+                # A quiet watch must still learn of new versions, or its own falls out of the history.
                 if bookmarks:
                     yield _bookmark(kind, store.version)
                 continue
@@ -197,6 +203,7 @@ def _event_of(change: Change, inside: View) -> WatchEvent | None:
         return WatchEvent("DELETED", change.after.body) if seen_before else None
     if inside(change.after):
         return WatchEvent("MODIFIED" if seen_before else "ADDED", change.after.body)
+    # The client knows the object as it was when it matched, so that is what it gets, with the version of the change.
     if seen_before and change.before is not None:
         meta = change.before.body["metadata"] | {"resourceVersion": str(change.after.version)}
         return WatchEvent("DELETED", change.before.body | {"metadata": meta})

@@ -114,6 +114,7 @@ class ApiRequest:
     @property
     def wants_table(self) -> bool:
         """Whether the client wants a Table, as ``kubectl get`` does."""
+        # kubectl's header lists several forms, such as "application/json;as=Table;v=v1;g=meta.k8s.io,application/json".
         return "as=Table" in self.accept
 
     def check_access(self) -> None:
@@ -136,6 +137,7 @@ class ApiRequest:
         if validation not in {"Strict", "Warn", "Ignore"}:
             raise bad_request(f'fieldValidation: Unsupported value: "{validation}"')
         return WriteOptions(
+            # Without a manager the API server takes the first word of the user agent.
             manager=query.get("fieldManager") or self.agent or "unknown",
             dry_run=bool(dry_run),
             validation=validation,

@@ -27,7 +27,7 @@ VERSION: Object = {
     "compiler": "",
     "platform": "simulated/arena-topo",
 }
-_MAX_BODY = 64 * 2**20
+_MAX_BODY = 64 * 2**20  # aiohttp's default of 1 MiB is below the 3 MiB that an API server takes
 _BODIES = (
     "application/json",
     "application/yaml",
@@ -64,6 +64,7 @@ class Server:
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]
+        # An API server shows its version to everybody, too (role system:public-info-viewer).
         if parts == ["version"]:
             return web.json_response(VERSION)
         user = self._user(request)
@@ -96,7 +97,7 @@ class Server:
     async def _resource(self, request: web.Request, user: User, parts: list[str]) -> web.StreamResponse:
         query = dict(request.query)
         target = requests.target_of(self._registry, parts)
-        asked = ApiRequest(
+        api_request = ApiRequest(
             user=user,
             target=target,
             verb=requests.verb_of(request.method, target, query),
@@ -104,16 +105,18 @@ class Server:
             body=await _read_body(request),
             media=request.content_type,
             accept=request.headers.get("Accept", ""),
+            # "kubectl/v1.36.3 (linux/amd64)" is kubectl.
             agent=request.headers.get("User-Agent", "").partition("/")[0],
         )
-        asked.check_access()
-        if asked.verb not in target.kind.verbs:
-            text = f"{asked.verb} is not supported on resources of kind {target.kind.resource!r}"
+        api_request.check_access()
+        if api_request.verb not in target.kind.verbs:
+            text = f"{api_request.verb} is not supported on resources of kind {target.kind.resource!r}"
             raise StatusError(405, "MethodNotAllowed", text, details_of(target.kind, ""))
-        answer = self._answers.answer(asked)
+        answer = self._answers.answer(api_request)
         if answer.stream is not None:
             return await _stream(request, answer, answer.stream)
         response = web.Response(body=answer.body, status=answer.status, content_type=answer.media)
+        # The form of a warning by RFC 7234, 5.5: code, agent ("-" where there is no name), quoted text.
         for text in answer.warnings:
             escaped = text.replace("\\", "\\\\").replace('"', '\\"')
             response.headers.add("Warning", f'299 - "{escaped}"')

@@ -66,6 +66,7 @@ def invalid(kind: Kind, name: str, causes: Iterable[Cause]) -> StatusError:
     """Return the error for an object that breaks rules; each cause names a field."""
     causes = list(causes)
     texts = [f"{cause.field}: {cause.message}" for cause in causes]
+    # Go's aggregate of errors puts several in brackets and leaves one as it is.
     text = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
     details = details_of(kind, name) | {"kind": kind.kind}
     details["causes"] = [{"reason": c.reason, "message": c.message, "field": c.field} for c in causes]

@@ -18,6 +18,7 @@ ObjectKey = tuple[str, str]
 """Namespace (empty for cluster-wide objects) and name."""
 
 HISTORY = 20_000
+"""How many changes are remembered for watches and pages."""
 
 
 class Stored:
@@ -56,6 +57,7 @@ class Store:
     """
 
     def __init__(self, *, history: int = HISTORY) -> None:
+        # Not 0: to a watch, version 0 means "any", which begins with the present objects.
         self.version = 1
         self.floor = 1
         self._tables: dict[ResourceKey, dict[ObjectKey, Stored]] = {}
@@ -113,7 +115,7 @@ class Store:
         self.floor = self.version
 
     def listen(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Call *listener* with every change from now on; returns what ends it."""
+        """Call *listener* with every further change; return a function that ends this."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -135,6 +137,7 @@ class Store:
             }
             for table in state["tables"]
         }
+        # The history is not dumped, so no watch can resume from a version before the dump.
         self.compact()
 
     def _record(self, change: Change) -> None:

@@ -34,6 +34,7 @@ class Loop:
         self._resources = frozenset(resources)
         self._step = step
         self._wake = asyncio.Event()
+        # The first step looks at what was there before the loop listened.
         self._wake.set()
         self._stop = store.listen(self._notice)
 
@@ -50,8 +51,10 @@ class Loop:
                     await asyncio.wait_for(self._wake.wait(), delay)
                     # Changes come in bursts: one step looks at all of a burst.
                     await asyncio.sleep(SETTLE_SECONDS)
+                # The time that the last step asked for has passed: it is due without a change.
                 except TimeoutError:
                     pass
+                # Cleared before the step, so that the step's own changes, and later ones, wake the loop again.
                 self._wake.clear()
                 delay = self._guarded_step()
         finally:

@@ -49,8 +49,10 @@ def put_status(api: Api, resource: ResourceKey, obj: Object, status: Object) -> 
     """Store a new status of an object, unless it is gone or has it already; return what is stored."""
     meta = obj["metadata"]
     stored = api.store.get(resource, meta.get("namespace", ""), meta["name"])
+    # Another uid is another object that has taken the name meanwhile.
     if stored is None or stored.body["metadata"]["uid"] != meta["uid"]:
         return None
+    # Writing the same status again would wake the controllers that wrote it, without end.
     if stored.body.get("status", {}) == status:
         return stored.body
     return api.store.put(resource, copy.deepcopy(stored.body) | {"status": status})
@@ -60,6 +62,7 @@ def delete(api: Api, obj: Object, options: DeleteOptions = _PLAIN_DELETE) -> Non
     """Delete an object if it is there and its deletion has not begun."""
     kind, meta = api.kind(obj["apiVersion"], obj["kind"]), obj["metadata"]
     current = api.find(kind, meta.get("namespace", ""), meta["name"])
+    # A grace of 0 ends a deletion that has begun, as for pods of a lost node, whose kubelet never will.
     if current is not None and (not is_deleting(current) or options.grace == 0):
         api.delete(kind, meta.get("namespace", ""), meta["name"], options)
 
@@ -95,6 +98,7 @@ def record_event(
 ) -> None:
     """Write an event about an object; a repeated one is counted, not written again."""
     meta = about["metadata"]
+    # Events of cluster-wide objects, such as nodes, live in the namespace default.
     namespace = meta.get("namespace", "default")
     # Events are a courtesy: where a namespace is about to go, the object's controller does its work without them.
     space = api.find(api.kind("v1", "Namespace"), "", namespace)
@@ -103,8 +107,8 @@ def record_event(
     kind, now = api.kind("v1", "Event"), timestamp()
     for stored in api.store.scan(kind.key, namespace):
         event = stored.body
-        said = (event["involvedObject"].get("uid"), event["reason"], event["message"])
-        if said == (meta["uid"], reason, message):
+        recorded = (event["involvedObject"].get("uid"), event["reason"], event["message"])
+        if recorded == (meta["uid"], reason, message):
             repeated = {**event, "metadata": dict(event["metadata"]), "lastTimestamp": now}
             api.store.put(kind.key, repeated | {"count": event.get("count", 1) + 1})
             return

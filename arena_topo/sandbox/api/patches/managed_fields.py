@@ -45,6 +45,7 @@ def _is_atomic(schema: Schema) -> bool:
     """Whether a list or map is owned and replaced as one value."""
     if schema.get("x-kubernetes-map-type") == "atomic":
         return True
+    # A list without a list type is atomic, a map without a map type is not.
     listed = schema.get("type") == "array"
     return listed and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
 
@@ -64,26 +65,29 @@ def _item_key(item: Any, schema: Schema) -> str:
 
 def _fields_of(obj: Any, schema: Schema) -> FieldSet:
     """Return the leaves of *obj* and their values, without those that nobody owns."""
-    found: FieldSet = {}
-    _collect(obj, schema, (), found)
-    return {path: value for path, value in found.items() if path[:2] not in _UNOWNED and path not in _UNOWNED}
+    fields: FieldSet = {}
+    _collect(obj, schema, (), fields)
+    return {
+        path: value for path, value in fields.items() if path[:2] not in _UNOWNED and path not in _UNOWNED
+    }
 
 
-def _collect(value: Any, schema: Schema, path: Path, found: FieldSet) -> None:
+def _collect(value: Any, schema: Schema, path: Path, fields: FieldSet) -> None:
+    # An empty map or list is a leaf of its own: it has no fields below it that could be owned.
     if isinstance(value, dict) and value and not _is_atomic(schema):
         for name, field in value.items():
-            _collect(field, child(schema, name) or {}, (*path, f"f:{name}"), found)
+            _collect(field, child(schema, name) or {}, (*path, f"f:{name}"), fields)
     elif isinstance(value, list) and value and not _is_atomic(schema) and schema:
         items = resolve(schema.get("items"))
         for item in value:
-            where = (*path, _item_key(item, schema))
+            item_path = (*path, _item_key(item, schema))
             if isinstance(item, dict):
-                found[(*where, ".")] = None
-                _collect(item, items, where, found)
+                fields[(*item_path, ".")] = None
+                _collect(item, items, item_path, fields)
             else:
-                found[where] = item
+                fields[item_path] = item
     else:
-        found[path] = value
+        fields[path] = value
 
 
 def _encode(paths: "set[Path] | FieldSet") -> dict[str, Any]:
@@ -100,10 +104,7 @@ def _decode(fields: dict[str, Any], path: Path = ()) -> set[Path]:
     """Return the paths of FieldsV1."""
     if not fields:
         return {path} if path else set()
-    found: set[Path] = set()
-    for part, below in fields.items():
-        found |= _decode(below, (*path, part))
-    return found
+    return set[Path]().union(*(_decode(below, (*path, part)) for part, below in fields.items()))
 
 
 def _readable(path: Path) -> str:
@@ -111,6 +112,7 @@ def _readable(path: Path) -> str:
     text = ""
     for part in path:
         sort, _, rest = part.partition(":")
+        # The "." of a list item adds nothing: its keys name it already.
         if sort == "f":
             text += f".{rest}"
         elif sort == "k":
@@ -179,6 +181,7 @@ def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *
     current = _fields_of(live, schema)
     entries = live["metadata"].get("managedFields", [])
     others = [entry for entry in entries if not writer.matches(entry)]
+    # Two managers may own a field together as long as they agree on its value.
     contested = {path for path, value in applied.items() if path in current and current[path] != value}
     if not force:
         _check_conflicts(others, contested)

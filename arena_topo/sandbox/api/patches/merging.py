@@ -35,6 +35,7 @@ def strategic_patch(target: Any, patch: Any, schema: Schema) -> Any:
     """
     if not isinstance(patch, dict):
         return copy.deepcopy(patch)
+    # The directive asks for the opposite of a merge: what is there goes, but for what the patch has.
     if patch.get("$patch") == "replace":
         return {name: value for name, value in patch.items() if name != "$patch"}
     merged = dict(target) if isinstance(target, dict) else {}
@@ -66,6 +67,7 @@ def _merge_field(current: Any, value: Any, schema: Schema) -> Any:
 
 
 def _merge_list(current: list[Any], patches: list[Any], key: str, items: Schema) -> list[Any]:
+    # In a list the directive is an item of its own, which stands for the whole list.
     if any(patch.get("$patch") == "replace" for patch in patches):
         return [patch for patch in patches if patch.get("$patch") != "replace"]
     for patch in patches:

@@ -87,6 +87,7 @@ def builtin_kinds() -> list[Kind]:
             group=row.group,
             version="v1",
             kind=row.kind,
+            # PriorityClass and DeviceClass are the kinds whose plural ends in "es".
             plural=row.kind.lower() + ("es" if row.kind.endswith("s") else "s"),
             singular=row.kind.lower(),
             namespaced=row.kind not in _CLUSTER_WIDE,

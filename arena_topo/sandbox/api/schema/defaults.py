@@ -38,6 +38,7 @@ def _pod_spec(spec: Object) -> Object:
 
 def _container(container: Object) -> Object:
     resources = dict(container.get("resources", {}))
+    # A limit without a request is a request of the same amount, which is what the scheduler counts.
     if "limits" in resources:
         resources["requests"] = resources["limits"] | resources.get("requests", {})
     filled: Object = {"imagePullPolicy": "IfNotPresent", **container, "resources": resources}
@@ -68,6 +69,7 @@ def _secret(secret: Object) -> Object:
     plain = secret.get("stringData") or {}
     encoded = {name: base64.b64encode(value.encode()).decode() for name, value in plain.items()}
     filled = {name: value for name, value in secret.items() if name != "stringData"}
+    # Where both have a key, stringData wins.
     data = {**(secret.get("data") or {}), **encoded}
     return {"type": "Opaque", **filled, **({"data": data} if data else {})}
 

@@ -23,6 +23,7 @@ _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 def document(registry: Registry, parts: list[str]) -> Object:
     """Return the discovery document at the parts of a path; raises StatusError where nothing is served."""
     match parts:
+        # The core group, which is older than API groups, has a document of its own.
         case ["api"]:
             return {"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}
         case ["apis"]:
@@ -78,10 +79,12 @@ def openapi(registry: Registry, root: str) -> Object:
         urls = {root: f"/openapi/v3/{root}?hash={_hash(registry, root)}" for root in roots}
         return {"paths": {root: {"serverRelativeURL": url} for root, url in urls.items()}}
     kinds = _kinds_at(registry, root)
+    # Every document carries all components, because references must not leave it.
     schemas = {name: _with_references(schema) for name, schema in components().items()} if kinds else {}
     paths: Object = {}
     for kind in kinds:
         identity = {"group": kind.group, "kind": kind.kind, "version": kind.version}
+        # Built-in schemas are among the components; those of CRDs are known to their kinds only.
         if kind.custom:
             schema = _with_references(root_schema(kind.schema))
             schemas[_component(kind)] = schema | {"x-kubernetes-group-version-kind": [identity]}
@@ -109,6 +112,7 @@ def _with_references(schema: Any) -> Any:
     reference = schema.get("$ref")
     if isinstance(reference, str):
         target = {"$ref": _PREFIX + reference}
+        # OpenAPI 3.0 ignores keywords beside a reference, so both are wrapped.
         return {**full, "allOf": [target]} if full else target
     # A field of that name, as the schema of schemas has it, and no reference.
     return full if reference is None else full | {"$ref": _with_references(reference)}

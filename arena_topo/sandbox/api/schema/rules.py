@@ -61,6 +61,7 @@ def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
     elif kind.plural == "jobs":
         template = obj.get("spec", {}).get("template", {}).get("spec", {})
         yield from _pod_errors(template, "spec.template.spec")
+        # The default for pods is Always, with which a Job would never end.
         if template.get("restartPolicy") not in {"Never", "OnFailure"}:
             text = 'Unsupported value: "Always": supported values: "OnFailure", "Never"'
             yield Cause("spec.template.spec.restartPolicy", "FieldValueNotSupported", text)
@@ -79,6 +80,7 @@ def update_errors(kind: Kind, before: Object, after: Object) -> Iterator[Cause]:
     if kind.plural == "pods":
         yield from _pod_update_errors(before["spec"], after["spec"])
         return
+    # The template of a suspended Job may change: queues such as Kueue set its placement before they release it.
     fixed = kind.plural == "jobs" and not before["spec"].get("suspend")
     if fixed and before["spec"].get("template") != after["spec"].get("template"):
         yield _bad("spec.template", after["spec"]["template"], "field is immutable")
@@ -91,6 +93,7 @@ def _pod_update_errors(before: Object, after: Object) -> Iterator[Cause]:
         text = "Forbidden: only deletion is allowed, but found new scheduling gate " + f"'{added[0]}'"
         yield Cause("spec.schedulingGates", "FieldValueForbidden", text)
     old_selector, new_selector = before.get("nodeSelector") or {}, after.get("nodeSelector") or {}
+    # A pod without gates is caught by the comparison below, which covers its node selector.
     if old_gates and any(new_selector.get(key) != value for key, value in old_selector.items()):
         text = "additions only; no label removal or modification is allowed"
         yield _bad("spec.nodeSelector", new_selector, text)

@@ -14,7 +14,7 @@ Matcher = Callable[[Object], bool]
 _SET = re.compile(r"(?P<key>[\w./-]+)\s+(?P<sign>in|notin)\s*\((?P<values>[^)]*)\)")
 _EQUALITY = re.compile(r"(?P<key>[\w./-]+)\s*(?P<sign>==|!=|=|>|<)\s*(?P<values>[\w.-]*)")
 _PRESENCE = re.compile(r"(?P<sign>!?)\s*(?P<key>[\w./-]+)")
-_SEPARATOR = re.compile(r",(?![^(]*\))")
+_SEPARATOR = re.compile(r",(?![^(]*\))")  # a comma that is not inside of parentheses
 _OPERATORS = {"in": "In", "notin": "NotIn", "=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
 
 _INVOLVED = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
@@ -63,13 +63,14 @@ def _field(obj: Object, path: str) -> str:
         value = value.get(part) if isinstance(value, dict) else None
     if isinstance(value, bool):
         return str(value).lower()
+    # An absent boolean of a built-in object is false for selectors, any other absent field the empty text.
     if value is None:
         return "false" if path == "spec.unschedulable" else ""
     return str(value)
 
 
 def matcher(labels: str, fields: str, kind: Kind) -> Matcher:
-    """Return the test of a request's selectors, empty ones of which match everything; raises StatusError."""
+    """Return the test of a request's selectors; an empty selector matches everything. Raises StatusError."""
     requirements = label_selector(labels)
     field_tests = [_field_term(term.strip(), kind) for term in fields.split(",") if term.strip()]
 

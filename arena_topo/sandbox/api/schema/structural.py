@@ -62,9 +62,9 @@ def _is_open(schema: Schema) -> bool:
 
 def root_schema(schema: Schema) -> Schema:
     """Return an object's schema whose apiVersion, kind and metadata are those of every object."""
-    found = resolve(schema)
+    root = resolve(schema)
     fields = {"apiVersion": _STRING, "kind": _STRING, "metadata": _META}
-    return {**found, "properties": {**found.get("properties", {}), **fields}}
+    return {**root, "properties": {**root.get("properties", {}), **fields}}
 
 
 def prune(value: Any, schema: Schema, path: str = "") -> tuple[Any, list[str]]:
@@ -77,12 +77,12 @@ def prune(value: Any, schema: Schema, path: str = "") -> tuple[Any, list[str]]:
         return value, []
     kept, unknown = {}, []
     for name, field in value.items():
-        where = f"{path}.{name}" if path else name
+        field_path = f"{path}.{name}" if path else name
         below = child(schema, name)
         if below is None:
-            unknown.append(where)
+            unknown.append(field_path)
         else:
-            kept[name], dropped = prune(field, below, where)
+            kept[name], dropped = prune(field, below, field_path)
             unknown += dropped
     return kept, unknown
 
@@ -133,6 +133,7 @@ def _has_type(value: Any, name: str) -> bool:
 
 def _type_name(value: Any) -> str:
     """Return the JSON type of *value*."""
+    # Booleans come first, because they are integers to Python.
     order = ("boolean", "integer", "number", "string", "array", "object")
     return next((name for name in order if isinstance(value, _TYPES[name])), "null")
 
@@ -150,6 +151,7 @@ def _errors(path: str, value: Any, schema: Schema) -> Iterator[Cause]:
         got = _type_name(value)
         text = f'Invalid value: "{got}": {path} in body must be of type {expected}: "{got}"'
         yield Cause(path, "FieldValueTypeInvalid", text)
+        # The other rules assume the type: they would only repeat the complaint.
         return
     if isinstance(value, dict):
         for name in schema.get("required", ()):
@@ -159,6 +161,7 @@ def _errors(path: str, value: Any, schema: Schema) -> Iterator[Cause]:
         allowed = ", ".join(json.dumps(item) for item in schema["enum"])
         text = f"Unsupported value: {json.dumps(value)}: supported values: {allowed}"
         yield Cause(path, "FieldValueNotSupported", text)
+    # As JSON schema has it, a pattern may match anywhere in the value.
     pattern = schema.get("pattern")
     if pattern and isinstance(value, str) and not re.search(pattern, value):
         text = f"Invalid value: {json.dumps(value)}: {path} in body should match '{pattern}'"
@@ -171,6 +174,7 @@ def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
         expected = below.get("type")
         if expected and value is not None and not _has_type(value, expected):
             got = {"boolean": "bool", "integer": "number"}.get(_type_name(value), _type_name(value))
+            # Go's decoder names the field by the struct's path, which has no indices.
             field = re.sub(r"\[\d+\]", "", path)
             go = below.get("format", "int32") if expected == "integer" else _GO_TYPES.get(expected, expected)
             text = f"json: cannot unmarshal {got} into Go struct field .{field} of type {go}"

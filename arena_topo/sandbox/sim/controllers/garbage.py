@@ -28,6 +28,7 @@ def collect(api: Api) -> None:
         owners = [reference["uid"] for reference in obj["metadata"].get("ownerReferences") or []]
         for uid in owners:
             dependents.setdefault(uid, []).append(obj)
+        # One owner that is left is enough: an object with several goes after the last of them.
         if owners and alive.isdisjoint(owners):
             delete(api, obj, _BACKGROUND)
     for obj in objects:
@@ -51,8 +52,8 @@ def _objects(api: Api) -> list[Object]:
 def _current(api: Api, obj: Object) -> Object | None:
     """Return an object as it is now, None where it is gone."""
     kind, meta = api.kind(obj["apiVersion"], obj["kind"]), obj["metadata"]
-    found = api.find(kind, meta.get("namespace", ""), meta["name"])
-    return found if found is not None and found["metadata"]["uid"] == meta["uid"] else None
+    current = api.find(kind, meta.get("namespace", ""), meta["name"])
+    return current if current is not None and current["metadata"]["uid"] == meta["uid"] else None
 
 
 def _release(api: Api, obj: Object) -> None:
@@ -75,7 +76,9 @@ def _empty(api: Api, namespace: Object) -> None:
     inside = [obj for obj in _objects(api) if obj["metadata"].get("namespace") == name]
     for obj in inside:
         delete(api, obj)
+    # Pods stay for their grace period, and with them the namespace; the deletion of each wakes this controller again.
     if not any(_current(api, obj) for obj in inside):
+        # Nobody collects events, so they go with the namespace.
         for event in list(api.store.scan(_EVENTS, name)):
             api.store.drop(_EVENTS, event.body)
         api.store.drop(_NAMESPACES, namespace)

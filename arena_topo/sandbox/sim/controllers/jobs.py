@@ -25,8 +25,9 @@ from arena_topo.sandbox.sim.objects import (
 
 JOBS = ("batch", "jobs")
 _COMPONENT = "job-controller"
-_CLOCK_SECONDS = 1.0
+_CLOCK_SECONDS = 1.0  # deadlines and times to live are whole seconds
 _COUNTS = frozenset({"active", "succeeded", "failed"})
+"""Counts that Go's encoder leaves out where they are 0, unlike ``ready`` and ``terminating``, which are pointers."""
 
 
 def step(api: Api) -> float | None:
@@ -46,6 +47,7 @@ def _sync(api: Api, job: Object) -> None:
     end = next(
         (c for c in job.get("status", {}).get("conditions", []) if c["type"] in {"Complete", "Failed"}), None
     )
+    # A Job that has ended never starts again, whatever happens to its pods.
     if end is not None:
         _expire(api, job, end["lastTransitionTime"])
         return
@@ -65,6 +67,7 @@ def _suspend(api: Api, pods: list[Object], status: Object) -> None:
     for pod in pods:
         delete(api, pod)
     _set(status, "Suspended", "True", "JobSuspended", "Job suspended")
+    # The deadline counts afresh from the next start.
     status.pop("startTime", None)
     status.pop("active", None)
 
@@ -140,6 +143,7 @@ def _expire(api: Api, job: Object, ended: str) -> None:
 
 def _create_pod(api: Api, job: Object) -> None:
     template = copy.deepcopy(job["spec"]["template"])
+    # Cut such that the name, which is also a host name, stays within the 63 characters of a DNS label.
     name = f"{job['metadata']['name'][:57]}-{random_suffix()}"
     meta = template.get("metadata", {})
     body: Object = {"apiVersion": "v1", "kind": "Pod", "spec": template["spec"]}

@@ -50,6 +50,7 @@ def _meta(job: Object, name: str) -> Object:
 def service(job: Object) -> Object:
     """Return the headless service that gives workers their host names."""
     spec: Object = {"clusterIP": "None", "clusterIPs": ["None"], "selector": labels(job, "")}
+    # A launcher that is a rank itself must be resolvable before it is Ready.
     if job["spec"].get("runLauncherAsWorker"):
         spec["publishNotReadyAddresses"] = True
     return {"apiVersion": "v1", "kind": "Service", "metadata": _meta(job, name_of(job)), "spec": spec}
@@ -117,6 +118,7 @@ def worker(job: Object, index: int) -> Object:
     searches = [f"{name_of(job)}.{job['metadata']['namespace']}.svc.cluster.local"]
     spec.setdefault("dnsConfig", {}).setdefault("searches", []).extend(searches)
     container = spec["containers"][0]
+    # Without a command of its own, a worker serves ssh for the launcher's mpirun.
     if not container.get("command") and not container.get("args"):
         container["command"] = ["/usr/sbin/sshd", "-De"]
     spec["restartPolicy"] = job["spec"]["mpiReplicaSpecs"]["Worker"].get("restartPolicy") or "Never"

@@ -65,6 +65,7 @@ def _launcher(api: Api, job: Object) -> Object | None:
 
 
 def _suspend_or_resume(api: Api, job: Object, status: Object, *, suspended: bool) -> None:
+    # The Job controller stops and starts the launcher's pod: the operator only passes the suspension on.
     launcher = _launcher(api, job)
     if launcher is not None and bool(launcher["spec"].get("suspend")) != suspended:
         body = copy.deepcopy(launcher)
@@ -84,6 +85,7 @@ def _create_missing(api: Api, job: Object, *, suspended: bool) -> None:
     namespace, name = job["metadata"]["namespace"], mpi_objects.name_of(job)
     if api.find(api.kind("v1", "Service"), namespace, name) is None:
         api.create(api.kind("v1", "Service"), namespace, mpi_objects.service(job))
+    # Pods mount config and key, so both are there before the first pod.
     _keep_config(api, job)
     if api.find(api.kind("v1", "Secret"), namespace, f"{name}-ssh") is None:
         api.create(api.kind("v1", "Secret"), namespace, mpi_objects.secret(job))
@@ -131,6 +133,7 @@ def _report(api: Api, job: Object, status: Object, about: str) -> None:
         status["completionTime"] = state.get("completionTime") or timestamp()
         if _set(status, "Succeeded", "MPIJobSucceeded", message):
             record_event(api, job, _COMPONENT, "MPIJobSucceeded", message)
+    # The launcher alone decides how a job ends: mpirun fails when one of its workers does.
     elif holds(launcher, "Failed"):
         end = next(condition for condition in state["conditions"] if condition["type"] == "Failed")
         status["completionTime"] = timestamp()

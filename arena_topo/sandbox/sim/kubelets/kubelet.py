@@ -13,6 +13,7 @@ from arena_topo.sandbox.sim.kubelets.programs import Program
 from arena_topo.sandbox.sim.loops import Clock
 from arena_topo.sandbox.sim.objects import ENDED_PHASES, PODS, is_deleting, put_status, record_event
 
+# In seconds of the simulation, of which ``Clock.speed`` pass in a real one.
 PULL_SECONDS = 0.5
 START_SECONDS = 0.5
 STOP_SECONDS = 0.3
@@ -52,6 +53,7 @@ class Kubelet:
         if change.type == "DELETED":
             uid = change.after.body["metadata"]["uid"]
             for tasks in (self._runs, self._stops):
+                # The task that stops a pod removes the object itself and must not be cancelled by that.
                 if (task := tasks.pop(uid, None)) and task is not asyncio.current_task():
                     task.cancel()
             self._logs.forget(uid)
@@ -60,6 +62,7 @@ class Kubelet:
 
     def _start_tasks(self, pod: Object) -> None:
         uid = pod["metadata"]["uid"]
+        # No kubelet is responsible for a pod until the scheduler has bound it.
         if not pod["spec"].get("nodeName"):
             return
         if is_deleting(pod):
@@ -83,6 +86,7 @@ class Kubelet:
 
     async def _run_pod(self, pod: Object) -> None:
         """Bring a pod up, run it, and run it again where its restart policy says so."""
+        # A pod that runs already was restored with the sandbox's state and goes on where it was.
         if pod["status"].get("phase") != "Running":
             self._change(pod, pod_status.creating)
             await self._clock.sleep(PULL_SECONDS)
@@ -92,6 +96,7 @@ class Kubelet:
             self._start_containers(pod)
         while True:
             code = await self._run_program(pod)
+            # The pod may have been deleted while its program ran.
             current = self._current(pod)
             if current is None:
                 return
@@ -129,6 +134,7 @@ class Kubelet:
         while program is None:
             current = self._current(pod)
             program = self._program(current) if current is not None else Program()
+            # Until all workers run, a launcher's mpirun would only repeat its connections.
             if program is None:
                 await self._clock.sleep(WAIT_SECONDS)
         current = self._current(pod)

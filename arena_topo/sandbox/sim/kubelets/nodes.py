@@ -40,8 +40,10 @@ def report(api: Api) -> None:
         lost[name] = mark not in {None, SILENT}
         ready = "True" if mark is None else "Unknown"
         conditions = node.get("status", {}).get("conditions", [])
+        # Written only when it changes: this step is woken by every change of a node, its own included.
         if not any((c["type"], c["status"]) == ("Ready", ready) for c in conditions):
             api.store.put(NODES, _reported(node, lost=mark is not None))
+    # A node that is gone counts as lost: the pod garbage collector deletes its pods, too.
     for pod in api.store.values(PODS):
         if (node := pod["spec"].get("nodeName")) and lost.get(node, True):
             delete(api, pod, _AT_ONCE)
@@ -55,6 +57,7 @@ def _reported(node: Object, *, lost: bool) -> Object:
         | {"lastHeartbeatTime": now, "lastTransitionTime": now}
         for type_, value, reason, message in (*_CONDITIONS, _GONE if lost else _READY)
     ]
+    # What a layout says of its machines stays; a node that was created by hand gets the figures of a small one.
     status.setdefault("capacity", {"cpu": "8", "memory": "32Gi", "pods": "110"})
     status.setdefault("allocatable", status["capacity"])
     addresses = [{"type": "InternalIP", "address": address_of(name)}, {"type": "Hostname", "address": name}]

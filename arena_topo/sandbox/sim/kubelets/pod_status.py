@@ -14,6 +14,7 @@ def _status(pod: Object, phase: str, state: Object, reason: str = "") -> Object:
     times = {"lastProbeTime": None, "lastTransitionTime": now}
     states = {"Initialized": {"status": "True"}, "Ready": ready, "ContainersReady": ready}
     conditions = [{"type": name, **value, **times} for name, value in states.items()]
+    # The scheduler's condition is not the kubelet's to write.
     conditions += [c for c in pod["status"].get("conditions", []) if c["type"] == "PodScheduled"]
     containers = [
         {
@@ -47,6 +48,7 @@ def creating(pod: Object) -> Object:
 def running(pod: Object) -> Object:
     """Return the status of a running pod."""
     digest = hashlib.sha256(pod["metadata"]["uid"].encode()).digest()
+    # 10.244.0.0/16 is the customary network of pods; a pod's uid gives it the same address after each restart.
     address = f"10.244.{digest[0]}.{digest[1] % 254 + 1}"
     if pod["spec"].get("hostNetwork"):
         address = address_of(pod["spec"]["nodeName"])

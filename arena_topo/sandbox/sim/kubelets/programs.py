@@ -28,6 +28,7 @@ _BATCH = re.compile(r"--batch[-_]size[= ](\d+)")
 _EXIT = re.compile(r"\bexit (\d+)\b")
 _SLEEP = re.compile(r"\bsleep (\d+(?:\.\d+)?)\b")
 _DEFAULT_BATCH = 32
+# Commands that never end by themselves.
 _SERVERS = ("sshd", "sleep infinity", "tail -f /dev/null", "pause")
 _MPI_JOBS = ("kubeflow.org", "mpijobs")
 
@@ -107,8 +108,10 @@ def _benchmark_lines(benchmark: Benchmark, groups: Sequence[RankGroup], seed: st
     """Return what a benchmark prints on *groups* of ranks, with its deviations derived from *seed*."""
     speed, ranks = images_per_second(benchmark, groups), sum(group.ranks for group in groups)
     rates = [speed * (1 + _noise(seed, index)) for index in range(ITERATIONS)]
+    # tf_cnn_benchmarks prints one total for all ranks, the PyTorch script a figure per GPU and iteration.
     if benchmark.framework == "tensorflow":
         return ((5.0, f"total images/sec: {ranks * rates[0]:.2f}"),)
+    # The benchmark script prints the half-width of a 95 % interval: 1.96 standard deviations.
     mean, deviation = statistics.fmean(rates), 1.96 * statistics.pstdev(rates)
     return (
         (0.2, f"Model: {benchmark.model}"),

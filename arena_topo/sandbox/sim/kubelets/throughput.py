@@ -55,6 +55,7 @@ def exchange(groups: Sequence[RankGroup], calibration: Calibration) -> tuple[Tra
 
 def _inside(product: str, pcie: float) -> tuple[Transport, float]:
     nvlink = next((rate for name, rate in _INSIDE.items() if name in product), 0.0)
+    # An "A100-PCIE" has the family's name but no NVSwitch.
     return (Transport.PCIE, pcie) if not nvlink or "PCIE" in product.upper() else (Transport.NVLINK, nvlink)
 
 
@@ -65,6 +66,7 @@ def images_per_second(benchmark: Benchmark, groups: Sequence[RankGroup]) -> floa
     transport, rate = exchange(groups, calibration)
     workload = Workload(model, benchmark.framework, benchmark.batch, speed=_speed(benchmark, model, groups))
     ranks = sum(group.ranks for group in groups)
+    # The simulation has one rate where the planner has a range of likely ones.
     return predict(workload, ranks, Range(rate, rate, rate), transport, calibration).per_gpu.likely
 
 
@@ -75,6 +77,7 @@ def _speed(benchmark: Benchmark, model: str, groups: Sequence[RankGroup]) -> flo
     def of(product: str) -> float:
         try:
             return calibration.speed(benchmark.framework, model, product)
+        # The calibration refuses products without published figures rather than guess.
         except UsageError:
             return calibration.speed(benchmark.framework, model, _PUBLISHED)
 

@@ -46,9 +46,11 @@ def choose_gpus(api: Api, node: NodeState, pods: list[Object]) -> dict[str, str]
     Example: four GPUs of a DGX-1 are 0,1,2,3, where each pair has an NVLink, and not 0,1,2,5, where one pair has none.
     """
     rates = _rates(api, node.name)
-    free = [index for index in range(len(rates)) if index not in _allocated(node)]
+    allocated = _allocated(node)
+    free = [index for index in range(len(rates)) if index not in allocated]
     counts = {pod["metadata"]["name"]: requests_of(pod)[ACK_GPU] for pod in pods}
     size = sum(counts.values())
+    # Without ACK's ConfigMap there are no rates to choose by: the pods are bound, and their GPUs are not named.
     if size > len(free):
         return {}
     best = max(combinations(free, size), key=lambda gpus: _weakest(rates, gpus))

@@ -82,6 +82,7 @@ def judge(
         return Verdict((TAINTED,))
     if not _is_selected(pod["spec"], node):
         return Verdict((AFFINITY,))
+    # An overcommitted node has less than nothing free; a request of 0 fits even there.
     short = [name for name, value in requests.items() if value > max(node.free.get(name, 0), 0)]
     if short:
         words = tuple(TOO_MANY_PODS if name == "pods" else f"Insufficient {name}" for name in short)
@@ -100,6 +101,7 @@ def _is_selected(spec: Object, node: NodeState) -> bool:
         return False
     affinity = (spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    # Terms are alternatives: without any that is required every node will do, with an empty list none.
     if required is None:
         return True
     return any(
@@ -129,6 +131,8 @@ def _is_skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[Nod
         return True
     counts: dict[str, int] = {}
     for other in nodes:
+        # By the default nodeAffinityPolicy, Honor, nodes that the pod cannot use do not count: an empty domain of theirs
+        # would make every other one look too full.
         if key in other.labels and _is_selected(pod["spec"], other):
             domain = other.labels[key]
             matching = sum(_is_counted(pod, constraint, placed) for placed in other.pods)
@@ -141,6 +145,7 @@ def _is_skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[Nod
 
 def _is_counted(pod: Object, constraint: Object, other: Object) -> bool:
     """Whether *other* is one of the pods that a constraint of *pod* spreads."""
+    # A constraint without a selector counts no pod, and pods of other namespaces never count.
     selector = constraint.get("labelSelector")
     if selector is None or other["metadata"]["namespace"] != pod["metadata"]["namespace"]:
         return False

@@ -102,6 +102,7 @@ class Scheduler:
             text = f"cannot find enough sibling pods, current pods number: {count}, minMember of group: {gang.minimum}"
             self._reject_all(gang.waiting, f"pre-filter pod {{}} {text}")
             return
+        # Without an arrangement, as on every cluster but ACK's, each pod goes to the node that suits it best.
         arranged = ack_topology.arrange(gang.waiting, nodes) or {}
         by_name = {node.name: node for node in nodes}
         placed: list[tuple[Object, NodeState]] = []
@@ -132,6 +133,7 @@ class Scheduler:
     def _annotate_gpus(self, placed: list[tuple[Object, NodeState]]) -> None:
         """Write on the pods of a gang on one ACK node which GPUs they get."""
         node, pods = placed[0][1], [pod for pod, _ in placed]
+        # The gang's own pods are on the node already, and have no GPUs yet.
         others = [pod for pod in node.pods if not any(pod is own for own in pods)]
         annotations = ack_topology.choose_gpus(self._api, replace(node, pods=others), pods)
         for pod in pods:
@@ -178,6 +180,7 @@ def _is_waiting(pod: Object) -> bool:
 
 def _order(pod: Object) -> tuple[int, str, str]:
     meta = pod["metadata"]
+    # The queue's order: higher priorities first, then older pods.
     return (-pod["spec"].get("priority", 0), meta["creationTimestamp"], meta["name"])
 
 
@@ -197,6 +200,7 @@ def _choose(pod: Object, nodes: list[NodeState]) -> tuple[NodeState | None, list
             fitting.append(node)
         else:
             verdicts.append(verdict)
+    # cpu and memory always count, as in kube-scheduler's LeastAllocated; what the pod asks for counts, too.
     resources = ({"cpu", "memory"} | requests.keys()) - {"pods"}
     best = min(fitting, key=lambda node: (_load(node, resources), node.name), default=None)
     return best, verdicts
