@@ -45,19 +45,19 @@ class Client:
         cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
         self.server = cluster["server"]
         folder = Path(tempfile.mkdtemp(dir=kubeconfig.parent))
-        authority = _given(folder, cluster, "certificate-authority")
+        authority = _file_of(folder, cluster, "certificate-authority")
         self._headers = {"Accept": "application/json"}
         if "token" in user:
             self._headers["Authorization"] = f"Bearer {user['token']}"
         self._pool = urllib3.PoolManager(
             ca_certs=authority,
-            cert_file=_given(folder, user, "client-certificate"),
-            key_file=_given(folder, user, "client-key"),
+            cert_file=_file_of(folder, user, "client-certificate"),
+            key_file=_file_of(folder, user, "client-key"),
             retries=False,
         )
 
     def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         self._pool.clear()
 
     def send(
@@ -93,8 +93,8 @@ class Client:
         return f"{self.server}{path}" + (f"?{urlencode(query)}" if query else "")
 
 
-def _given(folder: Path, entry: dict[str, str], key: str) -> str | None:
-    """Return the path of a file that a kubeconfig names, or holds itself."""
+def _file_of(folder: Path, entry: dict[str, str], key: str) -> str | None:
+    """Return the path of a file that a kubeconfig names, or whose content it has itself."""
     if f"{key}-data" not in entry:
         return entry.get(key)
     path = folder / key

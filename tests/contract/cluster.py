@@ -1,4 +1,4 @@
-"""The two clusters that the contract holds: what a test may ask of either."""
+"""The two clusters that keep the contract, and what a test may ask of either."""
 
 import time
 import uuid
@@ -20,13 +20,13 @@ TIMEOUT_SECONDS = 60.0
 
 
 def eventually(fact: Callable[[], T], what: str, timeout: float = TIMEOUT_SECONDS) -> T:
-    """Return the first truth that *fact* gives; fail after *timeout* seconds."""
+    """Return the first true value of *fact*; fail after *timeout* seconds."""
     end = time.monotonic() + timeout
-    while not (found := fact()):
+    while not (value := fact()):
         if time.monotonic() > end:
             raise AssertionError(f"waited {timeout:g} s in vain for {what}")
         time.sleep(0.05)
-    return found
+    return value
 
 
 class Cluster(Protocol):
@@ -43,7 +43,7 @@ class Cluster(Protocol):
     def finish(self, namespace: str, pod: str) -> None:
         """Let a running pod succeed."""
 
-    def prints(self, namespace: str, pod: str, *lines: str) -> None:
+    def print_lines(self, namespace: str, pod: str, *lines: str) -> None:
         """Let a running pod print lines."""
 
 
@@ -58,7 +58,7 @@ class SandboxCluster:
     def finish(self, namespace: str, pod: str) -> None:
         """Do nothing: what runs here ends by itself."""
 
-    def prints(self, namespace: str, pod: str, *lines: str) -> None:
+    def print_lines(self, namespace: str, pod: str, *lines: str) -> None:
         """Let a running pod print lines."""
         body = {"namespace": namespace, "pod": pod, "lines": list(lines)}
         assert self._home.ask("PUT", "/_sandbox/log", body) is not None
@@ -77,7 +77,7 @@ class RealCluster:
         change = {"metadata": {"annotations": {FINISH: "succeeded"}}}
         self._plane.kube.patch("v1", "Pod", pod, change, namespace)
 
-    def prints(self, namespace: str, pod: str, *lines: str) -> None:
+    def print_lines(self, namespace: str, pod: str, *lines: str) -> None:
         """Let a running pod print lines."""
         log = FakeLog.of_pod(self._plane.kube, self._plane.folder, namespace, pod)
         log.write(*lines)
@@ -106,7 +106,7 @@ def connected(home: Home) -> Iterator[SandboxCluster]:
 
 @contextmanager
 def fresh_namespace(cluster: Cluster) -> Iterator[str]:
-    """Make a namespace in which pods can be created, and delete it."""
+    """Create a namespace in which pods can be created, and delete it."""
     name = f"contract-{uuid.uuid4().hex[:8]}"
     body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     assert cluster.admin.send("POST", "/api/v1/namespaces", body).code == 201
@@ -118,7 +118,7 @@ def fresh_namespace(cluster: Cluster) -> Iterator[str]:
 
 @contextmanager
 def gpu_nodes(cluster: Cluster, count: int) -> Iterator[list[str]]:
-    """Make nodes of eight V100 that nothing else uses, and delete them."""
+    """Create nodes of eight V100 that nothing else uses, and delete them."""
     mark = uuid.uuid4().hex[:8]
     names = [f"gpu-{mark}-{index}" for index in range(count)]
     for name in names:
@@ -133,5 +133,5 @@ def gpu_nodes(cluster: Cluster, count: int) -> Iterator[list[str]]:
 
 def _is_ready(cluster: Cluster, name: str) -> bool:
     node: Object = cluster.admin.get(f"/api/v1/nodes/{name}").body
-    conditions = {each["type"]: each["status"] for each in node["status"].get("conditions", ())}
+    conditions = {c["type"]: c["status"] for c in node["status"].get("conditions", ())}
     return conditions.get("Ready") == "True" and not node["spec"].get("taints")

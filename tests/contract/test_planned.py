@@ -33,14 +33,14 @@ def _planned(nodes: list[str], *, gated: bool = False, suspend: bool = False) ->
 
 
 def _workers(cluster: Cluster, space: str) -> list[Object]:
-    found = cluster.admin.get(_pods(space), labelSelector="training.kubeflow.org/job-role=worker")
-    return sorted(found.body["items"], key=lambda each: str(each["metadata"]["name"]))
+    answer = cluster.admin.get(_pods(space), labelSelector="training.kubeflow.org/job-role=worker")
+    return sorted(answer.body["items"], key=lambda worker: str(worker["metadata"]["name"]))
 
 
 def _two_workers(cluster: Cluster, space: str) -> list[Object]:
     def both() -> list[Object] | None:
-        found = _workers(cluster, space)
-        return found if len(found) == 2 else None
+        workers = _workers(cluster, space)
+        return workers if len(workers) == 2 else None
 
     return eventually(both, "two workers") or []
 
@@ -75,16 +75,16 @@ def test_a_suspended_job_creates_its_pods_once_it_is_released(
     ]
     assert 200 == cluster.admin.send("PATCH", _jobs(space, "job"), operations, JSON_PATCH).code
     assert ["0:a,2:"] * 2 == [
-        each["metadata"]["annotations"]["arena-topo.dev/pin-nodes"] for each in _two_workers(cluster, space)
+        worker["metadata"]["annotations"]["arena-topo.dev/pin-nodes"]
+        for worker in _two_workers(cluster, space)
     ]
 
 
 def _suspended(cluster: Cluster, space: str) -> Object | None:
     job: Object = cluster.admin.get(_jobs(space, "job")).body
     conditions = job.get("status", {}).get("conditions", [])
-    return (
-        job if any(each["type"] == "Suspended" and each["status"] == "True" for each in conditions) else None
-    )
+    suspended = any((c["type"], c["status"]) == ("Suspended", "True") for c in conditions)
+    return job if suspended else None
 
 
 def test_gated_workers_wait_until_one_patch_gives_them_a_node(
@@ -117,7 +117,7 @@ def test_gated_workers_wait_until_one_patch_gives_them_a_node(
 def _scheduled(cluster: Cluster, space: str, name: str) -> Object | None:
     """Return the PodScheduled condition of a pod once it has one."""
     conditions = cluster.admin.get(_pods(space, name)).body["status"].get("conditions", [])
-    return next((each for each in conditions if each["type"] == "PodScheduled"), None)
+    return next((condition for condition in conditions if condition["type"] == "PodScheduled"), None)
 
 
 def _node(cluster: Cluster, space: str, name: str) -> str:
@@ -128,8 +128,8 @@ def _recreated(cluster: Cluster, space: str, name: str, uid: str) -> Object | No
     answer = cluster.admin.get(_pods(space, name))
     if answer.code != 200 or answer.body["metadata"]["uid"] == uid:
         return None
-    found: Object = answer.body
-    return found
+    recreated: Object = answer.body
+    return recreated
 
 
 def test_gates_are_removed_and_never_added(cluster: Cluster, space: str, nodes: list[str]) -> None:
@@ -153,8 +153,8 @@ def test_planned_jobs_and_workers_are_found_over_all_namespaces(
     selector = "arena-topo.dev/planned=true"
     jobs = cluster.admin.get("/apis/kubeflow.org/v2beta1/mpijobs", labelSelector=selector).body["items"]
     pods = cluster.admin.get("/api/v1/pods", labelSelector=selector).body["items"]
-    assert ["job"] == [each["metadata"]["name"] for each in jobs if each["metadata"]["namespace"] == space]
-    assert 2 == sum(each["metadata"]["namespace"] == space for each in pods)
+    assert ["job"] == [job["metadata"]["name"] for job in jobs if job["metadata"]["namespace"] == space]
+    assert 2 == sum(worker["metadata"]["namespace"] == space for worker in pods)
 
 
 def test_the_server_tells_what_its_caller_may_do(cluster: Cluster, space: str) -> None:
@@ -166,6 +166,6 @@ def test_the_server_tells_what_its_caller_may_do(cluster: Cluster, space: str) -
         "spec": {"resourceAttributes": attributes},
     }
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    answers = [each.send("POST", path, review) for each in (cluster.admin, cluster.stranger)]
+    answers = [client.send("POST", path, review) for client in (cluster.admin, cluster.stranger)]
     assert [201, 201] == [answer.code for answer in answers]
     assert [True, False] == [answer.body["status"]["allowed"] for answer in answers]

@@ -17,7 +17,7 @@ def _make(cluster: Cluster, space: str, *names: str) -> None:
 
 
 def _names(items: list[dict[str, dict[str, str]]]) -> list[str]:
-    return [each["metadata"]["name"] for each in items if each["metadata"]["name"] != "kube-root-ca.crt"]
+    return [item["metadata"]["name"] for item in items if item["metadata"]["name"] != "kube-root-ca.crt"]
 
 
 @pytest.mark.parametrize(
@@ -106,8 +106,8 @@ def test_a_watch_tells_changes_in_order(cluster: Cluster, space: str) -> None:
     query = {"resourceVersion": since, "timeoutSeconds": "1", "labelSelector": "own=a"}
     events = cluster.admin.watch(_maps(space), **query)
 
-    assert ["ADDED", "MODIFIED", "DELETED"] == [each["type"] for each in events]
-    versions = [int(each["object"]["metadata"]["resourceVersion"]) for each in events]
+    assert ["ADDED", "MODIFIED", "DELETED"] == [event["type"] for event in events]
+    versions = [int(event["object"]["metadata"]["resourceVersion"]) for event in events]
     assert sorted(set(versions)) == versions
 
 
@@ -120,7 +120,7 @@ def test_a_watch_sees_objects_leave_its_selector(cluster: Cluster, space: str) -
     query = {"resourceVersion": since, "timeoutSeconds": "1", "labelSelector": "tier=gold"}
     events = cluster.admin.watch(_maps(space), **query)
 
-    assert ["ADDED", "DELETED"] == [each["type"] for each in events]
+    assert ["ADDED", "DELETED"] == [event["type"] for event in events]
 
 
 def test_a_watch_without_a_version_begins_with_what_is_there(cluster: Cluster, space: str) -> None:
@@ -139,13 +139,13 @@ def test_a_streamed_list_ends_with_a_bookmark(cluster: Cluster, space: str) -> N
         _maps(space), resourceVersionMatch="NotOlderThan", labelSelector="own", **query
     )
     ends = [
-        each
-        for each in events
-        if "k8s.io/initial-events-end" in each["object"]["metadata"].get("annotations", {})
+        event
+        for event in events
+        if "k8s.io/initial-events-end" in event["object"]["metadata"].get("annotations", {})
     ]
 
     assert events[0]["type"] == "ADDED"
-    assert ["BOOKMARK"] == [each["type"] for each in ends]
+    assert ["BOOKMARK"] == [event["type"] for event in ends]
 
 
 def test_a_broken_continue_token_is_refused(cluster: Cluster, space: str) -> None:

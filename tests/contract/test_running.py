@@ -21,8 +21,8 @@ def _started(cluster: Cluster, space: str, body: Object) -> Object:
     name = body["metadata"]["name"]
 
     def running() -> Object | None:
-        found: Object = cluster.admin.get(_path(space, "pods", name)).body
-        return found if found["status"].get("phase") == "Running" else None
+        created: Object = cluster.admin.get(_path(space, "pods", name)).body
+        return created if created["status"].get("phase") == "Running" else None
 
     return eventually(running, f"pod {name} to run") or {}
 
@@ -34,7 +34,7 @@ def _waiting(cluster: Cluster, space: str, body: Object) -> Object:
 
     def condition() -> Object | None:
         status = cluster.admin.get(_path(space, "pods", name)).body["status"]
-        return next((each for each in status.get("conditions", []) if each["type"] == "PodScheduled"), None)
+        return next((c for c in status.get("conditions", []) if c["type"] == "PodScheduled"), None)
 
     return eventually(condition, "a condition") or {}
 
@@ -45,7 +45,7 @@ def _node_count(cluster: Cluster) -> int:
 
 def _conditions(cluster: Cluster, space: str, name: str) -> dict[str, tuple[str, str]]:
     status = cluster.admin.get(_path(space, "mpijobs", name)).body.get("status", {})
-    return {each["type"]: (each["status"], each["reason"]) for each in status.get("conditions", [])}
+    return {c["type"]: (c["status"], c["reason"]) for c in status.get("conditions", [])}
 
 
 def _run(cluster: Cluster, space: str, body: Object) -> Object:
@@ -102,13 +102,13 @@ def test_a_gated_pod_waits_for_its_gate(cluster: Cluster, space: str, nodes: lis
 
 def test_a_running_pod_has_a_node_and_addresses(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """A pod that runs is on its node, Ready, with addresses and a running container."""
-    found = _started(cluster, space, pod("a", node=nodes[1]))
-    ready = {each["type"]: each["status"] for each in found["status"]["conditions"]}
+    running = _started(cluster, space, pod("a", node=nodes[1]))
+    ready = {condition["type"]: condition["status"] for condition in running["status"]["conditions"]}
 
-    assert nodes[1] == found["spec"]["nodeName"]
+    assert nodes[1] == running["spec"]["nodeName"]
     assert ready["Ready"] == "True"
-    assert {"podIP", "hostIP", "startTime"} <= found["status"].keys()
-    assert "running" in found["status"]["containerStatuses"][0]["state"]
+    assert {"podIP", "hostIP", "startTime"} <= running["status"].keys()
+    assert "running" in running["status"]["containerStatuses"][0]["state"]
 
 
 def test_a_pod_without_a_node_has_an_empty_log(cluster: Cluster, space: str) -> None:
@@ -141,7 +141,7 @@ def test_the_log_of_two_containers_needs_a_name(cluster: Cluster, space: str, no
 def test_logs_have_tails_and_times(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """TailLines gives the last lines, timestamps puts an RFC 3339 instant before each."""
     _started(cluster, space, pod("a", node=nodes[0]))
-    cluster.prints(space, "a", "one", "two", "three")
+    cluster.print_lines(space, "a", "one", "two", "three")
     log = _path(space, "pods", "a") + "/log"
     stamped = cluster.admin.get(log, timestamps="true").body.splitlines()
 
@@ -178,7 +178,7 @@ def test_an_mpijob_becomes_the_operators_objects(cluster: Cluster, space: str, n
     assert {"app": "vgg"} == config["metadata"]["labels"] == secret["metadata"]["labels"]
     assert launcher["metadata"]["name"].startswith("vgg-launcher-")
     assert launcher["metadata"]["ownerReferences"][0]["name"] == "vgg-launcher"
-    env = [each["name"] for each in launcher["spec"]["containers"][0]["env"]]
+    env = [variable["name"] for variable in launcher["spec"]["containers"][0]["env"]]
     assert "OMPI_MCA_orte_default_hostfile" in env
     assert "NVIDIA_VISIBLE_DEVICES" in env
 
@@ -187,7 +187,7 @@ def test_a_running_mpijob_counts_its_pods(cluster: Cluster, space: str, nodes: l
     """Created and Running hold, and the replicas that are active are counted."""
     _run(cluster, space, mpijob("vgg", nodes))
     status = cluster.admin.get(_path(space, "mpijobs", "vgg")).body["status"]
-    messages = {each["type"]: each["message"] for each in status["conditions"]}
+    messages = {condition["type"]: condition["message"] for condition in status["conditions"]}
 
     assert {"Launcher": {"active": 1}, "Worker": {"active": 2}} == status["replicaStatuses"]
     assert messages["Created"] == f"MPIJob {space}/vgg is created."
@@ -199,21 +199,21 @@ def test_a_finished_mpijob_has_succeeded(cluster: Cluster, space: str, nodes: li
     launcher = _run(cluster, space, mpijob("vgg", nodes, cleanPodPolicy="Running"))
     cluster.finish(space, launcher["metadata"]["name"])
     eventually(lambda: "Succeeded" in _conditions(cluster, space, "vgg"), "the job to succeed")
-    found = _conditions(cluster, space, "vgg")
+    conditions = _conditions(cluster, space, "vgg")
     workers = f"{_LABEL}/job-role=worker"
     eventually(
         lambda: not cluster.admin.get(_path(space, "pods"), labelSelector=workers).body["items"],
         "the workers to go",
     )
 
-    assert ("True", "MPIJobSucceeded") == found["Succeeded"]
-    assert found["Running"][0] == "False"
-    assert found["Created"] == ("True", "MPIJobCreated")
+    assert ("True", "MPIJobSucceeded") == conditions["Succeeded"]
+    assert conditions["Running"][0] == "False"
+    assert conditions["Created"] == ("True", "MPIJobCreated")
     assert "completionTime" in cluster.admin.get(_path(space, "mpijobs", "vgg")).body["status"]
 
 
 def test_a_suspended_mpijob_has_no_workers(cluster: Cluster, space: str, nodes: list[str]) -> None:
-    """With suspend the job says so and makes no pods; without it they come."""
+    """With suspend the job says so and creates no pods; without it they are created."""
     body = mpijob("vgg", nodes, suspend=True)
     cluster.admin.send("POST", _path(space, "mpijobs"), body)
     eventually(lambda: "Suspended" in _conditions(cluster, space, "vgg"), "the suspension")
@@ -243,13 +243,13 @@ def test_a_deleted_mpijob_leaves_nothing(cluster: Cluster, space: str, nodes: li
     answer = cluster.admin.send("DELETE", _path(space, "mpijobs", "vgg"), options)
 
     def left() -> list[str]:
-        found = []
+        names = []
         for resource in ("mpijobs", "jobs", "pods", "services", "secrets", "configmaps"):
             items = cluster.admin.get(_path(space, resource)).body["items"]
-            found += [
-                each["metadata"]["name"] for each in items if each["metadata"]["name"].startswith("vgg")
+            names += [
+                item["metadata"]["name"] for item in items if item["metadata"]["name"].startswith("vgg")
             ]
-        return found
+        return names
 
     eventually(lambda: not left(), "everything of the job to go", COLLECTED)
     assert (200, "Success") == (answer.code, answer.body["status"])

@@ -48,7 +48,7 @@ def distill(schema: Any) -> Any:
     kept: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "properties":
-            kept[key] = {name: distill(each) for name, each in value.items()}
+            kept[key] = {name: distill(field) for name, field in value.items()}
         elif key in {"items", "additionalProperties"} and isinstance(value, dict):
             kept[key] = distill(value)
         elif key == "allOf":
@@ -63,11 +63,11 @@ def distill(schema: Any) -> Any:
 def references(schema: Any) -> set[str]:
     """Return the names that a distilled schema refers to."""
     if isinstance(schema, list):
-        return {name for each in schema for name in references(each)}
+        return {name for item in schema for name in references(item)}
     if not isinstance(schema, dict):
         return set()
     own = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set()
-    return own | {name for each in schema.values() for name in references(each)}
+    return own | {name for value in schema.values() for name in references(value)}
 
 
 def reachable(schemas: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +85,7 @@ def bare(value: Any) -> Any:
     """Return a CRD without descriptions."""
     if isinstance(value, dict):
         return {k: bare(v) for k, v in value.items() if not (k == "description" and isinstance(v, str))}
-    return [bare(each) for each in value] if isinstance(value, list) else value
+    return [bare(item) for item in value] if isinstance(value, list) else value
 
 
 def main() -> None:

@@ -14,8 +14,8 @@ from tests.sandbox.served import served
 def _gang(client: Client, space: str, name: str, size: int, gpus: int) -> list[str]:
     """Create the pods of a gang by the labels of coscheduling and return their names."""
     names = [f"{name}-{index}" for index in range(size)]
-    for each in names:
-        body: Object = pod(each, gpus=gpus)
+    for worker in names:
+        body: Object = pod(worker, gpus=gpus)
         body["metadata"]["labels"] = {GANG_NAME: name, GANG_MIN_AVAILABLE: str(size)}
         assert client.send("POST", f"/api/v1/namespaces/{space}/pods", body).code == 201
     return names
@@ -23,7 +23,7 @@ def _gang(client: Client, space: str, name: str, size: int, gpus: int) -> list[s
 
 def _nodes(client: Client, space: str, names: list[str]) -> list[str]:
     pods = [client.get(f"/api/v1/namespaces/{space}/pods/{name}").body for name in names]
-    return [each["spec"].get("nodeName", "") for each in pods]
+    return [obj["spec"].get("nodeName", "") for obj in pods]
 
 
 def _why(client: Client, space: str, name: str) -> str:
@@ -86,6 +86,6 @@ def test_topology_pods_share_a_node_and_its_best_gpus(tmp_path: Path) -> None:
         eventually(lambda: all(_nodes(client, "default", names)), "the gang")
         pods = [client.get(f"/api/v1/namespaces/default/pods/{name}").body for name in names]
 
-    assert len({each["spec"]["nodeName"] for each in pods}) == 1
-    gpus = {each["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for each in pods}
+    assert len({obj["spec"]["nodeName"] for obj in pods}) == 1
+    gpus = {obj["metadata"]["annotations"]["topology.kubernetes.io/gpu-group"] for obj in pods}
     assert gpus in ({"0", "1", "2", "3"}, {"4", "5", "6", "7"})

@@ -37,17 +37,17 @@ def test_every_layout_survives_an_import(tmp_path: Path, layout: str) -> None:
 
 def v100(name: str, source: str, **more: object) -> GpuNode:
     """Return a ready node of eight V100 whose facts come from *source*."""
-    found = parse_matrix(V100.read_text(), "x", "Tesla V100-SXM2-16GB")
+    machine = parse_matrix(V100.read_text(), "x", "Tesla V100-SXM2-16GB")
     node = GpuNode(
         name,
         hostname=name,
         labels={"kubernetes.io/hostname": name},
         address="10.0.0.1",
         allocatable={"cpu": 95_500, "memory": 2**39, "pods": 110, "nvidia.com/gpu": 8},
-        machine=found.machine,
-        gpus=found.gpus,
-        links=found.links,
-        nics=found.nics,
+        machine=machine.machine,
+        gpus=machine.gpus,
+        links=machine.links,
+        nics=machine.nics,
         used=frozenset(),
         facts=tuple(Fact(subject, source) for subject in ("links", "gpus", "nics")),
     )
@@ -89,37 +89,37 @@ def test_what_jobs_hold_is_held_again(tmp_path: Path) -> None:
     source = "Node a annotation arena-topo.dev/gpu-topology"
     node = v100("a", source, holders=holders, requested=requested, used=frozenset({0, 3, 5}))
     before = Snapshot((replace(node, facts=(*node.facts, users)),))
-    found = reimported(tmp_path, before).nodes[0]
+    imported = reimported(tmp_path, before).nodes[0]
 
-    assert holders == found.holders
-    assert frozenset({0, 3, 5}) == found.used
+    assert holders == imported.holders
+    assert frozenset({0, 3, 5}) == imported.used
     for resource in ("nvidia.com/gpu", "cpu", "memory", "pods"):
         free = node.allocatable[resource] - node.requested[resource]
-        assert free == found.allocatable[resource] - found.requested[resource], resource
+        assert free == imported.allocatable[resource] - imported.requested[resource], resource
 
 
 def test_gpus_that_are_shared_or_broken_stay_so(tmp_path: Path) -> None:
     """As HAMi publishes them."""
     source = "Node a annotation hami.io/node-nvidia-score"
     gpus = tuple(
-        Gpu(at, f"GPU-{at}", "Tesla V100-SXM2-16GB", 16384, 0, healthy=at != 7, mode=ShareMode.SHARED)
-        for at in range(8)
+        Gpu(i, f"GPU-{i}", "Tesla V100-SXM2-16GB", 16384, 0, healthy=i != 7, mode=ShareMode.SHARED)
+        for i in range(8)
     )
     facts = (Fact("links", source), Fact("gpus", source))
     node = v100("a", source, gpus=gpus, nics=(), facts=facts)
-    found = reimported(tmp_path, Snapshot((node,))).nodes[0]
+    imported = reimported(tmp_path, Snapshot((node,))).nodes[0]
 
-    assert gpus == found.gpus
-    assert node.links == found.links
+    assert gpus == imported.gpus
+    assert node.links == imported.links
 
 
 def test_facts_from_a_source_that_a_sandbox_lacks_are_in_the_annotation(tmp_path: Path) -> None:
     """Koordinator's Device becomes ours; hardware stays."""
     node = v100("a", "Device a")
-    found = reimported(tmp_path, Snapshot((node,))).nodes[0]
+    imported = reimported(tmp_path, Snapshot((node,))).nodes[0]
 
-    assert (node.links, node.gpus, node.nics) == (found.links, found.gpus, found.nics)
-    assert {"Node a annotation arena-topo.dev/gpu-topology"} == {fact.source for fact in found.facts}
+    assert (node.links, node.gpus, node.nics) == (imported.links, imported.gpus, imported.nics)
+    assert {"Node a annotation arena-topo.dev/gpu-topology"} == {fact.source for fact in imported.facts}
 
 
 def test_a_lost_node_stays_lost_and_keeps_its_pods(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_a_lost_node_stays_lost_and_keeps_its_pods(tmp_path: Path) -> None:
     holders = (Holder("default", "train-0", "", 8, None, "Running"),)
     requested = {"nvidia.com/gpu": 8, "pods": 1}
     before = Snapshot((v100("a", "Device a", ready=False, holders=holders, requested=requested),))
-    found = reimported(tmp_path, before).nodes[0]
+    imported = reimported(tmp_path, before).nodes[0]
 
-    assert (False, holders) == (found.ready, found.holders)
+    assert (False, holders) == (imported.ready, imported.holders)
 
 
 @pytest.mark.parametrize(
@@ -147,7 +147,7 @@ def test_a_declared_fabric_is_declared_again(tmp_path: Path, source: str, tiers:
         v100(
             name,
             "Device a",
-            labels={key: at for key, at in zip(tiers, path, strict=True) if "/" in key and at},
+            labels={tier: domain for tier, domain in zip(tiers, path, strict=True) if "/" in tier and domain},
         )
         for name, path in places.items()
     )

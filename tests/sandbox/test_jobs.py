@@ -21,7 +21,7 @@ def _jobs(space: str) -> str:
 
 def _ends(client: Client, space: str, name: str) -> list[tuple[str, str]]:
     status = client.get(f"{_jobs(space)}/{name}").body.get("status", {})
-    return [(each["type"], each["reason"]) for each in status.get("conditions", [])]
+    return [(condition["type"], condition["reason"]) for condition in status.get("conditions", [])]
 
 
 def test_a_job_ends_at_its_deadline(client: Client, space: str) -> None:
@@ -45,7 +45,7 @@ def test_a_failing_job_gives_up_at_its_limit(client: Client, space: str) -> None
     client.send("POST", _jobs(space), _job("broken", "sleep 1; exit 3", backoffLimit=1))
     eventually(lambda: _ends(client, space, "broken"), "the end")
     pods = client.get(f"/api/v1/namespaces/{space}/pods").body["items"]
-    codes = [each["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for each in pods]
+    codes = [obj["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] for obj in pods]
 
     assert [("Failed", "BackoffLimitExceeded")] == _ends(client, space, "broken")
     assert codes == [3, 3]

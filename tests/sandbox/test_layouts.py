@@ -27,11 +27,11 @@ _AT = "2026-11-21T08:00:00Z"
 )
 def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
     """Every layout has as many nodes and GPUs as it says."""
-    found = [each for each in layouts.load(name, _AT).objects if each["kind"] == "Node"]
-    counts = [node["status"]["capacity"] for node in found]
+    objects = layouts.load(name, _AT).objects
+    capacities = [obj["status"]["capacity"] for obj in objects if obj["kind"] == "Node"]
 
-    assert nodes == len(found)
-    assert gpus == sum(int(each.get("nvidia.com/gpu", each.get("aliyun.com/gpu", 0))) for each in counts)
+    assert nodes == len(capacities)
+    assert gpus == sum(int(c.get("nvidia.com/gpu", c.get("aliyun.com/gpu", 0))) for c in capacities)
 
 
 @pytest.mark.parametrize("name", layouts.names())
@@ -39,13 +39,13 @@ def test_kubelets_have_reported_before_the_first_request(name: str) -> None:
     """Whoever asks a sandbox the moment it serves sees every node Ready and with its address."""
     cluster = Cluster({}, Clock(1.0))
     cluster.create(layouts.load(name, _AT))
-    found = [node["status"] for node in cluster.store.values(("", "nodes"))]
+    statuses = [node["status"] for node in cluster.store.values(("", "nodes"))]
 
-    assert found
+    assert statuses
     assert all(
-        {"type": "Ready", "status": "True"}.items() <= each["conditions"][-1].items() for each in found
+        {"type": "Ready", "status": "True"}.items() <= status["conditions"][-1].items() for status in statuses
     )
-    assert all(each["addresses"] for each in found)
+    assert all(status["addresses"] for status in statuses)
 
 
 def test_stock_publishes_no_links() -> None:
@@ -64,12 +64,12 @@ def test_the_default_publishes_its_wiring() -> None:
     assert written["links"][0] == "NV1 NV1 NV2 NV2 SYS SYS SYS"
 
 
-def test_ack_publishes_a_config_map_a_node() -> None:
+def test_ack_publishes_a_config_map_per_node() -> None:
     """ACK's ConfigMap lies in kube-system and names its node."""
-    maps = [each for each in layouts.load("ack", _AT).objects if each["kind"] == "ConfigMap"]
+    maps = [obj for obj in layouts.load("ack", _AT).objects if obj["kind"] == "ConfigMap"]
 
     assert {"cn-shanghai.192.168.16.172", "cn-shanghai.192.168.16.173"} == {
-        each["metadata"]["labels"]["nodename"] for each in maps
+        config_map["metadata"]["labels"]["nodename"] for config_map in maps
     }
     assert json.loads(maps[0]["data"]["linkType"])[0][:4] == ["X", "NV1", "NV1", "NV2"]
 
@@ -79,10 +79,10 @@ def test_a_users_layout_may_name_its_own_matrix(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("\tGPU0\tGPU1\nGPU0\t X \tNV4\nGPU1\tNV4\t X \n", "utf-8")
     path = tmp_path / "own.yaml"
     path.write_text("nodes: [{name: 'box-{}', count: 3, matrix: mine.txt, product: NVIDIA-A40}]", "utf-8")
-    found = layouts.load(str(path), _AT).objects
+    machines = layouts.load(str(path), _AT).objects
 
-    assert ["box-1", "box-2", "box-3"] == [each["metadata"]["name"] for each in found]
-    assert found[0]["status"]["capacity"]["nvidia.com/gpu"] == "2"
+    assert ["box-1", "box-2", "box-3"] == [node["metadata"]["name"] for node in machines]
+    assert machines[0]["status"]["capacity"]["nvidia.com/gpu"] == "2"
 
 
 @pytest.mark.parametrize(

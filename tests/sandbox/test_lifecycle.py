@@ -44,12 +44,12 @@ def test_state_is_kept_over_a_restart(new_home: Home) -> None:
     stopped = lifecycle.stop(home)
     lifecycle.start(home)
     again = Client(home.kubeconfig)
-    found = again.get("/api/v1/namespaces/default/configmaps/a").body
+    kept = again.get("/api/v1/namespaces/default/configmaps/a").body
     again.close()
     after = home.kubeconfig.read_bytes()
 
     assert stopped
-    assert created == found
+    assert created == kept
     assert before == after
 
 

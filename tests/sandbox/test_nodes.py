@@ -20,7 +20,7 @@ def test_a_lost_node_loses_its_pods(cluster: SandboxCluster, space: str) -> None
     ready = [
         c for c in client.get(f"/api/v1/nodes/{_NODE}").body["status"]["conditions"] if c["type"] == "Ready"
     ]
-    found = {"metadata": {"annotations": {LOST: None}}}
-    client.send("PATCH", f"/api/v1/nodes/{_NODE}", found, MERGE_PATCH)
+    returned = {"metadata": {"annotations": {LOST: None}}}
+    client.send("PATCH", f"/api/v1/nodes/{_NODE}", returned, MERGE_PATCH)
 
-    assert ["Unknown"] == [each["status"] for each in ready]
+    assert ["Unknown"] == [condition["status"] for condition in ready]

@@ -13,7 +13,7 @@ def test_old_versions_expire_when_history_is_forgotten(home: Home, client: Clien
     home.ask("POST", "/_sandbox/compact")
     events = client.watch(maps, resourceVersion=since, timeoutSeconds="1")
 
-    assert [("ERROR", 410)] == [(each["type"], each["object"]["code"]) for each in events]
+    assert [("ERROR", 410)] == [(event["type"], event["object"]["code"]) for event in events]
 
 
 def test_an_old_continue_token_expires(home: Home, client: Client, space: str) -> None:

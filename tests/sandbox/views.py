@@ -28,14 +28,14 @@ def ageless(snapshot: Snapshot) -> Snapshot:
 def settled(kubeconfig: Path) -> Snapshot:
     """Return the cluster once its nodes have reported and its pods run."""
 
-    def found() -> Snapshot | None:
+    def settled_snapshot() -> Snapshot | None:
         seen = take_snapshot(session)
         reported = all(node.address for node in seen.nodes)
-        runs = all(each.phase == "Running" for node in seen.nodes for each in node.holders)
+        runs = all(holder.phase == "Running" for node in seen.nodes for holder in node.holders)
         return seen if reported and runs else None
 
     with closing(connect(ConnectionFlags(kubeconfig=str(kubeconfig)))) as session:
-        seen = eventually(found, "the sandbox to settle")
+        seen = eventually(settled_snapshot, "the sandbox to settle")
         assert seen is not None
         return ageless(seen)
 
