@@ -35,6 +35,7 @@ class ExitCode(IntEnum):
     DOES_NOT_FIT = 3
     TIMEOUT = 4
     JOB_FAILED = 5
+    # What shells report of a program that Ctrl-C ended: 128 + SIGINT.
     INTERRUPTED = 130
 
 

@@ -1,6 +1,6 @@
 """The folders of the user in which this program keeps files, by the XDG Base Directory Specification.
 
-Paths are computed anew at each call, so that a changed environment counts. Nothing here touches the disk.
+Paths are computed at each call, so that a changed environment counts. Nothing here touches the disk.
 """
 
 import os
@@ -11,7 +11,7 @@ _NAME = "arena-topo"
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
-    """Return ``$XDG_CACHE_HOME/arena-topo``, by default below ``~/.cache``: for what can be made again."""
+    """Return ``$XDG_CACHE_HOME/arena-topo``, by default below ``~/.cache``: for what can be computed again."""
     return _folder(env, "XDG_CACHE_HOME", ".cache")
 
 
@@ -26,6 +26,7 @@ def state_folder(env: Mapping[str, str] = os.environ) -> Path:
 
 
 def _folder(env: Mapping[str, str], variable: str, default: str) -> Path:
+    # The specification gives an empty variable the meaning of one that is not set.
     if base := env.get(variable):
         return Path(base) / _NAME
     home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one

@@ -65,6 +65,7 @@ COMMANDS = {
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    # Shell completion parses the unfinished line too, and must print nothing.
     if value and not ctx.resilient_parsing:
         from arena_topo import __version__
 

@@ -1,4 +1,4 @@
-"""How a command is made: its flags are the fields of one frozen value, which its function receives.
+"""How a command is declared: its flags are the fields of one frozen value, which its function receives.
 
 ::
 
@@ -48,7 +48,7 @@ def command(
 
 
 def declared(parameter: Callable[[str], click.Parameter]) -> Any:
-    """Return a field of flags; *parameter* makes its click parameter of the field's name."""
+    """Return a field of flags; *parameter* builds its click parameter from the field's name."""
     return field(metadata={_PARAMETER: parameter})
 
 
@@ -65,6 +65,7 @@ def option(
 def option(*names: str, type: click.ParamType[Value], help: str, **attributes: Any) -> Value | None: ...
 def option(*names: str, **attributes: Any) -> Any:
     """Return an option of any type; None where it is not given and has no default."""
+    # A name without dashes tells click under which name to pass the value: the field's.
     return declared(lambda name: click.Option([*names, name], **attributes))
 
 
@@ -77,6 +78,7 @@ def text(
     type: click.ParamType[str] = click.STRING,
 ) -> str:
     """Return an option that takes a text, empty by default."""
+    # click takes a default as the value of a required option that is not given, so only one of the two is set.
     rest: dict[str, Any] = (
         {"required": True} if required else {"default": default, "show_default": bool(default)}
     )
@@ -84,7 +86,7 @@ def text(
 
 
 def switch(*names: str, help: str) -> bool:
-    """Return an option that is on where it is given."""
+    """Return an option without a value, True where it is given."""
     return option(*names, type=click.BOOL, help=help, default=False, is_flag=True)
 
 

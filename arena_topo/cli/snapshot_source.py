@@ -1,4 +1,4 @@
-"""Where a command takes its snapshot from: the cluster, or a file that stands for one."""
+"""Where a command takes its snapshot from: the cluster, or a file in its place."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ _MOST_WARNINGS = 5
 
 
 def from_file(*names: str) -> str:
-    """Return the flag ``--from``, by some commands *names* as well."""
+    """Return the flag ``--from``, and *names* as other spellings of it."""
     return text(
         *names,
         "--from",

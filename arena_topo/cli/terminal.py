@@ -1,4 +1,4 @@
-"""What is said beside the data: notices, warnings and errors, all on stderr."""
+"""Messages beside the data: notices, warnings and errors, all on stderr."""
 
 import os
 import sys
@@ -15,6 +15,7 @@ def say(text: str, *, style: str = "") -> None:
     if style and colour:
         word, colon, rest = text.partition(":")
         text = click.style(word + colon, **_STYLES[style]) + rest  # type: ignore[arg-type]  # one table for all
+    # Left to itself click asks the terminal alone, and strips the colour that FORCE_COLOR demands.
     click.echo(text, err=True, color=colour)
 
 
@@ -25,6 +26,7 @@ def warn(text: str) -> None:
 
 def wants_colour(stream: TextIO) -> bool:
     """Whether *stream* may be coloured: ``NO_COLOR``, then ``FORCE_COLOR``, then whether it is a terminal."""
+    # Any value counts, even 0 (no-color.org). Editors that show no escape codes set TERM=dumb.
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()

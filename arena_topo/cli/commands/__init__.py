@@ -1,6 +1,6 @@
-"""One module per command, in the rooms of the help page: ``job/``, ``cluster/`` and ``tool/``.
+"""One module per command, grouped roughly as on the help page: ``job/``, ``cluster/`` and ``tool/``.
 
-A new command takes three things:
+A new command needs three things:
 
 1. a module of its name here, with a frozen value of its flags and a function (``arena_topo.cli.command`` shows how);
    it imports what only its run needs within the function, so that ``--help`` stays fast;

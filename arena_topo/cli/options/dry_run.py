@@ -8,7 +8,7 @@ from arena_topo.errors import UsageError
 
 
 class DryRun(Enum):
-    """What a dry run asks: nothing, only this program, or the API server too."""
+    """Who checks a job that is not created: nobody, since it is created; this program; or the API server too."""
 
     NONE = "none"
     CLIENT = "client"
@@ -22,7 +22,8 @@ class DryRunMode(Notation[DryRun]):
     bare = "bare"
 
     def read(self, text: str, flag: str) -> DryRun:
-        """Return the mode; alone it is the client's, as it was in old kubectl."""
+        """Return the mode; the flag alone means the client's, as in old versions of kubectl."""
+        # The words of the warning and of the error are kubectl's own.
         if text == self.bare:
             warn(f"{flag} is deprecated and can be replaced with {flag}=client")
             return DryRun.CLIENT

@@ -170,6 +170,8 @@ class JobCommand(GoFlags):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Keep what follows ``--`` apart before flags are looked for."""
         argv = None
+        # click drops the -- itself, after which its words look like those before it. The first one counts: any further
+        # one belongs to the job's command.
         if "--" in args:
             start = args.index("--")
             argv = tuple(checked_text(word, "the command") for word in args[start + 1 :])
@@ -201,6 +203,7 @@ def job_spec(
         workers=workers,
         gpus=gpus,
         compute=Compute(cpu=flags.cpu, memory=flags.memory),
+        # A job without GPUs runs one rank per worker.
         slots=max(gpus, 1) if slots is None else _at_least("--slots-per-worker", slots, 1),
         gang=flags.gang,
         topology=flags.gputopology,
@@ -252,6 +255,7 @@ def _command(shell: str, words: Sequence[str], argv: tuple[str, ...] | None) -> 
             "the job's command was given twice: before and after --",
             hint="give one quoted string, or everything after --",
         )
+    # A lone -- at the end has no words behind it, and counts as not given.
     if argv:
         return argv
     if not any(words):

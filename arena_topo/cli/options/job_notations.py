@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from arena_topo.model.job.job_spec import Claim, ConfigFile, EnvSource, HostDirectory
 
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# The names of the two kinds that kubectl takes: singular, plural, and the short one.
 _ENV_KINDS = {
     "secret": "secret",
     "secrets": "secret",
@@ -90,6 +91,7 @@ class ArenaToleration(Notation["Toleration"]):
         """Return the toleration: ``gpu=a100:NoSchedule,Equal`` or ``gpu`` (whatever its value and effect)."""
         from arena_topo.model.cluster.scheduling import Toleration
 
+        # A toleration that names no key and needs no value matches every taint.
         if text == "all":
             return Toleration(operator="Exists")
         rest, _, operator = text.partition(",")
@@ -100,6 +102,7 @@ class ArenaToleration(Notation["Toleration"]):
             not key
             or operator not in ("Equal", "Exists")
             or (effect and effect not in _EFFECTS)
+            # The API server refuses a value beside Exists.
             or (operator == "Exists" and value)
         )
         if wrong:
@@ -161,6 +164,7 @@ class DirectoryMount(Notation["HostDirectory"]):
                 f"{flag}: {text!r} is not DIR or DIR:PATH with absolute paths",
                 hint=f"for example {flag}=/mnt/data:/data",
             )
+        # There it would hide every file of the image, the job's program among them.
         if os.path.normpath(target) == "/":
             raise UsageError(f"{flag}: a directory cannot be mounted at /")
         return HostDirectory(source, target)
@@ -190,6 +194,7 @@ class LocalFile(Notation["ConfigFile"]):
 
 def _check_device(flag: str, name: str, count: str) -> None:
     validation.check_key(flag, name)
+    # Slots, plans and requested GPUs are counted by --gpus, and two flags for one resource could disagree.
     if name == NVIDIA_GPU:
         raise UsageError(f"use '--gpus {count}' instead of '{flag} {name}={count}'")
     checked_quantity(f"{flag} {name}", count)

@@ -66,6 +66,7 @@ def hoist(args: list[str]) -> list[str]:
     with_value = {name for option in options for name in option.opts} - switches
     flags, rest = [], list(args)
     while rest and (rest[0] in switches or rest[0].partition("=")[0] in with_value):
+        # Only --flag alone has its value in the next word; --flag=value is one word.
         takes_next = rest[0] in with_value and len(rest) > 1
         count = 2 if takes_next else 1
         flags += rest[:count]

@@ -39,6 +39,7 @@ def flag_name(param: click.Parameter | None) -> str:
 
 def checked_text(text: str, flag: str) -> str:
     """Return *text* when it is UTF-8, as the API needs it, else raise ``UsageError``."""
+    # Bytes of the command line that are not UTF-8 arrive as lone surrogates, which nothing can encode.
     try:
         text.encode()
     except UnicodeEncodeError as error:

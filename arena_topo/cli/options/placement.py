@@ -28,6 +28,7 @@ class WaitLimit(Notation[float | None]):
 
     def read(self, text: str, flag: str) -> float | None:
         """Return the seconds."""
+        # Scripts write --wait=true and --wait=false, as Go's flags take it.
         if text in ("true", "false"):
             return 0.0 if text == "true" else None
         return Duration().read(text, flag)
@@ -41,6 +42,7 @@ class NcclVersion(Notation[tuple[int, int]]):
 
     def read(self, text: str, flag: str) -> tuple[int, int]:
         """Return the first two numbers."""
+        # NCCL's release tags begin with a v, and may have a build number: v2.28.3-1.
         major, _, rest = text.removeprefix("v").partition(".")
         minor = rest.partition(".")[0]
         if not (major.isdecimal() and minor.isdecimal()):

@@ -123,8 +123,10 @@ def _session(connection: ConnectionFlags, *, needed: bool) -> Session | None:
 
     try:
         session = connect(connection)
+        # Connecting sends nothing: only a request shows whether a server answers.
         session.get("/version")
     except (ConnectionFailed, DocumentError) as error:
+        # Whoever names a cluster must not get the objects for another one.
         if needed or connection.kubeconfig or connection.context:
             raise
         say(

@@ -68,7 +68,7 @@ top.add_command(node)
 
 
 def _mode(text: str) -> str:
-    """Return the whole word of Arena's mode, which may be typed as its first letter."""
+    """Return the whole word of Arena's mode, of which users may type the first letter alone."""
     modes = {name: mode for mode in _MODES for name in (mode, mode[0])}
     if text and text not in modes:
         raise UsageError(

@@ -59,6 +59,7 @@ def topology(flags: TopologyFlags) -> None:
     if flags.file and not nodes and len(snapshot.nodes) == 1 and flags.output == "text":
         nodes = (snapshot.nodes[0].name,)
     text = render_topology(snapshot, nodes, flags.output, colour=wants_colour(sys.stdout))
+    # The text has its colours already, or none on purpose: click must not strip them where stdout is not a terminal.
     click.echo(text, nl=False, color=True)
 
 

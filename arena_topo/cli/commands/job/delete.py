@@ -45,6 +45,7 @@ def delete(flags: DeleteFlags) -> ExitCode:
     from arena_topo.kube.session import connect
 
     session, code = connect(flags.kube), ExitCode.OK
+    # A name that is given twice would be reported as missing the second time.
     for name in dict.fromkeys(flags.names):
         try:
             gone = delete_job(session, name)

@@ -102,6 +102,7 @@ def logs(flags: LogsFlags) -> None:
     # Logs are bytes of any encoding, and pass through as they are.
     for line in lines:
         sys.stdout.buffer.write(line)
+        # Through a pipe too, whoever follows a log sees each line as it comes.
         if flags.follow:
             sys.stdout.buffer.flush()
     sys.stdout.buffer.flush()

@@ -81,6 +81,7 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
         return _compare(job, snapshot, options, flags.output)
     verdict = plan_spec(job, snapshot, options)
     text = render_plan(job.name, verdict, snapshot, flags.output, colour=wants_colour(sys.stdout))
+    # The text has its colours already, or none on purpose: click must not strip them where stdout is not a terminal.
     click.echo(text, nl=False, color=True)
     return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK
 
@@ -121,4 +122,4 @@ def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", outpu
     comparison = compare_spec(job, snapshot, options)
     text = render_comparison(job.name, comparison, output, colour=wants_colour(sys.stdout))
     click.echo(text, nl=False, color=True)
-    return ExitCode.OK if any(way.fits for way in comparison.ways) else ExitCode.DOES_NOT_FIT
+    return ExitCode.OK if any(scenario.fits for scenario in comparison.ways) else ExitCode.DOES_NOT_FIT

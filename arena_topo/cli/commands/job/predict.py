@@ -115,24 +115,25 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "PlannedGang":
         )
     from arena_topo.model.plan.placement import Prediction, Range, Transport
 
-    over = Transport.UNKNOWN if flags.transport is None else Transport[flags.transport.upper()]
+    transport = Transport.UNKNOWN if flags.transport is None else Transport[flags.transport.upper()]
     if flags.busbw is None:
         # Transports through the host are alike on all machines; the speed of the others depends on the machine.
         bandwidths = calibration.bandwidths
-        usual = {"pcie": bandwidths.pcie, "isolated": bandwidths.isolated, "tcp": bandwidths.tcp}
-        if flags.transport not in usual:
+        typical = {"pcie": bandwidths.pcie, "isolated": bandwidths.isolated, "tcp": bandwidths.tcp}
+        if flags.transport not in typical:
             raise UsageError(
                 f"the speed of {flags.transport} depends on the machine",
                 hint="give --busbw, or --placement with a plan, which contains it",
             )
-        return PlannedGang(flags.ranks, Prediction(usual[flags.transport], over))
+        return PlannedGang(flags.ranks, Prediction(typical[flags.transport], transport))
+    # click reads nan and inf as numbers.
     if not (math.isfinite(flags.busbw) and flags.busbw > 0):
         raise UsageError(f"--busbw is {flags.busbw:g}", hint="give a number of GB/s above 0, for example 93")
-    return PlannedGang(flags.ranks, Prediction(Range(flags.busbw, flags.busbw, flags.busbw), over))
+    return PlannedGang(flags.ranks, Prediction(Range(flags.busbw, flags.busbw, flags.busbw), transport))
 
 
 def _workloads(flags: PredictFlags, calibration: "Calibration") -> "list[Workload]":
-    """Return the benchmarks that are asked for: all of them where neither model nor framework is named."""
+    """Return the benchmarks that were asked for: all of them where neither model nor framework is named."""
     from arena_topo.prediction.forecast import Workload
     from arena_topo.prediction.networks import MODELS
 

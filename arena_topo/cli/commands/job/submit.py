@@ -118,6 +118,7 @@ def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fla
     _print_objects(submitted.objects, flags.output, " (server dry run)" if options.dry_run else "")
     if submitted.placed:
         print_placement(job.name, submitted.placed)
+    # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
     if not options.dry_run:
         say(arena_texts.SUBMITTED.format(name=job.name))
         say(arena_texts.SEE_STATUS.format(name=job.name, namespace=job.namespace))
@@ -134,7 +135,7 @@ def print_placement(name: str, placed: "PlacedJob") -> None:
 
 
 def _dry_run(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
-    """Print what would be sent: as the cluster would take it where one answers, else in today's version."""
+    """Print what would be sent: in the cluster's version of MPIJob where one answers, else in the newest."""
     from arena_topo.jobs.submit.submit import prepare, prepare_offline
     from arena_topo.kube.session import connect
 

@@ -64,8 +64,10 @@ def run(flags: RunFlags) -> None:
         node.publish_if_changed(published(session, name))
         return
     ended = threading.Event()
+    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
+    # Waiting for the event instead of sleeping ends the agent in the middle of an interval.
     node.run(published(session, name), lambda: not ended.wait(flags.interval))
 
 

@@ -68,10 +68,9 @@ def start(flags: StartFlags) -> None:
     from arena_topo.sandbox.home import Home
 
     home = Home.of_user()
-    found = lifecycle.start(home, flags.layout, speed=flags.speed, port=flags.port)
-    click.echo(
-        "\n".join([*found.lines(), "", "Use it with", *(f"  {each}" for each in lifecycle.usage(home))])
-    )
+    running = lifecycle.start(home, flags.layout, speed=flags.speed, port=flags.port)
+    usage = (f"  {line}" for line in lifecycle.usage(home))
+    click.echo("\n".join([*running.lines(), "", "Use it with", *usage]))
 
 
 @command("stop", NoFlags)
@@ -153,6 +152,7 @@ def import_(flags: ImportFlags) -> None:
 class RunFlags:
     """What ``sandbox run`` takes."""
 
+    # The words are another program's, its flags among them: click passes them on as they are.
     command: tuple[str, ...] = argument(nargs=-1, required=True, type=click.UNPROCESSED)
 
 
