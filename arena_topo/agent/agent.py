@@ -50,6 +50,7 @@ class Agent:
                 published = self.publish_if_changed(published)
                 failure = ""
             except ArenaTopoError as error:
+                # A driver that is down would fill the log with one line per interval.
                 if error.message != failure:
                     failure = error.message
                     self.report(f"error: {failure}")
@@ -66,4 +67,5 @@ def _content(value: str) -> object:
         return None
     if not isinstance(document, dict):
         return None
+    # The time is another one at each reading, and by itself is no change.
     return {key: part for key, part in document.items() if key != "at"}

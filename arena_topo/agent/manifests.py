@@ -35,6 +35,7 @@ def agent_objects(image: str, namespace: str, *, interval: int = 30, runtime_cla
             "kind": "DaemonSet",
             "metadata": _meta(namespace),
             "spec": {
+                # A selector can never be changed, so it has only the label that every version of the agent sets.
                 "selector": {"matchLabels": {"app.kubernetes.io/name": NAME}},
                 "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, interval, runtime_class)},
             },
@@ -53,6 +54,8 @@ def _pod(image: str, interval: int, runtime_class: str) -> Object:
         "args": ["agent", "run", "--interval", str(interval)],
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+            # NVIDIA's runtime shows these GPUs without allocating them: the jobs keep them all. NVML is in the part
+            # "utility" of the driver, and CUDA is not needed.
             {"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"},
             {"name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility"},
         ],
@@ -72,6 +75,7 @@ def _pod(image: str, interval: int, runtime_class: str) -> Object:
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _gpu_nodes()}},
         # GPU nodes are tainted as a rule, and a node is described whatever its taints.
         "tolerations": [{"operator": "Exists"}],
+        # On a node that jobs have filled the agent would otherwise wait for room, and the node stay unknown.
         "priorityClassName": "system-node-critical",
         "containers": [container],
         "volumes": [

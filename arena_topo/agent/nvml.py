@@ -38,6 +38,7 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
     ``ArenaTopoError`` when the driver does not answer, or has no GPU.
     """
     try:
+        # NVML only counts further initializations, so every reading may begin with one.
         nvml.nvmlInit()
         devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         gpus = [_gpu(nvml, index, device) for index, device in enumerate(devices)]
@@ -75,6 +76,7 @@ def _device(nvml: Any, index: int) -> _Device:
             # NVML refuses the first link that the GPU does not have, and every link of a GPU without NVLink.
             break
         links[target] = links.get(target, 0) + 1
+    # The kernel writes bus ids in lower case, NVML in upper case.
     return _Device(handle, _text(nvml.nvmlDeviceGetPciInfo(handle).busId).lower(), links)
 
 
@@ -110,7 +112,7 @@ def _gpu(nvml: Any, index: int, device: _Device) -> Gpu:
 
 
 def _mode(nvml: Any, handle: Any) -> ShareMode:
-    # GPUs before Ampere know no MIG, and NVML refuses the question.
+    # GPUs before Ampere do not have MIG, and NVML refuses the question.
     try:
         current, _ = nvml.nvmlDeviceGetMigMode(handle)
     except nvml.NVMLError:

@@ -14,7 +14,7 @@ from arena_topo.topology.reading import PodKey
 SOCKET = "/var/lib/kubelet/pod-resources/kubelet.sock"
 METHOD = "/v1.PodResourcesLister/List"
 _REPLICA = "::"
-"""What parts a GPU's UUID from the number of its replica, where NVIDIA's device plugin shares it."""
+"""Separates a GPU's UUID from the number of its replica, where NVIDIA's device plugin shares the GPU."""
 
 _TIMEOUT = 10.0
 """Seconds for an answer of the kubelet on the same node."""
@@ -93,7 +93,7 @@ def _messages(message: bytes, number: int) -> Iterator[bytes]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return the number at *position*, seven bits a byte and the lowest first, and the position behind it."""
+    """Return the number at *position*, seven bits per byte and the lowest first, and the position behind it."""
     value = shift = 0
     while position < len(message):
         byte = message[position]

@@ -18,7 +18,7 @@ Publish = Callable[[str], None]
 
 
 def node_agent(publish: Publish, report: Publish, *, socket: str = SOCKET, sysfs: str = "/sys") -> Agent:
-    """Return the agent of this node, which asks NVML and the kubelet.
+    """Return the agent of this node, which reads NVML and the kubelet.
 
     Raises ``DocumentError`` when the packages of the extra ``agent`` are missing.
     """

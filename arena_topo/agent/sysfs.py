@@ -68,6 +68,7 @@ def near_nics(gpu: PciDevice, cards: Sequence[NetworkCard]) -> list[str]:
 
 
 def _read_device(device: Path) -> PciDevice:
+    # The links of /sys lead into /sys/devices, where the path to a device names every bridge above it.
     parts = device.resolve().parts
     root = next((index for index, part in enumerate(parts) if _ROOT.fullmatch(part)), len(parts))
     try:

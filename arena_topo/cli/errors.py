@@ -19,6 +19,7 @@ def run(args: Sequence[str]) -> int:
     try:
         # Outside of its standalone mode click returns what the command returned, and raises errors.
         return int(cli.main(list(args), prog_name=program_name(), standalone_mode=False) or ExitCode.OK)
+    # Before UsageError, of which it is a kind: a group without a command prints its help, without an error.
     except click.exceptions.NoArgsIsHelpError as error:
         say(error.format_message())
         return ExitCode.USAGE

@@ -36,7 +36,7 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class CheckResult:
     """What a check finds and what follows for jobs; ``evidence`` in place of what the check always looks at."""
 
     state: State
@@ -48,11 +48,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row of the table: its title, what it looks at, and the verdict; None where there is nothing to judge."""
+    """One row of the table: its title, what it looks at, and what it finds; None where there is nothing to judge."""
 
     title: str
     looks_at: str
-    verdict: Callable[[Subject], Verdict | None]
+    run: Callable[[Subject], CheckResult | None]
 
 
 def diagnose(facts: ClusterFacts, *, namespace: str, queue: str = "") -> tuple[Finding, ...]:
@@ -61,28 +61,28 @@ def diagnose(facts: ClusterFacts, *, namespace: str, queue: str = "") -> tuple[F
     return tuple(
         Finding(
             topic=check.title,
-            state=verdict.state,
-            found=verdict.found,
-            evidence=verdict.evidence or check.looks_at,
-            follows=verdict.follows,
-            command=verdict.command,
+            state=result.state,
+            found=result.found,
+            evidence=result.evidence or check.looks_at,
+            follows=result.follows,
+            command=result.command,
         )
         for check in (*_CHECKS, *_access_checks(facts))
-        if (verdict := check.verdict(subject))
+        if (result := check.run(subject))
     )
 
 
-def _kubernetes(subject: Subject) -> Verdict:
-    return Verdict(
+def _kubernetes(subject: Subject) -> CheckResult:
+    return CheckResult(
         state=State.OK,
         found=subject.facts.kubernetes or "unknown version",
         follows="the API server answers",
     )
 
 
-def _mpijob(subject: Subject) -> Verdict:
+def _mpijob(subject: Subject) -> CheckResult:
     if not subject.version:
-        return Verdict(
+        return CheckResult(
             state=State.PROBLEM,
             found="not served",
             evidence="no kubeflow.org/v2beta1, v1 or v1alpha1 in GET /apis",
@@ -90,20 +90,20 @@ def _mpijob(subject: Subject) -> Verdict:
             command=f"kubectl apply --server-side -f {_OPERATOR}",
         )
     versions = ", ".join(version.value for version in subject.facts.versions)
-    return Verdict(
+    return CheckResult(
         state=State.OK,
         found=f"{versions} served",
         follows=f"jobs are submitted as {subject.version.value}",
     )
 
 
-def _worker_template(subject: Subject) -> Verdict | None:
+def _worker_template(subject: Subject) -> CheckResult | None:
     facts = subject.facts
     if not subject.version:
         return None
     evidence = f"the schema of MPIJob {subject.version.value} in /openapi/v3"
     if facts.worker_fields is None:
-        return Verdict(
+        return CheckResult(
             state=State.UNKNOWN,
             found="its schema cannot be read",
             evidence=evidence,
@@ -111,7 +111,7 @@ def _worker_template(subject: Subject) -> Verdict | None:
         )
     kept = ", ".join(field for field in POD_FIELDS if facts.keeps(field))
     has_gates = facts.keeps("schedulingGates")
-    return Verdict(
+    return CheckResult(
         state=State.OK if has_gates else State.ABSENT,
         found=f"keeps {kept}" if kept else "drops scheduling gates, DRA claims and scheduling groups",
         evidence=evidence,
@@ -122,14 +122,14 @@ def _worker_template(subject: Subject) -> Verdict | None:
     )
 
 
-def _operator(subject: Subject) -> Verdict | None:
+def _operator(subject: Subject) -> CheckResult | None:
     if not subject.version:
         return None
     program = subject.facts.operator
     if program is None:
         # It may run under another name, or outside of the cluster.
         is_forbidden = subject.facts.programs is None
-        return Verdict(
+        return CheckResult(
             state=State.UNKNOWN,
             found="you may not list Deployments" if is_forbidden else "no Deployment of it was found",
             follows="its --gang-scheduling is unknown, so arena-topo names its own PodGroups and passes the gang size "
@@ -137,7 +137,7 @@ def _operator(subject: Subject) -> Verdict | None:
             command=_MAY_LIST_DEPLOYMENTS if is_forbidden else "",
         )
     flag = f", with --gang-scheduling={program.gangs}" if program.gangs else ", without --gang-scheduling"
-    return Verdict(
+    return CheckResult(
         state=State.OK if program.ready else State.PROBLEM,
         found=f"{_state_of(ready=program.ready)}{flag}",
         evidence=program.location,
@@ -146,10 +146,10 @@ def _operator(subject: Subject) -> Verdict | None:
     )
 
 
-def _gang_schedulers(subject: Subject) -> Verdict:
+def _gang_schedulers(subject: Subject) -> CheckResult:
     programs = subject.facts.programs
     if programs is None:
-        return Verdict(
+        return CheckResult(
             state=State.UNKNOWN,
             found="you may not list Deployments",
             follows="a gang scheduler whose API is served is assumed to run",
@@ -158,12 +158,12 @@ def _gang_schedulers(subject: Subject) -> Verdict:
     # An operator, or HAMi alone, keeps no gang together.
     schedulers = {kind: programs[kind] for kind in _GANG_SCHEDULERS if kind in programs}
     if not schedulers:
-        return Verdict(
+        return CheckResult(
             state=State.ABSENT,
             found="none runs",
             follows="gangs are kept together by what the stock scheduler offers",
         )
-    return Verdict(
+    return CheckResult(
         state=State.OK if all(program.ready for program in schedulers.values()) else State.PROBLEM,
         found=", ".join(f"{kind} {_state_of(ready=program.ready)}" for kind, program in schedulers.items()),
         evidence=", ".join(program.location for program in schedulers.values()),
@@ -171,7 +171,7 @@ def _gang_schedulers(subject: Subject) -> Verdict:
     )
 
 
-def _gang(subject: Subject) -> Verdict | None:
+def _gang(subject: Subject) -> CheckResult | None:
     facts = subject.facts
     if not subject.version:
         return None
@@ -179,14 +179,14 @@ def _gang(subject: Subject) -> Verdict | None:
     evidence = "; ".join(chosen.reasons)
     if not chosen.backend:
         # The setup helps where kube-scheduler has PodGroups: its policy puts workers into them.
-        return Verdict(
+        return CheckResult(
             state=State.PROBLEM,
             found="nothing here keeps a gang together",
             evidence=evidence,
             follows="workers start one by one, and two half-started jobs can deadlock",
             command=_SETUP if facts.policy.api and facts.pod_groups else "",
         )
-    return Verdict(
+    return CheckResult(
         state=State.OK,
         found=f"--gang means {chosen.backend}",
         evidence=evidence,
@@ -194,10 +194,10 @@ def _gang(subject: Subject) -> Verdict | None:
     )
 
 
-def _admission_policy(subject: Subject) -> Verdict:
+def _admission_policy(subject: Subject) -> CheckResult:
     policy = subject.facts.policy
     if not policy.api:
-        return Verdict(
+        return CheckResult(
             state=State.ABSENT,
             found="MutatingAdmissionPolicy is not served",
             evidence="no such resource of admissionregistration.k8s.io",
@@ -205,7 +205,7 @@ def _admission_policy(subject: Subject) -> Verdict:
         )
     evidence = f"admissionregistration.k8s.io/{policy.api} MutatingAdmissionPolicy arena-topo"
     if policy.version is None:
-        return Verdict(
+        return CheckResult(
             state=State.UNKNOWN,
             found="you are not allowed to see whether it is installed",
             evidence=evidence,
@@ -213,14 +213,14 @@ def _admission_policy(subject: Subject) -> Verdict:
             command="kubectl auth can-i get mutatingadmissionpolicies",
         )
     if policy.current:
-        return Verdict(
+        return CheckResult(
             state=State.OK,
             found=f"version {policy.version} installed",
             evidence=evidence,
             follows="each worker gets its planned node, claim and gang, and so does a recreated worker",
         )
     if policy.version == 0:
-        return Verdict(
+        return CheckResult(
             state=State.ABSENT,
             found="not installed, or without its binding",
             evidence=evidence,
@@ -233,7 +233,7 @@ def _admission_policy(subject: Subject) -> Verdict:
         if policy.version == VERSION
         else f"and this program has version {VERSION}"
     )
-    return Verdict(
+    return CheckResult(
         state=State.PROBLEM,
         found=f"version {policy.version} installed, {reason}",
         evidence=evidence,
@@ -242,12 +242,12 @@ def _admission_policy(subject: Subject) -> Verdict:
     )
 
 
-def _native_gangs(subject: Subject) -> Verdict | None:
+def _native_gangs(subject: Subject) -> CheckResult | None:
     facts = subject.facts
     if not facts.pod_groups:
         return None
     is_reached = facts.policy.current and facts.policy.gangs
-    return Verdict(
+    return CheckResult(
         state=State.OK if is_reached else State.ABSENT,
         found=f"PodGroup of scheduling.k8s.io/{facts.pod_groups} served",
         evidence=f"GET /apis/scheduling.k8s.io/{facts.pod_groups}",
@@ -258,10 +258,10 @@ def _native_gangs(subject: Subject) -> Verdict | None:
     )
 
 
-def _pins_of_workers(subject: Subject) -> Verdict:
+def _pins_of_workers(subject: Subject) -> CheckResult:
     policy = subject.facts.policy
     if policy.current:
-        return Verdict(
+        return CheckResult(
             state=State.OK,
             found="by the admission policy",
             evidence=f"version {policy.version} of it",
@@ -269,14 +269,14 @@ def _pins_of_workers(subject: Subject) -> Verdict:
         )
     command = _SETUP if policy.api else ""
     if subject.facts.keeps("schedulingGates"):
-        return Verdict(
+        return CheckResult(
             state=State.OK,
             found="by scheduling gates",
             evidence="MPIJob keeps schedulingGates",
             follows="--pin workers puts worker i on its planned node; a recreated worker waits for arena-topo resume",
             command=command,
         )
-    return Verdict(
+    return CheckResult(
         state=State.ABSENT,
         found="by node affinity alone",
         evidence="neither admission policy nor scheduling gates",
@@ -285,31 +285,31 @@ def _pins_of_workers(subject: Subject) -> Verdict:
     )
 
 
-def _pins_of_gpus(subject: Subject) -> Verdict:
+def _pins_of_gpus(subject: Subject) -> CheckResult:
     facts = subject.facts
     follows = "--pin gpus gives each worker its planned GPUs"
     # A claim of its own for each worker needs the policy: a template has the same claims for all.
     if facts.policy.current and facts.dra_drivers:
         drivers = ", ".join(facts.dra_drivers)
-        return Verdict(
+        return CheckResult(
             state=State.OK, found="by DRA claims", evidence=f"ResourceSlices of {drivers}", follows=follows
         )
     # Nodes or Deployments may be hidden from the caller: either is enough.
     if facts.hami or "hami" in (facts.programs or {}):
-        return Verdict(
+        return CheckResult(
             state=State.OK,
             found="by HAMi's annotation",
             evidence="HAMi's scheduler or register",
             follows=follows,
         )
     if facts.ack:
-        return Verdict(
+        return CheckResult(
             state=State.OK,
             found="by ACK's scheduler, which chooses them itself",
             evidence="label ack.node.gpu.schedule=topology",
             follows="jobs with --gputopology get well connected GPUs",
         )
-    return Verdict(
+    return CheckResult(
         state=State.UNKNOWN if facts.dra_drivers is None else State.ABSENT,
         found="nothing on this cluster can allocate specific GPUs",
         evidence="no DRA driver with the admission policy, no HAMi, no ACK scheduler",
@@ -326,10 +326,10 @@ def _access_checks(facts: ClusterFacts) -> Iterator[Check]:
         yield Check("Rights", "SelfSubjectAccessReview", _access)
 
 
-def _refused_access(review: AccessReview, subject: Subject) -> Verdict:
+def _refused_access(review: AccessReview, subject: Subject) -> CheckResult:
     is_cluster_wide = review.what.endswith("-A")
     # Optional permissions serve some options of some commands; without the others submit, get or logs fail.
-    return Verdict(
+    return CheckResult(
         state=State.ABSENT if review.optional else State.PROBLEM,
         found=f"you may not {review.what.removesuffix(' -A')}{' in the whole cluster' if is_cluster_wide else ''}",
         evidence=f"kubectl auth can-i {review.what}{'' if is_cluster_wide else f' -n {subject.namespace}'}",
@@ -338,12 +338,12 @@ def _refused_access(review: AccessReview, subject: Subject) -> Verdict:
     )
 
 
-def _access(subject: Subject) -> Verdict:
+def _access(subject: Subject) -> CheckResult:
     if any(review.allowed is None for review in subject.facts.access):
-        return Verdict(
+        return CheckResult(
             state=State.UNKNOWN, found="the server does not say", follows="a command may be refused"
         )
-    return Verdict(
+    return CheckResult(
         state=State.OK,
         found=f"you may do everything in {subject.namespace}",
         follows="no command will be refused",

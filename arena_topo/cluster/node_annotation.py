@@ -10,6 +10,7 @@ from arena_topo.model.keys import GPU_TOPOLOGY
 def publisher(session: Session, node: str) -> Callable[[str], None]:
     """Return a function that writes a value into the annotation of *node*."""
 
+    # A merge patch leaves the other annotations of the node alone.
     def write(value: str) -> None:
         session.patch(NODES.path(name=node), {"metadata": {"annotations": {GPU_TOPOLOGY: value}}})
 

@@ -32,7 +32,7 @@ def changes_by_name(
 ) -> tuple[list[LabelChange], list[NotFound]]:
     """Return the changes that set the label of the nodes *names* to *value*, and an error for each missing node."""
     changes, missing = [], []
-    # A missing node keeps the others from nothing, and a name that is given twice is changed once.
+    # A missing node must not stop the others, and a name that is given twice is changed once.
     for name in dict.fromkeys(names):
         try:
             changes.append(_change(session.get(NODES.path(name=name)), value))

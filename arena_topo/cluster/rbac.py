@@ -13,6 +13,7 @@ from arena_topo.model.objects import Object
 _GROUP = "rbac.authorization.k8s.io"
 USER, TOPOLOGY = "arena-topo-user", "arena-topo-topology"
 LABELS = {MANAGED_BY: OWN_NAME}
+"""By them ``cluster remove`` finds what the setup installed."""
 
 
 def _rule(groups: str, resources: str, verbs: str) -> Object:

@@ -79,6 +79,7 @@ def installed_objects(session: Session) -> list[Object]:
         try:
             items = session.list(path, labelSelector=f"{MANAGED_BY}={OWN_NAME}")
         except NotFound:
+            # Of the versions of the policy's API a cluster serves some, or none.
             continue
         for item in items:
             # What another object owns goes with that one.

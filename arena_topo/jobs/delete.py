@@ -9,6 +9,7 @@ from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 
 _PERIOD = 0.2
+"""Seconds between two looks at a job that is being deleted."""
 
 
 def delete_job(session: Session, name: str) -> Callable[[], bool]:
@@ -19,11 +20,12 @@ def delete_job(session: Session, name: str) -> Callable[[], bool]:
     """
     served = find_job(session, name)
     path = mpijobs(served.version).path(session.namespace, name)
+    # By its uid, so that a job that somebody else created under the name meanwhile stays.
     uid = served.job["metadata"]["uid"]
     session.delete(path, propagation="Foreground", uid=uid)
 
     def is_gone() -> bool:
-        # A new job may have the name already.
+        # A job with another uid was created after ours was gone.
         try:
             return bool(session.get(path)["metadata"]["uid"] != uid)
         except NotFound:

@@ -42,6 +42,7 @@ def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]
             if is_unserved(error):
                 continue
             job = None
+        # Most lookups confirm what is cached, and then nothing is written.
         if version.value != recent:
             version_cache.save(session.server, version.value)
         return version, job

@@ -118,6 +118,7 @@ class RawCluster:
 
 def read_cluster(session: Session) -> RawCluster:
     """Read a cluster: one call for discovery, one for each page of a list. Raises ``Forbidden`` without its nodes."""
+    # Only the nodes are indispensable: what else is forbidden is named in a warning, and the rest is read.
     forbidden: list[str] = []
     served = served_versions(session)
     optional = {
@@ -132,8 +133,9 @@ def read_cluster(session: Session) -> RawCluster:
         (node["metadata"].get("labels") or {}).get(ACK_SCHEDULE) == ACK_SCHEDULE_TOPOLOGY for node in nodes
     ):
         selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
-        found = _unless_forbidden(session, CONFIG_MAPS, forbidden, "kube-system", labelSelector=selector)
-        config_maps = list(found)
+        config_maps = list(
+            _unless_forbidden(session, CONFIG_MAPS, forbidden, "kube-system", labelSelector=selector)
+        )
     return RawCluster(nodes, _pods(session, forbidden), config_maps, optional, forbidden)
 
 

@@ -74,6 +74,7 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
         cluster=_with_cluster_flags(cluster, connection),
         user=with_user_flags(user, connection),
     )
+    # Nothing names a server: in a pod the service account takes over, elsewhere there is no cluster.
     if not target.server:
         return None
     _check(target)
@@ -95,6 +96,7 @@ def merge(paths: list[Path], *, explicit: bool) -> Object:
     With *explicit* a missing file is an error. Raises ``DocumentError``.
     """
     merged: Object = {"current-context": "", "clusters": {}, "users": {}, "contexts": {}}
+    # A file that $KUBECONFIG lists twice is read once.
     for path in dict.fromkeys(paths):
         document = _load(path, explicit=explicit)
         merged["current-context"] = merged["current-context"] or str(document.get("current-context") or "")
@@ -121,8 +123,9 @@ def _load(path: Path, *, explicit: bool) -> Object:
     try:
         document = yaml.load(text, Loader=loader) or {}  # noqa: S506  # a safe loader, the C one where built
     except yaml.YAMLError as error:
-        where = getattr(error, "problem_mark", None)
-        line = f" at line {where.line + 1}" if where else ""
+        # Only the place: PyYAML's own message quotes the text around the fault, which may be a token.
+        mark = getattr(error, "problem_mark", None)
+        line = f" at line {mark.line + 1}" if mark else ""
         raise DocumentError(
             f"error loading config file {str(path)!r}: it is not valid YAML{line}", hint="kubectl config view"
         ) from error
@@ -154,6 +157,7 @@ def _bodies(document: Object, plural: str, singular: str, path: Path) -> Object:
 
 
 def _is_text(value: object) -> bool:
+    # Go reads null as an empty text, and refuses a number where it expects a text: token: 12345.
     return value is None or isinstance(value, str)
 
 
@@ -217,6 +221,7 @@ def identity(user: Mapping[str, Any]) -> Object:
 
 def with_user_flags(user: Object, connection: ConnectionFlags) -> Object:
     """Return *user* with the token in place of other credentials, and the identities of the flags."""
+    # The flag must not be joined by a client certificate, which may decide who the user is.
     if connection.token:
         user = {**identity(user), "token": connection.token}
     flags: Object = {"as": connection.impersonate, "as-groups": list(connection.impersonate_groups)}
@@ -233,6 +238,7 @@ def _check(target: Target) -> None:
 
 
 def _fault(target: Target) -> str:
+    # urlsplit raises for a port beyond 65535, and for brackets without an IPv6 address.
     try:
         url = urlsplit(target.server)
         usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0

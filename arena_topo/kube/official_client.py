@@ -47,6 +47,7 @@ class OfficialTransport:
     def _send(self, request: Request) -> Response:
         import urllib3
 
+        # Impersonated groups repeat their header, which a dictionary would merge.
         headers = urllib3.HTTPHeaderDict(self._credentials())
         for name, value in request.headers:
             headers.add(name, value)
@@ -105,6 +106,7 @@ class OfficialResponse:
     def readline(self) -> bytes:
         """Return the next line."""
         while b"\n" not in self._unread:
+            # read1 returns what has arrived; read would keep a followed log back until all bytes are there.
             chunk = self._guard(lambda: bytes(self._raw.read1(65536)))
             if not chunk:
                 line, self._unread = self._unread, b""
@@ -150,6 +152,7 @@ def from_target(target: Target) -> OfficialTransport:
         configuration = client.Configuration()
         with _CapturedLog() as log:
             try:
+                # Persisting would write a refreshed token into the user's kubeconfig.
                 config.load_kube_config_from_dict(
                     document, persist_config=False, client_configuration=configuration
                 )
@@ -220,6 +223,7 @@ def in_cluster() -> OfficialTransport:
 
 def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[str]) -> None:
     """Raise ``Unauthorized`` where a credential plugin gave nothing: the package goes on without credentials."""
+    # A plugin may give a token, or a client certificate.
     if "exec" not in user or configuration.api_key or configuration.cert_file:
         return
     command = user["exec"].get("command", "") if isinstance(user["exec"], dict) else ""

@@ -22,6 +22,7 @@ def proxy_of(target: Target, env: Mapping[str, str]) -> str:
 
 
 def _either(env: Mapping[str, str], name: str) -> str:
+    # Go reads the upper-case name first, and takes an empty value for one that is not set.
     return env.get(name.upper()) or env.get(name) or ""
 
 

@@ -25,6 +25,8 @@ Query = Mapping[str, str | int | bool | None]
 PatchKind = Literal["merge", "json"]
 
 _MOST_RETRIES = 5
+"""Retries of one request, after which the server's refusal is the answer."""
+
 _LONGEST_WAIT = 10.0
 """Seconds before a retry, however long the server asks for."""
 
@@ -100,6 +102,7 @@ class Session:
     def delete(self, path: str, *, propagation: str = "Background", uid: str = "") -> Object:
         """Delete the object at *path*, only if it still has *uid* where one is given."""
         options: Object = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": propagation}
+        # Without it, an object that was recreated under the name meanwhile would be deleted in its place.
         if uid:
             options["preconditions"] = {"uid": uid}
         return self._object("DELETE", path, {}, options)
@@ -180,6 +183,7 @@ def _retry_after(answer: Response) -> float | None:
     """Return the seconds after which the server says to come back, None where it does not say so."""
     if answer.status != 429 and answer.status < 500:
         return None
+    # A date is allowed in HTTP as well; the API server sends seconds.
     seconds = answer.header("Retry-After")
     return min(float(seconds), _LONGEST_WAIT) if seconds.isdecimal() else None
 

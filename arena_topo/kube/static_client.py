@@ -22,6 +22,7 @@ class StaticTransport:
         self._target = target
         url = urlsplit(target.server)
         self._host, self._port = target.address
+        # Management platforms serve a cluster below a path of their own: https://host/k8s/clusters/c-1.
         self._prefix = url.path
         self._context = _tls_context(target) if url.scheme == "https" else None
         self._kept: HTTPConnection | None = None
@@ -62,6 +63,7 @@ class StaticTransport:
 
     def _kept_open(self) -> HTTPConnection | None:
         """Return the kept connection, None where there is none or either end has closed it."""
+        # http.client drops the socket after an answer with Connection: close.
         if self._kept is None or self._kept.sock is None:
             return None
         with DefaultSelector() as selector:
@@ -86,6 +88,7 @@ class StaticTransport:
         try:
             return self._exchange(connection, request)
         except (HTTPException, OSError, UnicodeError) as error:
+            # UnicodeError: the host is no name that IDNA can encode.
             connection.close()
             raise failure(self._target.server, error) from error
 

@@ -31,6 +31,7 @@ _HINTS = {
     429: "the server asks to slow down: try again in a moment",
 }
 _LONGEST_MESSAGE = 2000
+"""Characters of an answer that is no Status object, such as a proxy's page in HTML."""
 
 
 def api_error(status: int, body: bytes) -> ApiError:
@@ -54,6 +55,7 @@ def api_error(status: int, body: bytes) -> ApiError:
 
 def is_unserved(error: NotFound) -> bool:
     """Whether a 404 means that the resource type is not served, rather than that one object is missing."""
+    # Only a server that knows the type can name the object that is missing.
     return not error.details.get("name")
 
 

@@ -1,4 +1,4 @@
-"""One request, one response: the seam between what a session sends and how the bytes travel.
+"""One request, one response: the boundary between what a session sends and how the bytes travel.
 
 Two transports keep the same contract. ``static_client`` speaks through the standard library and serves users with
 static credentials: it starts in a third of the time of the official ``kubernetes`` package, through which
@@ -102,6 +102,7 @@ def failure(server: str, error: Exception) -> ConnectionFailed:
             f"the server {host} did not answer in time",
             hint="is the network, or the VPN, up? --request-timeout allows more",
         )
+    # Some exceptions have no text of their own.
     return ConnectionFailed(
         f"the connection to the server {host} failed: {str(reason) or type(reason).__name__}"
     )

@@ -8,7 +8,7 @@ from arena_topo.user_folders import cache_folder
 
 
 def load(server: str) -> str:
-    """Return the version that the API server at the URL *server* served the last time, empty if none is known."""
+    """Return the version that the API server at the URL *server* served the last time, empty if none is cached."""
     try:
         return _file(server).read_text("utf-8").strip() if server else ""
     except OSError:

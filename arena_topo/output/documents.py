@@ -21,7 +21,8 @@ def plain(value: Any) -> Any:
     """Return *value* as mappings, lists and scalars; frozen values become mappings by the names of their fields."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):  # a named tuple
+    # A named tuple is a tuple too, so it must come before the others.
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
         return {name: plain(item) for name, item in value._asdict().items()}
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]

@@ -53,6 +53,7 @@ def _local(moment: datetime | None) -> str:
 def job_document(job: JobView) -> dict[str, Any]:
     """Return *job* under Arena's keys, in Arena's order, for JSON and YAML."""
     chief = job.chief
+    # Keys of Arena's that an MPI job has no value for stay, empty, for scripts that read them.
     return {
         "uuid": job.uid,
         "name": job.name,

@@ -30,6 +30,7 @@ def rendered(lines: Iterable[Line], *, colour: bool) -> str:
     from rich.console import Console
     from rich.text import Text
 
+    # rich would wrap lines at the width of the terminal, which breaks tables, and colour numbers by itself.
     target = StringIO()
     console = Console(
         file=target, force_terminal=True, color_system="standard", width=10_000, highlight=False
@@ -53,6 +54,7 @@ def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
             widest = max((len(lines[row][column]) for row in range(start, end)), default=0)
             for row in range(start, end):
                 widths[row][column] = widest + padding
+            # A line without this column is a block of none: step over it.
             start = max(end, start + 1)
     return "".join(_line(line, width) for line, width in zip(lines, widths, strict=True))
 

@@ -63,6 +63,8 @@ class JobFlags:
     gputopology: bool = go_flag("--gputopology", help="Choose nodes and GPUs by their links.")
     cpu: str = _text("--cpu", type=QUANTITY, help="CPUs per worker, for example 8 or 500m.")
     memory: str = _text("--memory", type=QUANTITY, help="Memory per worker, for example 64Gi.")
+    # The defaults of shared memory, working directory, shell, pull policy and clean-up are Arena's, and so is the camel
+    # case of some flags.
     share_memory: str = _text(
         "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in launcher and workers."
     )
@@ -273,6 +275,7 @@ def _at_least(flag: str, number: int, least: int) -> int:
 
 
 def _whole(seconds: float | None) -> int | None:
+    # The API takes whole seconds.
     return None if seconds is None else int(seconds)
 
 

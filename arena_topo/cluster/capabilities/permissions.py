@@ -103,6 +103,8 @@ def review_access(
     *served* are the cluster's API versions: what it does not serve nobody needs. *pod_groups* is the version of
     kube-scheduler's own PodGroup, empty where it is not served: its API group is served in any case.
     """
+    # Reviews are answered for resources that nobody serves as well: asked about those, doctor would report problems that
+    # cannot arise on this cluster.
     groups = {version.partition("/")[0] for version in served}
     general = [need for need in NEEDS if need.group != "resource.k8s.io" or need.group in groups]
     of_gangs = [
@@ -131,5 +133,5 @@ def check_access(session: Session, need: Need, namespace: str) -> AccessReview:
     try:
         allowed = bool(session.create(ACCESS_REVIEWS.path(), review)["status"].get("allowed"))
     except ApiError:
-        allowed = None  # not even the question is allowed: unknown is no refusal
+        allowed = None  # not even the question is allowed, which does not mean that the answer would be no
     return AccessReview(what=need.what, purpose=need.purpose, allowed=allowed, optional=need.optional)

@@ -33,6 +33,8 @@ _NAMES = {
     "hami": r"(.*-)?hami-scheduler",
     "kai": r"kai-scheduler(-default)?",
 }
+"""Patterns of the whole names of Deployments, where a chart's release has kept them."""
+
 _SHARED_IMAGES = frozenset({"hami", "yunikorn"})
 """Projects that ship their scheduler and other programs in one image."""
 
@@ -86,6 +88,7 @@ def _gangs(arguments: list[str]) -> str:
     """Return the gang scheduler that an operator's arguments name, by Go's rules for flags."""
     for index, argument in enumerate(arguments):
         if match := _GANG_FLAGS.match(argument):
+            # Without an equals sign the value is the next word.
             following = arguments[index + 1] if index + 1 < len(arguments) else ""
             return following if match[1] is None else str(match[1])
     return ""

@@ -24,6 +24,7 @@ def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | Non
     try:
         document = session.get(f"/openapi/v3/apis/kubeflow.org/{version.value}")
     except (Forbidden, NotFound):
+        # Servers before Kubernetes 1.24 do not serve OpenAPI v3 by default.
         return None
     return kept_fields(document, version)
 

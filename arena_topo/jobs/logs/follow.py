@@ -97,6 +97,7 @@ class _Follower:
 
     def lines(self) -> Iterator[bytes]:
         """Yield every line once, over as many streams as it takes."""
+        # Counted from now: runs that ended before belong to --previous.
         restarts = self._status(self.pod).get("restartCount") or 0
         while True:
             yield from self._stream(follow=True)
@@ -120,6 +121,7 @@ class _Follower:
         try:
             stream = self._open(follow=follow, previous=previous)
         except ConnectionFailed:
+            # While a log is followed, the next look at the pod reports this, and waits until a server answers.
             return
         except ApiError as error:
             self._tolerate(error)
@@ -130,18 +132,22 @@ class _Follower:
                 if not line.endswith(b"\n") and follow:
                     return
                 if new := self.cursor.admit(line):
+                    # A stream that brings something new works: the next break is tried again at once.
                     self.failures = 0
                     stamp, text = new
                     yield stamp + b" " + text if self.options.timestamps and stamp else text
         except ConnectionFailed as error:
             self.waiter.notify(f"{self._name}: the log's stream broke off ({error.message})")
         except TimeoutError:
+            # A quiet container and a dead connection look alike, so the stream is opened again.
             return
         finally:
             stream.close()
 
     def _tolerate(self, error: ApiError) -> None:
         """Report a refusal that passes once a container or a node has changed its state; raise any other."""
+        # 400: the container is about to start, or to restart. 404: the pod is gone, which the next look finds out.
+        # From 500 on the kubelet or its node does not answer the API server.
         if error.status not in (400, 404) and error.status < 500:
             raise error
         self.waiter.notify(f"{self._name}: {error.message}")

@@ -16,6 +16,7 @@ from arena_topo.model.objects import Object
 Notify = Callable[[str], None]
 
 _PERIOD = 1.0
+"""Seconds between two looks at what somebody else has to do: the operator, the scheduler or a kubelet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class LogTarget:
         names = [
             container["name"] for key in ("containers", "initContainers") for container in spec.get(key) or []
         ]
+        # As in kubectl, the annotation comes before the first container.
         if not self.container:
             annotations = pod["metadata"].get("annotations") or {}
             return str(annotations.get("kubectl.kubernetes.io/default-container") or names[0])
@@ -114,6 +116,7 @@ def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget
 
 
 def _can_be_of(job: str, instance: str) -> bool:
+    # A launcher that a batch Job creates has a random suffix to its name.
     worker = parse_worker_name(instance)
     return (worker is not None and worker.job == job) or instance.startswith(launcher_name(job))
 

@@ -1,4 +1,4 @@
-"""Which GPUs of its node each worker gets, where the cluster can be told: by DRA claims, or by HAMi's annotation."""
+"""Which GPUs of its node each worker gets, where that can be enforced: by DRA claims, or by HAMi's annotation."""
 
 from collections.abc import Mapping, Sequence
 
@@ -117,6 +117,7 @@ def _create(session: Session, wanted: Object) -> None:
         # An interrupted submit, or a proposal that lost, left it; for the same GPUs it serves as it is.
         if same_gpus(existing, wanted):
             return
+        # A reserved claim belongs to pods that have been scheduled, and its finalizer keeps it until they have ended.
         if (existing.get("status") or {}).get("reservedFor"):
             raise Conflict(
                 f"the claim {meta['name']} is in use with other GPUs",
@@ -135,4 +136,5 @@ def _served_version(session: Session) -> str:
 
 
 def _is_hami(node: GpuNode) -> bool:
+    # A node's facts say where they come from: HAMi registers its GPUs in annotations of the node.
     return all(gpu.uuid for gpu in node.gpus) and any(_HAMI in fact.source for fact in node.facts)

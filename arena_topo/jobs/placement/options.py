@@ -27,13 +27,15 @@ class PlanOptions:
     def annotation(self) -> dict[str, str]:
         """The options that are kept with the job's plan, for ``options_from_annotation``.
 
-        ``coalesce`` is not: once a job was submitted it has its shape.
+        ``coalesce`` is not: a submitted job has its final shape. Neither are measured bandwidths, which are a file of
+        the submitter.
         """
         texts = {
             "required": self.required_level,
             "preferred": self.preferred_level,
             "levels": ",".join(self.levels),
             "share": "true" if self.share_gpus else "",
+            # The default is left out, so that a resumed job follows the default of the program that resumes it.
             "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
         }
         return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}

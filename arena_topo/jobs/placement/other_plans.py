@@ -20,6 +20,8 @@ Bound = Mapping[tuple[str, str], frozenset[int]]
 """The workers that have a node, by namespace and name of their job."""
 
 _STALE = 15.0
+"""Seconds after which a proposal's submitter is taken for dead. A live one confirms, or writes anew, within a few."""
+
 _SELECTOR = f"{PLANNED}=true"
 
 
@@ -40,12 +42,12 @@ def other_plans(
     resource = mpijobs(version)
     jobs = _listed(session, resource.path(), resource.path(session.namespace))
     now = datetime.now(UTC)
-    found = (
+    plans = (
         _other_plan(job, bound, now)
         for job in jobs
         if job["metadata"]["uid"] != exclude_uid and not has_ended(job)
     )
-    return [other for other in found if other is not None]
+    return [plan for plan in plans if plan is not None]
 
 
 def unreserved_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
@@ -69,6 +71,7 @@ def _other_plan(job: Object, bound: Bound, now: datetime) -> OtherPlan | None:
     except UnreadablePlan:
         # Anybody may write an annotation: one that is unreadable reserves nothing, and stops nobody.
         return None
+    # A job that waits has no slots, and reserves nothing.
     if record.stage is Stage.WAITING:
         return None
     return OtherPlan(
@@ -89,6 +92,7 @@ def _age(written: str, now: datetime) -> float:
 
 def _listed(session: Session, everywhere: str, here: str) -> list[Object]:
     """Return the planned objects of all namespaces, or of the user's own where no more is allowed."""
+    # A user of one namespace may plan all the same: what others have reserved elsewhere is then unknown.
     try:
         return session.list(everywhere, labelSelector=_SELECTOR)
     except Forbidden:

@@ -53,9 +53,12 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
     A job without a place stays suspended. With a timeout it is planned again until it has one, and ``WaitTimeout`` is
     raised when the time is over.
     """
+    # The pauses grow, as a look reads the whole cluster: a place that is free in a moment is found at once, and one that
+    # takes hours costs the API server little.
     started, pause = wait.clock(), _FIRST_PAUSE
     record = reservation.acquire(planner)
     while record.stage is Stage.WAITING and wait.timeout is not None:
+        # A timeout of 0 is no limit.
         if wait.timeout and wait.clock() - started > wait.timeout:
             raise WaitTimeout(
                 f"no place after {wait.timeout:g} seconds: {record.waiting_reason}",

@@ -24,6 +24,7 @@ from arena_topo.prediction.transports import gang_prediction
 def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return where the workers of *demand* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
     verdict = plan(demand, snapshot, options.model)
+    # Without GPUs there is nothing to predict: the prediction is of what NCCL reaches between them.
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
     resources = {demand.gpu_resource, *demand.requests}
@@ -96,6 +97,7 @@ def _gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:
 def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
     """Yield what ``--coalesce`` would change where the links between the pods of a node lie idle."""
     best = max((share.busbw for share in verdict.shares if share.busbw), default=0.0)
+    # A gain within the range of the prediction would be no reason to change the shape of a job.
     if prediction.inside is Transport.ISOLATED and best > prediction.busbw.high:
         # Across nodes the network bounds the gang either way, so the two figures would not compare.
         instead = "" if prediction.across else f" instead of {prediction.busbw.likely:.3g}"

@@ -61,7 +61,7 @@ class JobPlanner:
 
 
 def waiting_reason(verdict: Infeasible) -> str:
-    """Return in one sentence why a job waits."""
+    """Return on one line why a job waits: the summary and the first two reasons."""
     return "; ".join((verdict.summary, *(reason.text for reason in verdict.reasons[:2])))
 
 
@@ -69,4 +69,5 @@ def hostnames_of(slots: Iterable[Slot], snapshot: Snapshot) -> dict[str, str]:
     """Return the hostname labels of the nodes of *slots*, where they differ from the nodes' names."""
     planned = {slot.node for slot in slots}
     labels = {node.name: node.hostname or node.name for node in snapshot.nodes if node.name in planned}
+    # Most nodes are named like their label, and the annotations of a job may take 256 KiB in all.
     return {name: labels[name] for name in sorted(labels) if labels[name] != name}

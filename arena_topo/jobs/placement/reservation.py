@@ -25,6 +25,7 @@ Create = Callable[[PlanRecord], Object]
 """Creates the job with its first plan, and returns it as the server has it."""
 
 _PAUSE = 0.3
+"""Seconds that the submitters of younger proposals get to see ours and to plan again."""
 
 
 def _must_not_create(_: PlanRecord) -> Object:
@@ -71,6 +72,7 @@ class Reservation:
         """Return the UUIDs of the workers' GPUs, where *record* enforces them."""
         if record.gpu_enforcement is GpuEnforcement.NONE:
             return {}
+        # A resumed job with a confirmed plan gets here without having looked at the cluster.
         if self.snapshot is None:
             self.look()
         return uuids_of(record, self.snapshot or Snapshot())
@@ -102,6 +104,7 @@ class Reservation:
         return None
 
     def _order(self) -> tuple[str, str]:
+        # It is asked for after the first write, which has created the job.
         return order_of(self.job) if self.job else ("", "")
 
     def _other_plans(self) -> list[OtherPlan]:
@@ -121,6 +124,7 @@ class Reservation:
         try:
             self.job = self.session.patch(mpijobs(self.version).path(namespace, name), operations, "json")
         except Invalid as error:
+            # The patch tests for the plan that was read, and a test that fails is answered with 422.
             raise Conflict(
                 f"somebody else is placing the job {name} at this moment",
                 hint=f"see arena-topo get {name}, or try again",

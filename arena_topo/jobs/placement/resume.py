@@ -1,4 +1,4 @@
-"""Going on with a job whose submit was interrupted, that had no place, or whose workers were recreated."""
+"""Resuming a job: its submission was interrupted, it had no place, or its workers were recreated."""
 
 from dataclasses import dataclass, replace
 
@@ -29,7 +29,7 @@ from arena_topo.planner.reservations.conflicts import limited_to, stands
 
 
 def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob:
-    """Go on with the job *name*.
+    """Resume the job *name*.
 
     Without a confirmed plan the job is planned again. Raises ``NotFound`` for a job that does not exist or was only
     half created, ``UsageError`` for one that has no plan or has ended.
@@ -74,6 +74,7 @@ def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
         try:
             session.get(path)
         except Forbidden:
+            # Whoever may create it need not be allowed to read it: submit needs no such right, so neither does resume.
             continue
         except NotFound as error:
             raise NotFound(
@@ -127,5 +128,6 @@ def with_existing_places(reservation: Reservation, record: PlanRecord, workers: 
 
 
 def _exist(record: PlanRecord, snapshot: Snapshot) -> bool:
+    # The node of a worker that was recreated is often the reason why: it was drained, or stopped reporting.
     open_nodes = {node.name for node in snapshot.nodes if node.ready and not node.unschedulable}
     return {slot.node for slot in record.slots} <= open_nodes and stands(record, snapshot)

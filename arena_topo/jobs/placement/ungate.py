@@ -17,11 +17,12 @@ from arena_topo.pin.gates import is_gated, release_patch
 Uuids = Mapping[int, Sequence[str]]
 
 _TRIES = 5
+"""Attempts to release a pod that others write at the same time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """How far a release got: workers released now, workers released before, and those that do not exist yet."""
+    """How far a release has got: workers released by it, workers released before, and workers that do not exist yet."""
 
     now: int
     before: int
@@ -43,6 +44,7 @@ def ungate_existing(
         if slot.worker in gated:
             gpus = (uuids or {}).get(slot.worker, ())
             _release(session, gated[slot.worker], record.hostname(slot.node), gpus)
+    # A worker without a gate was released before, by us or by another submitter.
     existing = sum(slot.worker in workers for slot in record.slots)
     return Released(len(gated), existing - len(gated), len(record.slots) - existing)
 

@@ -28,5 +28,6 @@ def has_ended(job: Object) -> bool:
     return bool(
         job["metadata"].get("deletionTimestamp")
         or final_condition(job)
+        # v1alpha1 writes no conditions, only the state of its launcher.
         or (job.get("status") or {}).get("launcherStatus") in _FINAL
     )

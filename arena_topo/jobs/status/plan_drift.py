@@ -10,6 +10,7 @@ from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
 
 _MOST_NAMES = 5
+"""Workers that the message names: it is one line, and a gang may have thousands."""
 
 
 def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
@@ -29,6 +30,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
 def _moved(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
     for pod in pods:
         name, node = pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName")
+        # A pod that the plan does not name, as the launcher, is nowhere else than planned.
         if node and nodes.get(name, node) != node:
             yield name
 

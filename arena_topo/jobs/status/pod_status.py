@@ -33,6 +33,7 @@ def _init_word(pod: Object, status: Object) -> str:
     for index, container in enumerate(status.get("initContainerStatuses") or []):
         state = container.get("state") or {}
         terminated, waiting = state.get("terminated"), state.get("waiting") or {}
+        # It is done, and the next one is up.
         if terminated and terminated.get("exitCode") == 0:
             continue
         # A sidecar never ends; once it has started, the next init container runs beside it.
@@ -48,6 +49,7 @@ def _init_word(pod: Object, status: Object) -> str:
 
 def _container_word(status: Object) -> str:
     """Return the word of the first container that waits or has ended, in the order of the spec."""
+    # Backwards, as kubectl goes through them, so that the first container has the last word.
     word, running = "", False
     for container in reversed(status.get("containerStatuses") or []):
         state = container.get("state") or {}

@@ -22,6 +22,7 @@ def chief_pod(pods: Sequence[Object]) -> Object | None:
 
     It is the newest that got beyond Pending, else the newest.
     """
+    # The batch Job retries a failed launcher with a new pod, and a pending one has no log and no end to report yet.
     launchers = sorted(filter(is_launcher, pods), key=lambda pod: (_started(pod), _created(pod)))
     return launchers[-1] if launchers else None
 
@@ -61,7 +62,8 @@ def job_view(
 
 
 def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobStatus:
-    # v1alpha1 has launcherStatus, the others have conditions.
+    # v1alpha1 has launcherStatus, the others have conditions. How a job ended comes before all else: its pods
+    # may be gone by then, and a job without pods looks pending.
     launcher_status = (job.get("status") or {}).get("launcherStatus")
     if launcher_status == "Succeeded" or true_condition(job, "Succeeded"):
         return JobStatus.SUCCEEDED
@@ -125,6 +127,7 @@ def _gpus(pod: Object) -> int:
 
 def _gpu_limits(container: Object) -> int:
     limits = (container.get("resources") or {}).get("limits") or {}
+    # Every vendor's resource for whole GPUs ends like this: nvidia.com/gpu, amd.com/gpu, aliyun.com/gpu.
     return sum(amount(name, quantity) for name, quantity in limits.items() if name.endswith("/gpu"))
 
 
@@ -143,6 +146,7 @@ def _created(pod: Object) -> str:
 
 
 def _priority(job: Object) -> str:
+    # Launcher and workers have the same one unless a template sets them apart: the first that is named stands for all.
     names = [(pods.template.get("spec") or {}).get("priorityClassName") for pods in replicas(job)]
     return next((name for name in names if name), "")
 
@@ -166,5 +170,6 @@ def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:
 
 
 def _no_pods(job: Object) -> str:
+    # The operators of v1 and v2beta1 begin on a job by writing its condition Created.
     conditions = (job.get("status") or {}).get("conditions") or []
     return "" if conditions else "no pods yet: the MPI operator has not started on the job"

@@ -41,6 +41,7 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
     Raises ``UsageError`` for a gang scheduler that does not exist, and for a pin that nothing here can enforce.
     """
     facts, version = cluster.facts, cluster.context.version
+    # A job that needs neither a gang nor a place: nothing was read that could be chosen by.
     if facts is None:
         return Choice()
     backend = _backend(facts, version, place.gang) if job.gang else ""
@@ -65,6 +66,8 @@ def without_plan(choice: Choice, missing: tuple[str, ...], place: PlaceOptions) 
     Raises ``Forbidden`` where a plan was asked for.
     """
     reason = f"you may not {', '.join(missing)}"
+    # Whoever asked for a place, or for gates, must not get a job without them. A plan that merely comes with
+    # --gputopology can be left out, as the job runs without it too.
     if place.requested or place.gang.scheduler == GATES:
         raise Forbidden(
             f"the job cannot be planned: {reason}",

@@ -47,6 +47,7 @@ def _create_job(session: Session, manifest: Manifest, *, dry_run: bool) -> Objec
     try:
         return session.create(mpijobs(manifest.version).path(namespace), manifest.job, dry_run=dry_run)
     except Conflict as error:
+        # A quota that two requests change at once is a 409 too: the name is free, and trying again helps.
         if error.reason != "AlreadyExists":
             raise
         raise name_taken(name) from error
@@ -66,4 +67,5 @@ def _owned(companion: Object, job: Object) -> Object:
 
 
 def _collection(item: Object) -> str:
+    # The path of an object without a name is that of its collection.
     return path_of({**item, "metadata": {**item["metadata"], "name": ""}})

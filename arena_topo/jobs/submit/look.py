@@ -60,6 +60,7 @@ def missing_rights(session: Session, enforcement: Enforcement, namespace: str) -
 
     It is asked once the enforcement is chosen: every right is a call, and only gates take the one to patch pods.
     """
+    # A server that does not answer the question (None) gets the benefit of the doubt: it refuses later by itself.
     needs = RELEASING_NEEDS if enforcement is Enforcement.GATES else PLANNING_NEEDS
     return tuple(need.what for need in needs if check_access(session, need, namespace).allowed is False)
 

@@ -1,4 +1,4 @@
-"""The way of a submit: look, choose, render, decorate; then plan, pin, create.
+"""The course of a submit: look, choose, render, decorate; then plan, pin, create.
 
 ``prepare`` reads the cluster and is pure from there on; ``submit_prepared`` writes to it. In between, a command can say
 what will happen. Each step takes and returns one frozen value:
@@ -98,6 +98,7 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
     manifest = render(job, cluster.context, template=options.template)
     if cluster.snapshot is None:
         return manifest
+    # There is a snapshot only where --coalesce may change the shape.
     demand = demand_of(manifest.job, cluster.snapshot, place.plan)
     verdict = plan(demand, cluster.snapshot, place.plan.model)
     # Without a place now the job keeps the shape that the user gave it, and waits in it.
@@ -142,11 +143,13 @@ def submit_prepared(
         return SubmittedJob(objects=create(session, manifest, dry_run=dry_run))
     planner = JobPlanner(
         manifest.job,
+        # The rendered job has its final shape already: coalescing it once more would plan for other pods than these.
         replace(place.plan, coalesce=False),
         prepared.enforcement,
         tuple(path_of(companion) for companion in manifest.companions),
         place.pin,
     )
+    # v1alpha1 can be neither suspended nor gated, so that its job starts as it is created.
     cannot_wait = manifest.version is ApiVersion.V1ALPHA1
     if cannot_wait or prepared.gang_waits:
         record = planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
@@ -173,6 +176,7 @@ def _placed(
     session: Session, manifest: Manifest, planner: JobPlanner, place: PlaceOptions, waiter: Waiter
 ) -> SubmittedJob:
     """Create the job suspended, or gated, with its first plan, and start it once a plan for it is confirmed."""
+    # The reservation creates the job in the middle of its steps and keeps the job alone; the output names these as well.
     companions: list[Object] = []
 
     def create_suspended(record: PlanRecord) -> Object:

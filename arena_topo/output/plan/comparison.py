@@ -25,67 +25,71 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     yield [Span(name, "bold"), Span(f"  {plural(comparison.workers, 'worker')}{shape}", "")]
     yield []
     rows: list[Sequence[str]] = [_HEAD, *map(_row, comparison.ways)]
-    for blind in comparison.blind:
-        rows += _blind_rows(blind, comparison)
+    for unaware in comparison.blind:
+        rows += _unaware_rows(unaware, comparison)
     yield from table_lines(rows)
     yield []
     yield from ([Span(line, "dim")] for line in _legend(comparison))
 
 
-def _row(way: Scenario) -> Sequence[str]:
-    shape = _shape(way.workers, way.gpus)
-    if not way.fits:
-        return (_name(way), shape, "no", "-", "-", "-", "-", _waits(way))
-    where = way.domain if way.level == "cluster" else f"{last_part(way.level)} {way.domain}"
-    remark = "pods share a node*" if way.isolated else ""
+def _row(scenario: Scenario) -> Sequence[str]:
+    shape = _shape(scenario.workers, scenario.gpus)
+    if not scenario.fits:
+        return (_name(scenario), shape, "no", "-", "-", "-", "-", _waits(scenario))
+    level, domain = scenario.level, scenario.domain
+    # The cluster is one domain, which has its level as its name.
+    where = domain if level == "cluster" else f"{last_part(level)} {domain}"
+    remark = "pods share a node*" if scenario.isolated else ""
     return (
-        _name(way),
+        _name(scenario),
         shape,
         "yes",
         where,
-        str(way.nodes),
-        written_rate(way.inside),
-        written_rate(way.across),
+        str(scenario.nodes),
+        written_rate(scenario.inside),
+        written_rate(scenario.across),
         remark,
     )
 
 
-def _name(way: Scenario) -> str:
-    name = f"required {last_part(way.required)}" if way.required else "best effort"
-    return f"{name}, coalesced" if way.coalesce else name
+def _name(scenario: Scenario) -> str:
+    name = f"required {last_part(scenario.required)}" if scenario.required else "best effort"
+    return f"{name}, coalesced" if scenario.coalesce else name
 
 
 def _shape(workers: int, gpus: int) -> str:
     return f"{workers} x {gpus}" if gpus else str(workers)
 
 
-def _waits(way: Scenario) -> str:
-    if not way.waits_for:
-        return way.reason
-    more = len(way.waits_for) - _MOST_NAMED
-    return f"waits for {', '.join(way.waits_for[:_MOST_NAMED])}" + (f" and {more} more" if more > 0 else "")
+def _waits(scenario: Scenario) -> str:
+    if not scenario.waits_for:
+        return scenario.reason
+    named, more = scenario.waits_for[:_MOST_NAMED], len(scenario.waits_for) - _MOST_NAMED
+    return f"waits for {', '.join(named)}" + (f" and {more} more" if more > 0 else "")
 
 
-def _blind_rows(blind: TopologyUnaware, comparison: Comparison) -> Iterator[Sequence[str]]:
-    name, shape = _RULES[blind.rule], _shape(comparison.workers, comparison.gpus)
-    if not blind.draws:
-        stuck = f"starts {blind.placed} of {comparison.workers}, which wait for the rest"
+def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[Sequence[str]]:
+    name, shape = _RULES[unaware.rule], _shape(comparison.workers, comparison.gpus)
+    if not unaware.draws:
+        stuck = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
         yield (name, shape, "no", "-", "-", "-", "-", stuck)
         return
-    usual = max(blind.levels, key=lambda chance: chance.share)
-    close = "" if blind.same_level is None else f"{blind.same_level:.0%} as close as best effort"
+    # The draws end at several levels; the row shows the most frequent one with its share.
+    usual = max(unaware.levels, key=lambda chance: chance.share)
+    close = "" if unaware.same_level is None else f"{unaware.same_level:.0%} as close as best effort"
     yield (
         f"{name}: expected",
         shape,
         "yes",
         f"{last_part(usual.level)} ({usual.share:.0%})",
-        f"{blind.nodes:.3g}",
-        _mean(blind.inside),
-        _mean(blind.across),
+        f"{unaware.nodes:.3g}",
+        _mean(unaware.inside),
+        _mean(unaware.across),
         close,
     )
-    lowest = (written_rate(figure.worst if figure else None) for figure in (blind.inside, blind.across))
-    yield (f"  worst of {blind.draws}", "", "", last_part(blind.widest), str(blind.most_nodes), *lowest, "")
+    lowest = (written_rate(figure.worst if figure else None) for figure in (unaware.inside, unaware.across))
+    widest, most = last_part(unaware.widest), str(unaware.most_nodes)
+    yield (f"  worst of {unaware.draws}", "", "", widest, most, *lowest, "")
 
 
 def _mean(figure: Figure | None) -> str:
@@ -96,8 +100,8 @@ def _mean(figure: Figure | None) -> str:
 
 def _legend(comparison: Comparison) -> Iterator[str]:
     yield "INSIDE: predicted busbw of the GPUs of a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
-    if any(way.isolated for way in comparison.ways):
+    if any(scenario.isolated for scenario in comparison.ways):
         yield "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods."
-    if any(blind.draws for blind in comparison.blind):
+    if any(unaware.draws for unaware in comparison.blind):
         yield "blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, on any free GPUs."
     yield from comparison.notes

@@ -44,6 +44,7 @@ def _closed(fragmentation: Fragmentation) -> str:
 
 
 def _shapes(fragmentation: Fragmentation) -> list[Sequence[str]]:
+    # The last level is the whole cluster, for which WORKERS has the number already.
     levels = [f"IN ONE {last_part(level).upper()}" for level in fragmentation.levels[:-1]]
     head = ("GPUS EACH", "WORKERS", "IF EMPTY", "USABLE", *levels, "BUSBW", "IF EMPTY")
     return [head, *(_shape(shape, fragmentation.free) for shape in fragmentation.shapes)]
@@ -63,6 +64,7 @@ def _shape(shape: ShapeCapacity, free: int) -> Sequence[str]:
 
 
 def _whole(fragmentation: Fragmentation) -> list[Sequence[str]]:
+    # The first level is the node itself, which holds no gang of several.
     head = ("NODES", *(last_part(level).upper() for level in fragmentation.levels[1:]))
     return [
         head,

@@ -113,6 +113,7 @@ def runs(numbers: Sequence[int]) -> str:
 
 
 def _gpus(share: NodeShare, gpus_per_worker: int) -> str:
+    # The node does not say which of its GPUs are free, so the plan only counts them.
     if share.gpus is None:
         return f"any {len(share.workers) * gpus_per_worker}" if gpus_per_worker else "-"
     return ",".join(map(str, share.gpus))
@@ -136,6 +137,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[Line]:
     width = max((len(step.criterion) for step in steps), default=0)
     for step in steps:
         yield [Span(f"  {step.criterion:<{width}}  ", "dim"), Span(step.chosen, "")]
+        # A step that the search could not prove says so: its result may not be the best one.
         proof = step.bound if step.proven else f"heuristic{': ' if step.bound else ''}{step.bound}"
         for text in (proof, f"next: {step.runner_up}" if step.runner_up else ""):
             if text:
@@ -161,6 +163,7 @@ def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
     from arena_topo.output.topology.render import render_topology
 
     shown = _with_workers(name, verdict, snapshot)
+    # A gang on one node is drawn as that node with its links, any other as its part of the fabric.
     names = [share.node for share in verdict.shares] if len(verdict.shares) == 1 else []
     return render_topology(shown, names, form)
 
@@ -185,6 +188,7 @@ def _with_share(node: GpuNode, name: str, share: NodeShare, verdict: Placement) 
         Holder("plan", worker_name(name, worker), name, verdict.gpus, verdict.slots[worker].gpus)
         for worker in share.workers
     )
+    # Where it is not known which GPUs are in use, or which ones the gang gets, the picture does not claim to know.
     used = (
         node.used | frozenset(share.gpus) if node.used is not None and share.gpus is not None else node.used
     )

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from arena_topo.prediction.plan_document import PlannedGang
 
 DEFAULT_GPU = "V100"
+"""The only GPU for which the packaged calibration has speeds."""
+
 TRANSPORTS = ("nvlink", "pcie", "rdma", "isolated", "tcp")
 
 
