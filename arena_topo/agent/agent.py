@@ -67,5 +67,5 @@ def _content(value: str) -> object:
         return None
     if not isinstance(document, dict):
         return None
-    # The time is another one at each reading, and by itself is no change.
+    # The time differs at each reading, and by itself is not worth a write.
     return {key: part for key, part in document.items() if key != "at"}

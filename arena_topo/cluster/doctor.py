@@ -1,6 +1,6 @@
 """What a cluster supports for gangs and pinning: a table of checks, each of which turns facts into one finding.
 
-Nothing is asked of the cluster here: ``capabilities/detect.py`` has looked already.
+No request is sent here: ``capabilities/detect.py`` has read the facts.
 """
 
 from collections.abc import Callable, Iterator

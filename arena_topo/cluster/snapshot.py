@@ -21,7 +21,7 @@ def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster of *session* as it is now.
 
     *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The snapshot's
-    warnings name the resources that the user may not list and the objects that make no sense. Raises ``Forbidden``
+    warnings name the resources that the user may not list and the objects that could not be read. Raises ``Forbidden``
     when the user may not list the nodes.
     """
     # assemble() reads the pods while they arrive, page by page: no list of all of them is ever held.
@@ -63,7 +63,7 @@ def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]
         try:
             yield node_facts(node)
         except Malformed as error:
-            # One strange object must not hide the rest of the cluster.
+            # One malformed object must not hide the rest of the cluster.
             warnings.append(f"Node {node['metadata']['name']}: {error}; skipped")
 
 

@@ -16,7 +16,7 @@ def delete_job(session: Session, name: str) -> Callable[[], bool]:
     """Delete job *name*, and return a function that asks whether it is gone.
 
     The server deletes the pods and all else that belongs to the job before the job itself (foreground deletion), so
-    that the name is free for good once the job is gone. Raises ``NotFound``.
+    that the names of all of them are free once the job is gone. Raises ``NotFound``.
     """
     served = find_job(session, name)
     path = mpijobs(served.version).path(session.namespace, name)

@@ -65,7 +65,7 @@ class PodStatus(msgspec.Struct):
 
 
 class Pod(msgspec.Struct):
-    """A pod, without the fields that nobody reads."""
+    """A pod, with only the fields that are read."""
 
     metadata: ObjectMeta
     spec: PodSpec = msgspec.field(default_factory=PodSpec)

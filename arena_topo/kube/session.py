@@ -50,7 +50,7 @@ class Session:
     """One user at one API server.
 
     *timeout* is in seconds for one request, 0 for none; *user* is the kubeconfig's entry, for the identity to act as.
-    Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when nobody answers, a kind of
+    Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server answers, a kind of
     ``ApiError`` when the server refuses.
     """
 
@@ -157,7 +157,7 @@ class Session:
         return document
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
-        """Send until the server accepts: once more with new credentials, up to five times when it says to come back."""
+        """Send until the server accepts: once more with new credentials, up to five more times when it says to retry."""
         send = self._transport.stream if stream else self._transport.send
         retries, is_renewed = 0, False
         while True:

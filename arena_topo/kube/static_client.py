@@ -56,7 +56,7 @@ class StaticTransport:
         except (HTTPException, OSError) as error:
             self.close()
             # An end without an answer is an OSError, also as http.client's RemoteDisconnected; other HTTPExceptions
-            # are answers that make no sense.
+            # are malformed answers.
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
                 raise AnswerLost from error
             raise failure(self._target.server, error) from error
@@ -68,7 +68,7 @@ class StaticTransport:
             return None
         with DefaultSelector() as selector:
             selector.register(self._kept.sock, EVENT_READ)
-            # Nothing is owed to us between two requests: what can be read is the server's farewell.
+            # No answer is due between two requests: whatever can be read means that the server has closed the connection.
             if selector.select(0):
                 self.close()
         return self._kept
@@ -88,7 +88,7 @@ class StaticTransport:
         try:
             return self._exchange(connection, request)
         except (HTTPException, OSError, UnicodeError) as error:
-            # UnicodeError: the host is no name that IDNA can encode.
+            # A host name that IDNA cannot encode is a UnicodeError.
             connection.close()
             raise failure(self._target.server, error) from error
 
@@ -143,7 +143,7 @@ class StaticResponse:
         try:
             yield
         except TimeoutError:
-            # Silence is the reader's affair: a log may have nothing to say, and is resumed.
+            # Whether silence is an error is up to the reader: a quiet log is resumed.
             self.close()
             raise
         except (HTTPException, OSError, ValueError) as error:

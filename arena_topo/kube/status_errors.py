@@ -31,7 +31,7 @@ _HINTS = {
     429: "the server asks to slow down: try again in a moment",
 }
 _LONGEST_MESSAGE = 2000
-"""Characters of an answer that is no Status object, such as a proxy's page in HTML."""
+"""Characters that are shown of an answer other than a Status object, such as a proxy's page in HTML."""
 
 
 def api_error(status: int, body: bytes) -> ApiError:

@@ -7,7 +7,7 @@ static credentials: it starts in a third of the time of the official ``kubernete
 Both keep connections open and follow one rule when the server closes them, as servers do with idle connections:
 
 - A kept connection that is already closed is replaced before anything is sent; no request notices.
-- One that closes while a request is under way has lost the answer, and nobody knows whether the server acted.
+- One that closes while a request is under way has lost the answer, and whether the server acted is unknown.
   ``GET``, ``PATCH`` and ``DELETE`` are sent once more over a new connection: done twice they leave what they leave
   done once, as this program's patches set values or test what they change, and its deletions name a UID. ``POST`` is
   not repeated, since it might create a second object or fail on the first one: the user learns that the answer is

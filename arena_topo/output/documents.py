@@ -11,7 +11,7 @@ from arena_topo.model.objects import Object
 
 
 def document(value: Any, form: str) -> str:
-    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, ended by a newline."""
+    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, with a newline at the end."""
     if form == "json":
         return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
     return dump(value)

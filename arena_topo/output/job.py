@@ -17,7 +17,7 @@ _HEADERS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
 def job_table(job: JobView, *, wide: bool = False) -> str:
     """Return the table of *job*; *wide* adds when it was created and when it ended, in local time.
 
-    The guides print the labels one blank apart from the values, Arena 0.15.5 two.
+    The guides print the values one blank after the widest label, Arena 0.15.5 two.
     """
     head = [
         ("Name:", job.name),

@@ -135,7 +135,7 @@ class EnforcementFlags:
 
 
 def plan_options(flags: PlanFlags) -> "PlanOptions":
-    """Return what the planner is asked. Raises ``UsageError`` where a file of measurements cannot be used."""
+    """Return the options of the planner. Raises ``UsageError`` where a file of measurements cannot be used."""
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.model.plan.demand import TopologyPolicy
     from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
@@ -158,7 +158,7 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
 
 
 def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOptions":
-    """Return what is asked of gang and placement. Raises ``UsageError`` as ``plan_options`` does."""
+    """Return what the user asks of gang and placement. Raises ``UsageError`` as ``plan_options`` does."""
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
     from arena_topo.model.plan.plan_record import Pin

@@ -1,1 +1,1 @@
-"""What a cluster can do for gangs and pins, asked of the API server."""
+"""What a cluster can do for gangs and pins, according to its API server."""

@@ -1,4 +1,4 @@
-"""What the caller may do, asked of the API server itself with SelfSubjectAccessReviews.
+"""What the caller may do, as the API server itself answers to SelfSubjectAccessReviews.
 
 docs/reference/permissions.md lists the same needs for admins, ``cluster/rbac.py`` grants them.
 """
@@ -100,7 +100,7 @@ def review_access(
 ) -> tuple[AccessReview, ...]:
     """Return for each need of the commands whether the caller has it in *namespace*, one call for each.
 
-    *served* are the cluster's API versions: what it does not serve nobody needs. *pod_groups* is the version of
+    *served* are the cluster's API versions: needs for anything else are left out. *pod_groups* is the version of
     kube-scheduler's own PodGroup, empty where it is not served: its API group is served in any case.
     """
     # Reviews are answered for resources that nobody serves as well: asked about those, doctor would report problems that

@@ -98,7 +98,7 @@ def container_status(pod: Object, container: str) -> Object:
 
 
 def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget) -> None:
-    """Raise where waiting is in vain: the job cannot have such an instance, or has ended without it."""
+    """Raise where waiting is pointless: the job cannot have such an instance, or has ended without it."""
     name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)
     # Operators name pods so; a name that they never give would be waited for without end.

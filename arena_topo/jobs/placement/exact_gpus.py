@@ -28,7 +28,7 @@ def choose_gpu_enforcement(
 ) -> GpuEnforcement:
     """Return how the GPUs of *slots*, which the workers request by *gpu_resource*, are enforced.
 
-    Raises ``UsageError`` where that is less than *pin* or *share* takes, and where GPUs are allocated by claims alone
+    Raises ``UsageError`` where that is less than *pin* or *share* needs, and where GPUs are allocated by claims alone
     but nothing can give each worker its own.
     """
     possible = _possible(slots, snapshot, gpu_resource, enforcement, share=share)

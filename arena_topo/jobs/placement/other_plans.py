@@ -69,7 +69,7 @@ def _other_plan(job: Object, bound: Bound, now: datetime) -> OtherPlan | None:
     try:
         record = decode(plan_text(job) or "")
     except UnreadablePlan:
-        # Anybody may write an annotation: one that is unreadable reserves nothing, and stops nobody.
+        # Anybody may write an annotation: an unreadable one reserves nothing, and must not stop the planning of others.
         return None
     # A job that waits has no slots, and reserves nothing.
     if record.stage is Stage.WAITING:

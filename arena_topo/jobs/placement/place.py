@@ -58,7 +58,7 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
     started, pause = wait.clock(), _FIRST_PAUSE
     record = reservation.acquire(planner)
     while record.stage is Stage.WAITING and wait.timeout is not None:
-        # A timeout of 0 is no limit.
+        # A timeout of 0 means no limit.
         if wait.timeout and wait.clock() - started > wait.timeout:
             raise WaitTimeout(
                 f"no place after {wait.timeout:g} seconds: {record.waiting_reason}",

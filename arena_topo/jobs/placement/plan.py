@@ -1,4 +1,4 @@
-"""The planner's answer for a job, with what its ranks will probably see."""
+"""The planner's answer for a job, with the bandwidth that its ranks will probably see."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,7 @@ def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Ver
 
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
-    """Return the plan of *job* as it would be submitted today. Raises ``UsageError``."""
+    """Return the plan of *job* as it would be submitted to the cluster of *snapshot*. Raises ``UsageError``."""
     return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options)
 
 

@@ -13,7 +13,7 @@ def pod_word(pod: Object) -> str:
     if _gated(status):
         word = "SchedulingGated"
     word = _init_word(pod, status) or _container_word(status) or word
-    # The node controller marks pods of a node that does not report any more, whose end nobody will see.
+    # The node controller marks the pods of a node that has stopped reporting: no kubelet will confirm their end.
     if pod["metadata"].get("deletionTimestamp"):
         return "Unknown" if status.get("reason") == "NodeLost" else "Terminating"
     return word

@@ -84,7 +84,7 @@ def _ended(job: Object, chief: Object | None, launcher_job: Object | None) -> da
     """Return when a final job ended, by the best source there is, None where no source says."""
     condition = true_condition(job, "Succeeded") or true_condition(job, "Failed") or {}
     pod_conditions = ((chief or {}).get("status") or {}).get("conditions") or []
-    # The operator's own word, then the batch Job's (v1alpha1), then the last change that anybody noted.
+    # The operator's own word, then the batch Job's (v1alpha1), then the last change on record.
     times = [
         (job.get("status") or {}).get("completionTime"),
         ((launcher_job or {}).get("status") or {}).get("completionTime"),

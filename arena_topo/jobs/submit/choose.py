@@ -61,7 +61,7 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
 
 
 def without_plan(choice: Choice, missing: tuple[str, ...], place: PlaceOptions) -> Choice:
-    """Return *choice* for a user who lacks the rights *missing* that a plan takes.
+    """Return *choice* for a user who lacks *missing*, rights that a plan needs.
 
     Raises ``Forbidden`` where a plan was asked for.
     """

@@ -58,7 +58,7 @@ def look(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOpt
 def missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:
     """Return what the user lacks for a plan with *enforcement*, as ``kubectl auth can-i`` takes it.
 
-    It is asked once the enforcement is chosen: every right is a call, and only gates take the one to patch pods.
+    It is asked once the enforcement is chosen: every right is a call, and only gates need the one to patch pods.
     """
     # A server that does not answer the question (None) gets the benefit of the doubt: it refuses later by itself.
     needs = RELEASING_NEEDS if enforcement is Enforcement.GATES else PLANNING_NEEDS
@@ -76,7 +76,7 @@ def _check_priority(session: Session, job: JobSpec) -> None:
             hint="please check with `kubectl get pc` to get a valid priority",
         ) from error
     except Forbidden:
-        # The check is a courtesy: who may not look at priority classes may still use one.
+        # The check is a courtesy: a user who may not read priority classes may still use one.
         return
 
 

@@ -72,7 +72,7 @@ def prepare(session: Session, job: JobSpec, options: SubmitOptions, place: Place
     """Return *job* as it would be created on the cluster of *session*; nothing is created.
 
     Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour, and
-    ``DocumentError`` for a template at fault.
+    ``DocumentError`` for a template that cannot be used.
     """
     cluster = look(session, job, options, place)
     choice = choose(job, cluster, place)
