@@ -16,8 +16,8 @@ MACHINES = (
 )
 FILLS: dict[str, Callable[[Random], frozenset[int]]] = {
     "empty": lambda _: frozenset(),
-    "half": lambda chance: frozenset(range(8)) if chance.random() < 0.5 else frozenset(),
-    "fragmented": lambda chance: frozenset(chance.sample(range(8), chance.randrange(9))),
+    "half": lambda rng: frozenset(range(8)) if rng.random() < 0.5 else frozenset(),
+    "fragmented": lambda rng: frozenset(rng.sample(range(8), rng.randrange(9))),
 }
 SHAPES = (
     (1, 1), (4, 1), (8, 1), (64, 1), (1000, 1), (4, 2), (90, 2), (100, 2), (7, 3), (40, 3),
@@ -28,11 +28,9 @@ SHAPES = (
 
 def large(count: int, fill: str, seed: int = 1) -> Snapshot:
     """Return *count* machines of eight GPUs: 16 a rack, 256 a spine, 1,024 a block; a third of each type."""
-    chance = Random(seed)
+    rng = Random(seed)
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
-    nodes = [
-        machine(f"gpu-{i:06d}", kinds[i * len(kinds) // count], FILLS[fill](chance)) for i in range(count)
-    ]
+    nodes = [machine(f"gpu-{i:06d}", kinds[i * len(kinds) // count], FILLS[fill](rng)) for i in range(count)]
     paths = {
         node.name: (f"block-{i // 1024}", f"spine-{i // 256}", f"rack-{i // 16}")
         for i, node in enumerate(nodes)
@@ -67,15 +65,13 @@ def demands(rounds: int) -> Iterator[Demand]:
 
 def random_small(seed: int) -> tuple[Snapshot, Demand]:
     """Return six or seven machines in two or three racks, with any GPUs in use, and a gang."""
-    chance = Random(seed)
+    rng = Random(seed)
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
-    same = chance.choice(kinds)
-    racks = chance.randint(2, 3)
-    used = [frozenset(chance.sample(range(8), chance.choice((0, 0, 1, 2, 4, 5, 8)))) for _ in range(6)]
-    nodes = [
-        machine(f"n{i}", same if seed % 2 else chance.choice(kinds), gpus) for i, gpus in enumerate(used)
-    ]
-    workers, gpus = chance.choice(((3, 1), (9, 1), (12, 1), (5, 2), (6, 2), (4, 3), (2, 4), (3, 4), (2, 8)))
+    same = rng.choice(kinds)
+    racks = rng.randint(2, 3)
+    used = [frozenset(rng.sample(range(8), rng.choice((0, 0, 1, 2, 4, 5, 8)))) for _ in range(6)]
+    nodes = [machine(f"n{i}", same if seed % 2 else rng.choice(kinds), gpus) for i, gpus in enumerate(used)]
+    workers, gpus = rng.choice(((3, 1), (9, 1), (12, 1), (5, 2), (6, 2), (4, 3), (2, 4), (3, 4), (2, 8)))
     return _in_racks(nodes, [i % racks for i in range(len(nodes))]), Demand(workers, gpus, gpu_resource=GPU)
 
 
@@ -87,9 +83,9 @@ def misleading(number: int) -> tuple[Snapshot, Demand]:
     """
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
     free, racks, types, shape = _TRAPS[number % len(_TRAPS)]
-    chance = Random(number)
+    rng = Random(number)
     nodes = [
-        machine(f"n{i}", kinds[kind], frozenset(chance.sample(range(8), 8 - count)))
+        machine(f"n{i}", kinds[kind], frozenset(rng.sample(range(8), 8 - count)))
         for i, (count, kind) in enumerate(zip(free, types, strict=True))
     ]
     return _in_racks(nodes, racks), Demand(*shape, gpu_resource=GPU)

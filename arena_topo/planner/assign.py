@@ -10,7 +10,7 @@ from arena_topo.model.plan.placement import NodeShare, Placement, Slot
 from arena_topo.planner.explain.steps import why
 from arena_topo.planner.gpus.locality import positions_of
 from arena_topo.planner.gpus.machine import Choice, indices_of
-from arena_topo.planner.gpus.ring_order import cut
+from arena_topo.planner.gpus.ring_order import rotated_for_workers
 from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, level_names, spanned
@@ -36,6 +36,7 @@ def placement(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainCh
             NodeShare(node.name, tuple(workers), part.gpus, part.busbw, part.best, fleet.paths[position])
         )
         slots += map(Slot, workers, repeat(node.name), part.by_worker)
+    # Where several levels count as equally close, the nodes may share a closer domain than the one searched.
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
     return Placement(
         slots=tuple(slots),
@@ -63,21 +64,24 @@ class _Part(NamedTuple):
 def _part(fleet: Fleet, position: int, offer: Offer, gpus: int) -> _Part:
     """Return what *offer* takes of the node at *position* for workers of *gpus* GPUs, neighbours in the ring."""
     node, choice, workers = fleet.nodes[position], offer.choice, range(offer.workers)
-    taken = _chosen(node, choice, gpus) if choice else _first_free(fleet, position, offer.workers * gpus)
-    by_worker = tuple(None if taken is None else taken[n * gpus : (n + 1) * gpus] for n in workers)
+    taken = (
+        _in_ring_order(node, choice, gpus) if choice else _first_free(fleet, position, offer.workers * gpus)
+    )
+    by_worker = tuple(None if taken is None else taken[i * gpus : (i + 1) * gpus] for i in workers)
+    # A single GPU has no peer, so there is no bandwidth to show; nor is there for GPUs that nothing identifies.
     if choice is None or isinf(offer.inside):
         return _Part(taken, None, None, by_worker)
     return _Part(taken, choice.busbw, choice.best, by_worker)
 
 
-def _chosen(node: GpuNode, choice: Choice, gpus: int) -> tuple[int, ...]:
+def _in_ring_order(node: GpuNode, choice: Choice, gpus: int) -> tuple[int, ...]:
     """Return the GPUs of *choice* in ring order, cut between workers of *gpus* GPUs where that costs least."""
-    ring = cut(node.links, choice.order, gpus) if node.links else choice.order
+    ring = rotated_for_workers(node.links, choice.order, gpus) if node.links else choice.order
     return indices_of(node, ring)
 
 
 def _first_free(fleet: Fleet, position: int, count: int) -> tuple[int, ...] | None:
-    """Return the first free GPUs of a node whose links are not known: as good as any; None if those are unknown."""
+    """Return the first free GPUs of a node whose links are not known: as good as any; None if nothing tells which are free."""
     free = fleet.state(position).mask if count else None
     if free is None:
         return None

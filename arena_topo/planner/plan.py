@@ -72,6 +72,7 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity) -> Verdict:
     if level is None:
         return infeasible(demand, fleet, capacity, limits)
     if demand.policy is TopologyPolicy.RESTRICTED:
+        # An empty cluster of the same nodes: taints, cordons and unhealthy GPUs stay, only pods go.
         empty = emptied(fleet)
         ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, limits)
         if ideal is not None and ideal < level:
@@ -99,5 +100,6 @@ def _coalesced(demand: Demand, fleet: Fleet) -> Verdict:
             if best is None or merit < best[0]:
                 best = merit, answer
     if best is None:
+        # No shape fits: the reasons and remedies are those of the shape that was asked for.
         return plan_shape(replace(demand, coalesce=False), fleet)
     return replace(best[1], coalesced=best[1].workers != demand.workers)

@@ -100,13 +100,13 @@ def first_fit(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
 
 def random_nodes(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
     """Put each worker on any node that takes one, with a fixed seed."""
-    chance = Random(workers)
+    rng = Random(workers)
     able = [position for position, count in enumerate(places) if count]
     taken: dict[int, int] = {}
     for _ in range(workers):
         if not able:
             return None
-        index = chance.randrange(len(able))
+        index = rng.randrange(len(able))
         position = able[index]
         taken[position] = taken.get(position, 0) + 1
         if taken[position] == places[position]:

@@ -19,7 +19,7 @@ from arena_topo.output.plan.render import render_plan
 from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.advise.fragmentation import fragmentation
 from arena_topo.planner.gpus.machine import Choice
-from arena_topo.planner.gpus.ring_order import RingOrder, cut
+from arena_topo.planner.gpus.ring_order import RingOrder, rotated_for_workers
 from arena_topo.planner.nodes.fleet import make_fleet
 from arena_topo.planner.nodes.node_state import NodeState, best_set
 from arena_topo.planner.plan import plan, plan_shape
@@ -105,20 +105,20 @@ def test_the_ring_is_cut_where_its_links_are_weakest() -> None:
 
 @given(st.sets(st.integers(0, 7), min_size=4, max_size=8), st.sampled_from((2, 3, 4)))
 @example({0, 1, 2, 3}, 2)
-def test_no_other_cut_keeps_more_within_the_workers(positions: set[int], each: int) -> None:
+def test_no_other_cut_keeps_more_within_the_workers(positions: set[int], gpus: int) -> None:
     """Of all ways to cut a ring into stretches of that size; it stays the same ring."""
-    ring = RingOrder(V100).of(sum(1 << i for i in positions))[: len(positions) // each * each]
-    assume(len(ring) > each)  # one worker's ring is not cut
+    ring = RingOrder(V100).of(sum(1 << i for i in positions))[: len(positions) // gpus * gpus]
+    assume(len(ring) > gpus)  # one worker's ring is not cut
     turns = [(*ring[i:], *ring[:i]) for i in range(len(ring))]
-    found = cut(V100, ring, each)
+    rotated = rotated_for_workers(V100, ring, gpus)
 
-    assert found in turns
-    assert kept(found, each) == max(kept(turn, each) for turn in turns)
+    assert rotated in turns
+    assert kept(rotated, gpus) == max(kept(turn, gpus) for turn in turns)
 
 
-def kept(ring: Sequence[int], each: int) -> tuple[int, float]:
-    """Return how many hops within stretches of *each* are links of GPUs, and what they carry together."""
-    stretches = [ring[i : i + each] for i in range(0, len(ring), each)]
+def kept(ring: Sequence[int], gpus: int) -> tuple[int, float]:
+    """Return how many hops within stretches of *gpus* are links of GPUs, and what they carry together."""
+    stretches = [ring[i : i + gpus] for i in range(0, len(ring), gpus)]
     hops = [V100.between(a, b) for stretch in stretches for a, b in pairwise(stretch)]
     return sum(hop.kind.is_direct for hop in hops), sum(hop.bandwidth for hop in hops)
 

@@ -26,6 +26,7 @@ def compare(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_
     fleet = make_fleet(snapshot, model)
     required = _level_to_require(demand, fleet)
     plain = replace(demand, policy=TopologyPolicy.BEST_EFFORT, required_level="", coalesce=False)
+    # Only the ranks of several workers with GPUs can be put into one pod.
     coalescing = (False, True) if demand.gpus and demand.workers > 1 else (False,)
     scenarios = [_scenario(replace(plain, coalesce=coalesce), fleet) for coalesce in coalescing]
     if required:
@@ -54,13 +55,13 @@ def _level_to_require(demand: Demand, fleet: Fleet) -> str:
 
 def _scenario(demand: Demand, fleet: Fleet) -> Scenario:
     answer = plan_on(demand, fleet)
-    asked = Scenario(demand.required_level, demand.coalesce, demand.workers, demand.gpus, fits=False)
+    unplaced = Scenario(demand.required_level, demand.coalesce, demand.workers, demand.gpus, fits=False)
     if isinstance(answer, Infeasible):
         jobs = ending_jobs(demand, fleet, level_limits(demand, fleet))
-        return replace(asked, reason=answer.summary, waits_for=jobs.alone[:1] or jobs.together)
+        return replace(unplaced, reason=answer.summary, waits_for=jobs.alone[:1] or jobs.together)
     inside = [share.busbw for share in answer.shares if len(share.workers) * answer.gpus > 1]
     return replace(
-        asked,
+        unplaced,
         workers=answer.workers,
         gpus=answer.gpus,
         fits=True,
@@ -82,4 +83,5 @@ def _across(answer: Placement, fleet: Fleet) -> float | None:
         for position, node in enumerate(fleet.nodes)
         if node.name in workers
     ]
+    # NICs of unknown rate on one node leave open how fast the whole gang is.
     return None if any(map(isinf, rates)) else min(rates)

@@ -22,6 +22,7 @@ from arena_topo.planner.nodes.node_choice import Pick, Problem
 from arena_topo.planner.nodes.node_state import nic_rate
 
 _MOST_MOVES = 3
+# Each job that is tried costs a pass over all nodes, so fewer jobs are tried in larger fleets.
 _MOST_JOBS = 40
 _MOST_LOOKS = 400_000
 
@@ -117,7 +118,10 @@ def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
     """
     without = changed(
         fleet,
-        {position: _without(fleet.nodes[position], held) for position, held in job.holders_by_node.items()},
+        {
+            position: _without(fleet.nodes[position], holders)
+            for position, holders in job.holders_by_node.items()
+        },
     )
     old_level, _ = spanned(fleet, job.pods[0][0], job.pods[-1][0])
     demand = replace(usual_demand(fleet, job.gpus), workers=len(job.pods))
@@ -138,17 +142,19 @@ def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
             key = tuple(
                 (position, offer.workers) for position, offer in zip(pick.nodes, pick.offers, strict=True)
             )
+            # Both capacities and both ways often lead to the same nodes.
             if key not in seen and _is_no_loss(fleet, job, pick):
                 seen.add(key)
                 yield pick, _with(without, job, pick)
 
 
 def _is_no_loss(fleet: Fleet, job: _Job, pick: Pick) -> bool:
-    held_by_node = job.holders_by_node
-    if len(pick.nodes) > len(held_by_node):
+    holders_by_node = job.holders_by_node
+    if len(pick.nodes) > len(holders_by_node):
         return False
     before = [
-        (position, len(held), _held_busbw(fleet, position, held)) for position, held in held_by_node.items()
+        (position, len(holders), _current_busbw(fleet, position, holders))
+        for position, holders in holders_by_node.items()
     ]
     after = [
         (
@@ -168,27 +174,28 @@ def _slowest(fleet: Fleet, job: _Job, parts: Sequence[tuple[int, int, float | No
     return min([*inside, *(across if len(parts) > 1 else [])], default=inf)
 
 
-def _held_busbw(fleet: Fleet, position: int, held: Sequence[Holder]) -> float | None:
-    """Return the busbw of what *held* has on the node, None for one GPU or where it is not known."""
+def _current_busbw(fleet: Fleet, position: int, holders: Sequence[Holder]) -> float | None:
+    """Return the busbw of the GPUs that *holders* have on the node, None for one GPU or where it is not known."""
     machine, node = fleet.state(position).machine, fleet.nodes[position]
-    indices = {index for holder in held for index in holder.indices or ()}
+    indices = {index for holder in holders for index in holder.indices or ()}
     if machine is None or len(indices) < 2:
         return None
     return machine.busbw(sum(1 << i for i, gpu in enumerate(node.gpus) if gpu.index in indices))
 
 
-def _without(node: GpuNode, held: Sequence[Holder]) -> GpuNode:
-    count = sum(holder.gpus for holder in held)
-    freed = {index for holder in held for index in holder.indices or ()}
+def _without(node: GpuNode, holders: Sequence[Holder]) -> GpuNode:
+    count = sum(holder.gpus for holder in holders)
+    freed = {index for holder in holders for index in holder.indices or ()}
     return replace(
         node,
-        requested=_requested(node, -count, -len(held)),
+        requested=_requested(node, -count, -len(holders)),
         used=None if node.used is None else node.used - freed,
-        holders=tuple(holder for holder in node.holders if holder not in held),
+        holders=tuple(holder for holder in node.holders if holder not in holders),
     )
 
 
 def _with(fleet: Fleet, job: _Job, pick: Pick) -> Fleet:
+    # The pods are alike, so it does not matter which of them goes where.
     pods = iter(job.pods)
     nodes = {}
     for position, offer in zip(pick.nodes, pick.offers, strict=True):
@@ -242,8 +249,8 @@ def _gains(fleet: Fleet, before: _Usable, after: _Usable) -> tuple[Gain, ...]:
 
 def _move(fleet: Fleet, job: _Job, pick: Pick, gains: tuple[Gain, ...]) -> Move:
     source = tuple(
-        JobShare(fleet.nodes[position].name, sum(holder.gpus for holder in held), _indices(held))
-        for position, held in sorted(job.holders_by_node.items())
+        JobShare(fleet.nodes[position].name, sum(holder.gpus for holder in holders), _indices(holders))
+        for position, holders in sorted(job.holders_by_node.items())
     )
     target = tuple(
         JobShare(
@@ -256,7 +263,7 @@ def _move(fleet: Fleet, job: _Job, pick: Pick, gains: tuple[Gain, ...]) -> Move:
     return Move(job.name, len(job.pods), job.gpus, source, target, gains)
 
 
-def _indices(held: Sequence[Holder]) -> tuple[int, ...] | None:
-    if any(holder.indices is None for holder in held):
+def _indices(holders: Sequence[Holder]) -> tuple[int, ...] | None:
+    if any(holder.indices is None for holder in holders):
         return None
-    return tuple(sorted(index for holder in held for index in holder.indices or ()))
+    return tuple(sorted(index for holder in holders for index in holder.indices or ()))

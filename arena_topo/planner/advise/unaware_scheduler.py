@@ -23,6 +23,7 @@ from arena_topo.planner.nodes.node_state import nic_rate
 
 RULES = ("random", "spread")
 _SEED = 20_201_117
+# Fewer draws for larger gangs, so that a comparison takes no longer.
 _MOST_DRAWS = 200
 _LEAST_DRAWS = 20
 _MOST_PODS = 50_000
@@ -51,9 +52,9 @@ def simulated(
     draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _MOST_PODS // max(demand.workers, 1)))
     if placed < demand.workers or not placed:
         return TopologyUnaware(rule, 0, placed)
-    chance = Random(_SEED)  # noqa: S311  # a simulation that must repeat, no secret
-    drawn = _draws(places, demand.workers, _score(demand, fleet, rule), chance)
-    results = [_judged(demand, fleet, taken, chance) for taken in islice(drawn, draws)]
+    rng = Random(_SEED)  # noqa: S311  # a simulation that must repeat, no secret
+    drawn = _draws(places, demand.workers, _score(demand, fleet, rule), rng)
+    results = [_judged(demand, fleet, taken, rng) for taken in islice(drawn, draws)]
     names, levels = level_names(fleet), Counter(draw.level for draw in results)
     return TopologyUnaware(
         rule=rule,
@@ -69,7 +70,7 @@ def simulated(
     )
 
 
-def _draws(places: Sequence[int], workers: int, score: _Score, chance: Random) -> Iterator[dict[int, int]]:
+def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> Iterator[dict[int, int]]:
     """Yield, again and again, how many of *workers* each node gets: one by one on a node of the highest *score*.
 
     Nodes are kept in buckets by their score. A pod lowers the score of its node, so the highest bucket only falls.
@@ -88,7 +89,8 @@ def _draws(places: Sequence[int], workers: int, score: _Score, chance: Random) -
                 top -= 1
                 buckets[top] = buckets.get(top, []) + empty.get(top, [])
             bucket = buckets[top]
-            index = chance.randrange(len(bucket))
+            index = rng.randrange(len(bucket))
+            # The last entry fills the gap, so that taking one out of a bucket of thousands moves nothing else.
             position, bucket[index] = bucket[index], bucket[-1]
             bucket.pop()
             taken[position] = taken.get(position, 0) + 1
@@ -122,18 +124,16 @@ def _free_percent(node: GpuNode, resource: str, more: int) -> int | None:
     return max(total - node.requested.get(resource, 0) - more, 0) * 100 // total
 
 
-def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], chance: Random) -> _Draw:
+def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random) -> _Draw:
     level, _ = spanned(fleet, min(taken), max(taken))
-    inside = [
-        _inside(fleet, position, count * demand.gpus, chance) for position, count in sorted(taken.items())
-    ]
+    inside = [_inside(fleet, position, count * demand.gpus, rng) for position, count in sorted(taken.items())]
     rates = [nic_rate(fleet.state(position), count * demand.gpus) for position, count in taken.items()]
     across = min(rates) if len(taken) > 1 and not any(map(isinf, rates)) else None
     known = [rate for rate in inside if rate is not None]
     return _Draw(level, len(taken), min(known) if known and min(known) > 0 else None, across)
 
 
-def _inside(fleet: Fleet, position: int, count: int, chance: Random) -> float | None:
+def _inside(fleet: Fleet, position: int, count: int, rng: Random) -> float | None:
     """Return the busbw of any *count* free GPUs: None for one, 0 where links or free GPUs are not known."""
     if count < 2:
         return None
@@ -141,7 +141,7 @@ def _inside(fleet: Fleet, position: int, count: int, chance: Random) -> float | 
     if state.machine is None or state.mask is None:
         return 0.0
     free = positions_of(state.mask & ((1 << state.machine.size) - 1))
-    return state.machine.busbw(sum(1 << gpu for gpu in chance.sample(free, count)))
+    return state.machine.busbw(sum(1 << gpu for gpu in rng.sample(free, count)))
 
 
 def _figure(rates: Sequence[float | None]) -> Figure | None:

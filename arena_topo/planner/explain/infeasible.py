@@ -77,6 +77,7 @@ def _partly(demand: Demand, capacity: Capacity) -> Iterator[Reason]:
 def _levels(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[str]:
     for level, name in enumerate(level_words(fleet)):
         most, domain = best_of_level(fleet, capacity, level)
+        # The whole cluster is among the reasons already.
         if most and level <= len(fleet.tiers):
             yield f"the best {name} fits {min(most, demand.workers)} of {demand.workers} workers ({domain})"
 
@@ -110,6 +111,7 @@ def _agreeing(text: str, count: int) -> str:
 
 def _obstacles(demand: Demand, fleet: Fleet, position: int, node: GpuNode) -> Iterator[str]:
     """Yield everything that keeps workers off the node at *position*, what is hardest to change first."""
+    # The texts agree with several nodes; ``_agreeing`` turns them around for a single one.
     state = fleet.state(position)
     if demand.gpus and not serves_resource(demand, state):
         yield f"offer their GPUs as {state.resource}, not as {demand.gpu_resource}"

@@ -15,6 +15,7 @@ from arena_topo.planner.nodes.levels import (
     level_words,
 )
 
+# For each job that is tried, the places of the whole fleet are added up once more.
 _MOST_JOBS = 200
 _MOST_NAMED = 3
 
@@ -39,6 +40,7 @@ def best_of_level(fleet: Fleet, capacity: Capacity, level: int) -> tuple[int, st
 
 
 def _other_level(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:
+    # The allowed levels have no place, so only wider ones are tried.
     level = closest_level(
         fleet, capacity, demand.workers, LevelLimits(limits.widest + 1, len(fleet.tiers) + 1)
     )
@@ -95,9 +97,10 @@ def ending_jobs(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Ending:
         return closest_level(fleet, after, demand.workers, limits) is not None
 
     jobs = _jobs(fleet)[:_MOST_JOBS]
-    alone = tuple(name for name, held in jobs if fits(held))
+    alone = tuple(name for name, gpus_by_node in jobs if fits(gpus_by_node))
     if alone:
         return Ending(alone=alone)
+    # The largest first, so that few jobs have to end.
     return Ending(together=_together(sorted(jobs, key=lambda job: -sum(job[1].values())), fits))
 
 
@@ -119,8 +122,8 @@ def _together(
 ) -> tuple[str, ...]:
     """Return the first of *jobs* that are enough when all of them end; none where even all are not."""
     freed: dict[int, int] = {}
-    for ended, (_, held) in enumerate(jobs, 1):
-        for position, gpus in held.items():
+    for ended, (_, gpus_by_node) in enumerate(jobs, 1):
+        for position, gpus in gpus_by_node.items():
             freed[position] = freed.get(position, 0) + gpus
         if fits(freed):
             return tuple(name for name, _ in jobs[:ended])
@@ -133,8 +136,8 @@ def _jobs(fleet: Fleet) -> list[tuple[str, dict[int, int]]]:
     for position, node in enumerate(fleet.nodes):
         for holder in node.holders:
             kind = "job" if holder.job else "pod"
-            held = by_name.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
-            held[position] = held.get(position, 0) + holder.gpus
+            gpus_by_node = by_name.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
+            gpus_by_node[position] = gpus_by_node.get(position, 0) + holder.gpus
     return sorted(by_name.items(), key=lambda job: (sum(job[1].values()), job[0]))
 
 
@@ -148,6 +151,7 @@ def _places_after(
     after = list(now)
     for position, gpus in freed.items():
         state = fleet.state(position)
+        # GPUs that the node hands out by another resource do not help, even when they are free.
         if serves_resource(demand, state):
             with_gpus = min(state.free + gpus, state.total) // demand.gpus
             after[position] = max(now[position], min(with_gpus, besides_gpus[position]))

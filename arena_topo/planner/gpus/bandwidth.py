@@ -27,6 +27,7 @@ _USABLE = {
 _PCIE_USABLE = (
     8.0 / 8.3
 )  # V100: 8 GB/s is the median of pairs over PCIe, 8.3 the nominal rate between sockets
+# GB/s of one NVLink from the second to the fourth generation, for links whose rate is not known.
 _NVLINK_RATE = 25.0
 
 
@@ -101,6 +102,7 @@ class _Generation:
 
 
 _HOPPER_GROWTH = {5: 420 / 370, 6: 440 / 370, 7: 460 / 370, 8: 480 / 370}
+# How much of Hopper's growth eight B200 were measured to have, over the 40.1 GB/s that each of their 18 links reaches.
 _BLACKWELL_SHARE = (830 / (18 * 40.1) - 1) / (480 / 370 - 1)
 _UP_TO_AMPERE = _Generation(232 / 300)
 _HOPPER = _Generation(370 / 450, _HOPPER_GROWTH)
@@ -108,6 +110,7 @@ _BLACKWELL = _Generation(
     40.1 / 50, {size: 1 + (growth - 1) * _BLACKWELL_SHARE for size, growth in _HOPPER_GROWTH.items()}
 )
 _GENERATIONS = ((re.compile(r"G?B[23]00"), _BLACKWELL), (re.compile(r"G?H(20|100|200|800)\b"), _HOPPER))
+# Both have 18 links a GPU; one link has 25 GB/s in Hopper and 50 GB/s in Blackwell.
 _HOPPER_LINKS = 18
 _BLACKWELL_LINK = 50.0
 
@@ -125,6 +128,7 @@ def switched_busbw(link: Link, size: int, machine: str, model: BandwidthModel) -
     [370, 370, 420, 480]
     """
     generation = _generation(link, machine)
+    # Nothing larger than eight GPUs was measured: a larger set gains as much as eight.
     growth = generation.growth.get(min(size, max(_HOPPER_GROWTH)), 1.0) if model.nvls else 1.0
     return link.bandwidth * generation.usable * growth
 

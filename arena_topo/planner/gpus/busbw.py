@@ -70,6 +70,7 @@ class SetRates:
         island = islands.pop()
         # A set that reaches beyond one island, or holds a GPU without direct links, crosses PCIe in any case.
         if not islands and island is not None:
+            # The links may join the set and still hold no channel, such as a chain of GPUs before NCCL 2.8.
             over_links = self._rules[island](members)
             if over_links:
                 return over_links
@@ -102,6 +103,7 @@ class SetRates:
         link = self._graph.links[a][b]
         if link.kind.is_direct:
             return inf
+        # An unknown hop is as slow as the slowest one that is known: no bandwidth is assumed that may not be there.
         return usable_of_hop(link) or self._slowest_hop
 
 
@@ -112,6 +114,8 @@ def _is_known_hop(link: Link) -> bool:
 def _measured_busbw(measured: Measured | None, graph: LinkGraph, members: Members) -> float | None:
     if measured is None:
         return None
+    # A measurement of such a set goes before one of all sets of its size. Canonical forms are slow to compute, so sets of
+    # other sizes are ruled out first.
     if any(len(matrix) == len(members) for matrix, _ in measured.sets):
         words = [["X" if a == b else graph.between(a, b).label for b in members] for a in members]
         form = _form(words)

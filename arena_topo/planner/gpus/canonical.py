@@ -85,10 +85,12 @@ class _Search:
         if not shared:
             return self._leaf(sorted(range(len(refined)), key=refined.__getitem__), path)
         tried: set[int] = set()
+        # In reverse, so that the lowest position of each class is the one that remains.
         one_of_each_class = {self.twins[position]: position for position in reversed(shared)}.values()
         for position in one_of_each_class:
             if tried & self._orbit(position, path):
                 continue
+            # Doubled colours leave a free one below each, which the position gets.
             singled_out = [2 * colour - (other == position) for other, colour in enumerate(refined)]
             depth = self.explore(singled_out, (*path, position))
             # A symmetry was found further up: everything below this path repeats what was tried there.
@@ -102,6 +104,7 @@ class _Search:
         rows = tuple(tuple(self.matrix[a][b] for b in order) for a in order)
         if self.path and rows == self.rows:
             self.symmetries.append(dict(zip(self.order, order, strict=True)))
+            # Below the first difference of the two paths everything would come a second time: go on with what follows there.
             return next(depth for depth, (a, b) in enumerate(zip(self.path, path, strict=True)) if a != b)
         if not self.order or rows < self.rows:
             self.rows, self.order, self.path = rows, tuple(order), path

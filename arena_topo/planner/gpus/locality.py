@@ -68,6 +68,7 @@ class Locality:
 
     def interchangeable(self, a: int, b: int) -> bool:
         """Whether nothing but their numbers tells the places of *a* and *b* apart."""
+        # The two GPUs of a block of two lie in the same larger blocks as well.
         return self._places[a] == self._places[b] and (not self._blocks or a // 2 == b // 2)
 
     def _nearness_of(self, mask: int) -> Nearness:
@@ -88,6 +89,7 @@ class Locality:
 def _aligned_blocks(graph: LinkGraph) -> list[tuple[int, int]]:
     """Return the masks and sizes of the aligned blocks of a machine behind a switch, the smallest first."""
     kinds = {graph.between(a, b).kind for a, b in combinations(range(graph.size), 2)}
+    # Elsewhere the links themselves tell good sets from bad ones.
     if kinds != {LinkClass.NVSWITCH}:
         return []
     blocks, size = [(1 << gpu, 1) for gpu in range(graph.size)], 2

@@ -60,6 +60,7 @@ class Machine:
         self.size = graph.size
         self.key = f"{graph.size}-{_digest(canonical(matrix).rows, legend)}"
         self._content = (graph, tuple(places), name, model)
+        # Machines are part of node states, which are looked up once per node, and hashing all links takes long.
         self._hash = hash(self._content)
         self._graph = graph
         self._all = (1 << graph.size) - 1
@@ -88,6 +89,7 @@ class Machine:
 
     def _choose(self, question: tuple[int, int]) -> Choice:
         free, k = question
+        # Too many states to value, or too many sets to compare: one good set is grown instead.
         if not self._valued or not self._ranking.can_compare(free, k):
             return self._grown(free, k)
         winner, second = self._ranking.two_best(free, k)
@@ -107,6 +109,7 @@ class Machine:
         if self._valued:
             best, loss = self._values.best_busbw(k), self._loss(free, mask)
             return Choice(mask, order, busbw, best, loss, exact=False)
+        # A set grown on the empty machine is no proof: the one grown from the free GPUs may happen to be better.
         best = self.busbw(grow(self._graph, positions_of(self._all), k, self.busbw))
         return Choice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
@@ -159,6 +162,7 @@ class MachineCatalog:
         return Machine(graph, places, name, self.model) if is_known else None
 
     def _forget(self) -> None:
+        # All at once, because content is found by the identity of graphs that ``_graph_by_id`` keeps alive.
         self._by_node.clear()
         self._graph_by_id.clear()
         self._equal_graph.clear()
@@ -174,6 +178,7 @@ def free_mask(node: GpuNode) -> int | None:
     if not node.gpus:
         return None
     is_counted = node.gpu_resource in node.allocatable
+    # Where nothing is free, it does not matter which pod uses which GPU.
     if is_counted and node.gpu_free == 0:
         return 0
     if node.used is None and node.requested.get(node.gpu_resource, 0):

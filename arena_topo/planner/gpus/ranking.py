@@ -12,6 +12,7 @@ from arena_topo.planner.gpus.locality import Locality
 from arena_topo.planner.gpus.set_values import SetValues
 from arena_topo.planner.memo import Memo
 
+# Eight GPUs have 256 sets: rating all of them once is cheaper than grouping them by kind each time.
 _SMALL = 8
 _MOST_COMPARED = 20_000
 _DIRECT_WEIGHT = 1000
@@ -50,6 +51,7 @@ class Ranking:
         else:
             rated = self._rated(one_of_each_kind(self._kinds, free, k))
         best: list[int] = []
+        # Tie-breakers are slow to compute, so only the sets that share the highest rates get them.
         for _, equally_fast in groupby(rated, key=lambda entry: entry[0]):
             masks = sorted(
                 (mask for _, mask in equally_fast), key=lambda mask: self._tie_breakers(free, mask)

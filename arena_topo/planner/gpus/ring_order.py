@@ -9,6 +9,7 @@ from arena_topo.model.cluster.hardware import Link, LinkGraph
 from arena_topo.planner.gpus.locality import SETS_KEPT, positions_of
 from arena_topo.planner.memo import Memo
 
+# Eight GPUs have 5,040 rings from a given start.
 _MOST_TRIED = 8
 _INDIRECT = 100_000.0
 """What a hop without a direct link costs, in GB/s: more than the links of any ring together."""
@@ -52,6 +53,7 @@ class RingOrder:
             nonlocal best, least
             row = self._costs[ring[-1]]
             if not left:
+                # Rounded, so that the order in which hops are added up does not make one of two equal rings cheaper.
                 if round(spent + row[ring[0]], 3) < least:
                     best, least = ring, round(spent + row[ring[0]], 3)
                 return
@@ -60,6 +62,7 @@ class RingOrder:
                 if round(cost + cheapest * len(left), 3) < least:
                     extend((*ring, gpu), [other for other in left if other != gpu], cost)
 
+        # A ring has no first GPU, so all of them are tried from the lowest.
         extend((members[0],), members[1:], 0.0)
         return best
 
@@ -73,12 +76,13 @@ class RingOrder:
         return tuple(ring)
 
 
-def cut(graph: LinkGraph, ring: Sequence[int], gpus: int) -> Sequence[int]:
+def rotated_for_workers(graph: LinkGraph, ring: Sequence[int], gpus: int) -> Sequence[int]:
     """Return *ring* rotated so that cutting it into workers of *gpus* GPUs keeps the best links within the workers.
 
     Workers that cannot see each other's GPUs exchange nothing over the hops that are cut. The ring 0 1 2 3 with two
     links on the hops 1-2 and 3-0 and one on the others becomes 1 2 3 0: the workers 1-2 and 3-0 keep the double links.
     """
+    # Workers of one GPU cut every hop, and a single worker cuts none: no rotation is better than another.
     if not 1 < gpus < len(ring):
         return ring
     hops = [_cost(graph.between(ring[index - 1], gpu)) for index, gpu in enumerate(ring)]

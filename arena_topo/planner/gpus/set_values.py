@@ -44,7 +44,7 @@ class SetValues:
         """
         class_of = twins(matrix)
         classes = sorted(set(class_of))
-        self._members = [[gpu for gpu, name in enumerate(class_of) if name == each] for each in classes]
+        self._members = [[gpu for gpu, own in enumerate(class_of) if own == name] for name in classes]
         self._radices = [len(members) + 1 for members in self._members]
         *self._strides, self.states = accumulate([1, *self._radices], mul)
         stride_of = dict(zip(classes, self._strides, strict=True))
@@ -55,6 +55,7 @@ class SetValues:
 
     def state(self, mask: int) -> int:
         """Return the state of the set *mask*: the numbers of members of each class as digits in mixed radix."""
+        # The usual case of at most eight GPUs, in the innermost loop.
         if len(self._bytes) == 1:
             return self._bytes[0][mask]
         state = 0
@@ -116,6 +117,7 @@ class SetValues:
                 for digit, stride in zip(digits, self._strides, strict=True)
                 if digit
             ]
+            # ``max`` compares several arguments, but fails on a single number.
             best = list(map(max, *below)) if len(below) > 1 else below[0].copy()
             best[sum(digits)] = self._busbw_by_state[state]
             best_of_state.append(best)

@@ -29,6 +29,7 @@ from arena_topo.planner.nodes.fleet import Domain
 from arena_topo.planner.nodes.node_choice import Merit, Problem
 from arena_topo.planner.nodes.node_state import DamageTable, NodeState, nic_rate
 
+# A slack of 8 has 22 partitions, and their number grows fast: a gang with more slack gets no bound.
 _MOST_SLACK = 8
 _MOST_SORTED = 64
 _MOST_BOUNDS = 50_000
@@ -86,6 +87,7 @@ class _Parts:
 
     @classmethod
     def of(cls, problem: Problem, count: int, most: int) -> "_Parts":
+        # Without GPUs a node's damage depends on how many places it has, which a table by state does not know.
         gang_splits = splits(problem.workers, count, most) if problem.gpus else []
         parts = sorted({part for split in gang_splits for part in split})
         damages = problem.fleet.tables.damages
@@ -106,6 +108,7 @@ class _Parts:
             else:
                 least[part, times] = _cheapest(damages, counted, times)
         damage = min(sum(map(least.__getitem__, split)) for split in self.splits)
+        # Infinite where no split fits the states: no damage at all is a bound in any case.
         return int(damage) if damage < inf else 0
 
     def rates_of(self, hardware: frozenset[int]) -> Rates:
@@ -171,6 +174,7 @@ def _inside_when_empty(state: NodeState, count: int) -> float:
     if count == 1:
         return inf
     machine = state.machine
+    # Unknown links count as 0 GB/s here because they do in an offer, and a bound must not be below that.
     if machine is None or count > machine.size:
         return 0.0
     choice = machine.best((1 << machine.size) - 1, count)

@@ -76,6 +76,7 @@ def _picks(
     candidates = competition.best_first()
     for number, rates in candidates:
         domain = domains[number]
+        # Two picks are kept because the second is shown as the runner-up: a skipped domain beats neither.
         if len(best) > 1:
             # Candidates come in the order of their rates: where this one cannot win, none of those after it can.
             if rates > best[1][0][:2]:
@@ -139,6 +140,7 @@ def _choose_node(problem: Problem) -> DomainChoice:
     exact = True
     for state_id, nodes in _holding_nodes(problem):
         offer = problem.offer(state_id, problem.workers, problem.workers)
+        # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
         by_merit.setdefault((-offer.inside, 0, offer.damage, 0), []).append(nodes)
         exact = exact and offer.exact
     ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
@@ -175,6 +177,7 @@ def _on_one_node(problem: Problem, position: int) -> Pick:
 def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
     """Return the one of *nodes*, in fabric order, whose finest domain has the fewest places; the first of equals."""
     tiers = problem.fleet.domains
+    # A fabric without tiers has no domain that could be tighter than another.
     if not tiers:
         return nodes[0]
     best: tuple[int, int] | None = None
@@ -183,6 +186,7 @@ def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
         if first < len(nodes) and nodes[first] < domain.end:
             candidate = (problem.capacity.within(domain), nodes[first])
             best = min(best, candidate) if best else candidate
+    # Nodes that the fabric does not place are in no domain.
     return best[1] if best else nodes[0]
 
 

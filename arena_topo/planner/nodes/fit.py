@@ -19,7 +19,9 @@ from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, capacity_of
 from arena_topo.planner.nodes.node_state import NodeState
 
+# NodeUnschedulable lets a pod onto a cordoned node if the pod tolerates this taint.
 CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
+# For each host that is tried for the launcher, the workers are placed once more.
 _MOST_HOSTS = 32
 
 
@@ -30,6 +32,7 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
     """
     by_state = [_places(demand, state) for state in fleet.states]
     places = list(map(by_state.__getitem__, fleet.state_ids))
+    # The reserved node has less room than its equals, so places do not follow from a node's state alone.
     alike = reserved is None
     if demand.node_selector or demand.affinity:
         alike = not _unselect(demand, fleet, places) and alike
@@ -38,6 +41,7 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
         # Mostly even the node with the least has enough, and no node has to be looked at.
         if fleet.least_free[resource] < amount * most:
             alike = not _limit(places, fleet.free[resource], amount, most) and alike
+        # The launcher's pod takes one of the node's places for pods, too.
         if reserved:
             position, kept = reserved
             left = fleet.free[resource][position] - {"pods": 1, **kept}.get(resource, 0)
@@ -75,6 +79,7 @@ def reshaped(demand: Demand, gpus: int) -> Demand:
 
     Four workers of two GPUs and 3 cpu become two workers of four GPUs and 6 cpu.
     """
+    # Rounded up, so that the pods of a shape never ask for less in all than those that were asked for.
     in_proportion = {name: -(-amount * gpus // demand.gpus) for name, amount in demand.requests.items()}
     workers = demand.workers * demand.gpus // gpus
     return replace(demand, workers=workers, gpus=gpus, requests=in_proportion, coalesce=False)
@@ -101,6 +106,7 @@ def launcher_hosts(demand: Demand, fleet: Fleet) -> Iterator[int]:
         for position in range(len(fleet.nodes))
         if _may_host_launcher(demand, fleet, position) and _has(demand.launcher, fleet, position, {})
     ]
+    # A node without free GPUs takes no worker, so that keeping room on it costs the workers nothing.
     hosts.sort(key=lambda position: fleet.state(position).free)
     yield from hosts[:_MOST_HOSTS]
 
@@ -108,6 +114,7 @@ def launcher_hosts(demand: Demand, fleet: Fleet) -> Iterator[int]:
 def _places(demand: Demand, state: NodeState) -> int:
     if state.free < demand.gpus or not open_to(demand, state):
         return 0
+    # Only cpu, memory and pods limit such a gang, and those are looked up node by node.
     if not demand.gpus:
         return demand.workers
     return min(state.free // demand.gpus, demand.workers) if serves_resource(demand, state) else 0

@@ -12,6 +12,7 @@ from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.node_state import NodeState, PlanningTables
 
 _CORE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+# An integer, because free amounts are subtracted and divided; more bytes than any node has.
 _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
 _MOST_TIERS = 64
@@ -116,6 +117,7 @@ def make_fleet(
 ) -> Fleet:
     """Return the fleet of *snapshot*, whatever the order of its nodes; *machines* of another fleet save time."""
     catalog = machines or MachineCatalog(model)
+    # The same few domain names come once per node, and a natural sort key is slow to compute.
     place_of = cache(_place)
     placed = sorted(
         ((_path(node, snapshot.fabric), node) for node in snapshot.nodes),
@@ -158,10 +160,12 @@ def emptied(fleet: Fleet) -> Fleet:
 
 def _path(node: GpuNode, fabric: Fabric) -> tuple[str, ...]:
     path = fabric.paths.get(node.name, ())
+    # An empty name stands for a tier that the node has no domain in; every path is as long as there are tiers.
     return (*path, *[""] * (len(fabric.tiers) - len(path)))[: len(fabric.tiers)]
 
 
 def _place(name: str) -> tuple[object, str]:
+    # Names such as a1 and a01 have equal natural keys, and their order must not depend on the snapshot's.
     return natural_sort_key(name), name
 
 
@@ -179,6 +183,7 @@ def _ranges(paths: Sequence[tuple[str, ...]], depth: int) -> list[Domain]:
 
 def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:
     mask = free_mask(node)
+    # The mask leaves out unhealthy GPUs, which a node may still count as allocatable.
     free = node.gpu_free if mask is None else min(node.gpu_free, mask.bit_count())
     rates = [nic.rate for nic in node.nics]
     return NodeState(
@@ -199,4 +204,5 @@ def _free(node: GpuNode, resource: str) -> int:
     allocatable = node.allocatable
     if resource in _CORE and "cpu" not in allocatable and "memory" not in allocatable:
         return _UNLIMITED
+    # Pods may request more than is allocatable when a node has lost capacity since they were bound.
     return max(allocatable.get(resource, 0) - node.requested.get(resource, 0), 0)

@@ -82,6 +82,7 @@ def level_of(fleet: Fleet, name: str, flag: str) -> int:
     Raises ``UsageError``, naming *flag*, for a level that the fabric does not have.
     """
     names = level_names(fleet)
+    # To Kubernetes a single node is a topology domain too, by its hostname label.
     plain = NODE if name == HOSTNAME else name
     if plain in names:
         return names.index(plain)
@@ -109,6 +110,7 @@ def level_limits(demand: Demand, fleet: Fleet) -> LevelLimits:
     if demand.required_level:
         widest = level_of(fleet, demand.required_level, "--require-topology")
     if demand.preferred_level:
+        # A required level goes before a wider preferred one.
         closest = min(level_of(fleet, demand.preferred_level, "--prefer-topology"), widest)
     return LevelLimits(closest, widest)
 
@@ -130,6 +132,7 @@ def spanned(fleet: Fleet, first: int, last: int) -> tuple[int, Domain]:
         return 0, Domain((fleet.nodes[first].name,), first, first + 1)
     for level in range(1, len(fleet.tiers) + 1):
         domain = domain_at(fleet.domains[len(fleet.tiers) - level], first)
+        # The node at *last* comes later in fabric order, so the domain holds it if it reaches that far.
         if domain and last < domain.end:
             return level, domain
     return len(fleet.tiers) + 1, fleet.cluster

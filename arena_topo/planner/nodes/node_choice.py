@@ -48,7 +48,7 @@ class Pick:
     """The nodes of one domain that take the gang, as positions in fabric order, and each one's offer.
 
     ``complete`` is False where the search ended early, so that a better choice of nodes cannot be ruled out;
-    ``sets_exact`` where a set of GPUs that was compared may not be the best of its node.
+    ``sets_exact`` is False where a set of GPUs that was compared may not be the best of its node.
     """
 
     domain: Domain
@@ -69,6 +69,7 @@ def picked(
 ) -> Pick:
     """Return *chosen*, nodes of *domain* that take the gang of *problem*, in fabric order and with its merit."""
     nodes, offers = zip(*sorted(chosen, key=_POSITION), strict=True)
+    # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
     inside = min(map(_INSIDE, offers))
     busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
     left = problem.capacity.within(domain) - problem.workers
@@ -90,6 +91,7 @@ _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 
 def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
     """Return the least number of nodes of *domain* that have *workers* places together; it has as many."""
+    # Workers are alike, so no other nodes hold as many in the same number as the widest.
     widest = sorted(capacity.places[domain.start : domain.end], reverse=True)
     return bisect_left(list(accumulate(widest)), workers) + 1
 

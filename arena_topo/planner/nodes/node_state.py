@@ -110,6 +110,7 @@ class PlanningTables:
         if not count:
             return Offer(workers, inf, inf, places - workers, 0.0, damage(places - workers, 0.0), None)
         choice = best_set(state, count)
+        # A single GPU has no peer on the node, so the links around it do not matter.
         communicates = bandwidth_sensitive and count > 1
         inside = (choice.busbw if choice else 0.0) if communicates else inf
         loss = choice.loss if choice else 0.0
@@ -171,6 +172,7 @@ def nic_rate(state: NodeState, count: int) -> float:
 
     Eight GPUs share four NICs of 25 GB/s: four GPUs get 0.92 of 50, one GPU gets 0.92 of 25.
     """
+    # NICs of unknown rate set no bound; the GPUs of the node still do.
     if not state.rate:
         return inf
     share = min(count / max(state.total, count), 1.0)

@@ -55,7 +55,8 @@ def greedy(groups: Sequence[Group], goal: Goal) -> Chosen:
     full.sort(key=lambda entry: (*_full_rank(entry[0]), entry[1]))
     taken = full[: goal.count]
     surplus = sum(offer.workers for offer, _, _ in taken) - goal.workers
-    # The surplus is taken off the node that is fastest with the rest, where it can be.
+    # The surplus is taken off the node that is fastest with the rest, where it can be. Offers go down from the most
+    # workers one by one, so the offer at index i takes i fewer than the first.
     rates = [
         (group.offers[surplus].busbw, group.offers[surplus].inside) if surplus < offer.workers else _LOWEST
         for offer, _, group in taken
@@ -100,6 +101,7 @@ def _raised(
     """Return *pool* with only the offers that reach the highest possible minimum of *measure*, still sorted."""
     rated = [(group, tuple(map(measure, group.offers))) for group in pool]
     rates = sorted({rate for _, rates in rated for rate in rates})
+    # At the lowest rate every offer remains, and the pool as it is has a choice: the bisection starts from there.
     best, low, high = pool, 0, len(rates)
     while high - low > 1:
         middle = (low + high) // 2
@@ -123,6 +125,7 @@ def _limited(rated: Sequence[_Rated], least: float) -> list[Group]:
         elif max(rates) >= least:
             offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
             kept.append(Group(group.nodes, tuple(offers)))
+            # Without its widest offer a group may belong further back.
             is_sorted = False
     return kept if is_sorted else sorted(kept, key=_width)
 
@@ -150,6 +153,7 @@ def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | No
 
 def _least_damaged(pool: Sequence[Group], goal: Goal) -> Chosen:
     """Return the choice of least damage where every chosen node is full."""
+    # Every place on the widest nodes is needed, so each node wider than the narrowest of them is taken.
     narrowest = _widest(pool, goal.count)[-1]
     forced = [
         (position, group.offers[0]) for group in pool if group.most > narrowest for position in group.nodes

@@ -105,6 +105,7 @@ def _cost_groups(pool: Sequence[Group], slack: int) -> list[_CostGroup]:
         costs = tuple((offer.workers, offer.damage) for offer in group.offers)
         by_costs.setdefault(costs, []).extend((position, group) for position in group.nodes)
     cost_groups = []
+    # Nodes of several groups may do the same damage; of equal ones the first in fabric order are taken.
     for costs, nodes in by_costs.items():
         nodes.sort(key=lambda entry: entry[0])
         cost_groups.append(
@@ -144,7 +145,8 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
     for (taken, placed), (damage, pointer) in states.items():
         for more in range(min(size, goal.count - taken), -1, -1):
             left, after = goal.count - taken - more, placed + more * most
-            # Too few nodes remain after this group, or they cannot take the workers that are missing.
+            # Too few nodes remain after this group, or they cannot take the workers that are missing; with fewer nodes of
+            # this group even more would be missing, so the loop ends.
             if left >= len(reach):
                 break
             spare = after + reach[left] - reach[0] - goal.workers
@@ -156,8 +158,8 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
                 if added is None:
                     continue
                 state, total = (taken + more, after - less), base + added
-                known = extended.get(state)
-                if known is None or total < known[0]:
+                previous = extended.get(state)
+                if previous is None or total < previous[0]:
                     extended[state] = (total, (pointer, number, more, less) if more else pointer)
     return extended
 
@@ -168,6 +170,7 @@ def _unrolled(cost_groups: Sequence[_CostGroup], pointer: _BackPointer) -> Chose
     while pointer is not None:
         pointer, number, more, less = pointer
         group = cost_groups[number]
+        # A cost group may have more nodes than are taken: those without an amount are left out.
         chosen += [
             (position, _offer(alike, workers))
             for (position, alike), workers in zip(group.nodes, _amounts(group, more, less), strict=False)

@@ -83,6 +83,7 @@ def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Sn
             if slot.worker not in other.bound:
                 taken.setdefault(slot.node, Counter()).update({"pods": 1, **other.record.worker_requests})
                 gpus.setdefault(slot.node, []).append(slot.gpus)
+    # The usual case: nothing is reserved, and a large snapshot need not be copied.
     if not taken:
         return snapshot
     return replace(
@@ -108,6 +109,7 @@ def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
     wanted = {gpu for slot in slots for gpu in slot.gpus or ()}
     if node.used is not None and wanted & node.used:
         return False
+    # A node that was read from a matrix reports neither, and has enough of both.
     reports_capacity = "cpu" in node.allocatable or "memory" in node.allocatable
     return not reports_capacity or all(
         node.allocatable.get(name, 0) - node.requested.get(name, 0) >= amount * len(slots)

@@ -64,6 +64,7 @@ class Seen:
 Step = Look | Read | Write | Pause
 Plan = Callable[[Snapshot], PlanRecord]
 
+# Whoever is in the way has not yielded after so many looks: the job looks at the cluster again and plans around it.
 _LOOKS = 10
 
 
@@ -84,6 +85,7 @@ def negotiate(
             return record
         for _ in range(_LOOKS):
             other_plans: Sequence[OtherPlan] = yield Read()
+            # Bound workers are in the snapshot already, and would be in the way of themselves.
             decision = decide(limited_to(record, workers), order(), other_plans, seen.snapshot)
             if decision is Decision.CONFIRM:
                 confirmed = replace(record, stage=Stage.CONFIRMED)

@@ -24,6 +24,7 @@ def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
     *read* raises ``ValueError`` for a table that it does not accept.
     """
     for text_of in (_shipped, _stored):
+        # A file that is missing, is no JSON or is nested too deeply counts as no table.
         with suppress(ValueError, RecursionError):
             table = json.loads(text_of(name))
             if isinstance(table, dict):
@@ -33,6 +34,7 @@ def load(name: str, read: Callable[[dict[str, Any]], Table]) -> Table | None:
 
 def store(name: str, table: dict[str, Any]) -> None:
     """Store *table* in the user's cache; readers see the old file or the new one, never half of one."""
+    # Rarely needed: most machines have a table that is shipped or stored already.
     import tempfile
 
     with suppress(OSError):

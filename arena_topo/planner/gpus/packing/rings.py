@@ -34,6 +34,7 @@ from arena_topo.planner.gpus.packing.solver import Arc, Channel, fill
 Counts = Sequence[Sequence[int]]
 """The direct links of every pair of GPUs: symmetric, zero on the diagonal."""
 
+# Eight GPUs with links between all have 5,040 directed rings; relays multiply them.
 _MOST_CHANNELS = 20_000
 
 
@@ -65,6 +66,7 @@ def pack(counts: Counts) -> Packing:
     # Twice the links hold at least twice the channels, so the packing of the links divided is a start.
     once = pack([[count // divisor for count in row] for row in counts]) if divisor > 1 else NOTHING
     closed, closed_proven = _most(counts, _rings(counts, relay=False), fewest_links, once.closed * divisor)
+    # A closed ring is a relayed ring that needs no relay.
     relayed, relayed_proven = max(once.relayed * divisor, closed), True
     if relayed < cut:
         relayed, relayed_proven = _most(counts, _rings(counts, relay=True), cut, relayed)
@@ -92,8 +94,10 @@ def _rings(counts: Counts, *, relay: bool) -> Iterator[Channel]:
     routes = {(a, b): _routes(counts, a, b, relay=relay) for a, b in permutations(size, 2)}
 
     def walk(here: int, left: frozenset[int], taken: Channel) -> Iterator[Channel]:
+        # After the last GPU the ring returns to its first.
         for b in sorted(left) or [0]:
             for route in routes[here, b]:
+                # A relay may lead over a link that the ring has used, but not more often than there are links.
                 if any(taken.count((a, c)) >= counts[a][c] for a, c in route):
                     continue
                 if left:
@@ -123,6 +127,7 @@ def _chains(counts: Counts) -> Iterator[Channel]:
                 yield from walk((*path, b))
 
     for start in range(size):
+        # A chain is walked from both of its ends: the walk from the lower one is kept.
         yield from (tuple(_links(path)) for path in walk((start,)) if path[0] < path[-1])
 
 

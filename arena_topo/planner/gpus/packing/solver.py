@@ -14,7 +14,9 @@ Arc = tuple[int, int]
 Channel = tuple[Arc, ...]
 """The arcs that a channel takes, one unit of each; an arc may come twice."""
 
+# Steps and not seconds, so that a faster machine does not get another answer.
 _MOST_STEPS = 10_000
+# Every pair of channels is compared: above this number that costs more than the search saves by it.
 _MOST_COMPARED = 2_000
 
 
@@ -77,6 +79,7 @@ class _Search:
             # All that follow are at least as long, so no more than this many of them fit.
             if depth + units // self.lengths[taken] <= self.most:
                 return
+            # The same channel may come again, but none before it: each selection is tried in one order only.
             self.extend(fitting[index:], left - taken, units - self.lengths[taken], depth + 1)
 
 
@@ -86,6 +89,7 @@ def _minimal(channels: Sequence[int], guards: int) -> Sequence[int]:
         return channels
     kept: list[int] = []
     for taken in channels:
+        # No guard is borrowed from where *taken* has at least what *other* takes of every arc.
         if not any(((taken | guards) - other) & guards == guards for other in kept):
             kept.append(taken)
     return kept

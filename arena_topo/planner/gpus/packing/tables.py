@@ -28,6 +28,7 @@ def packings(counts: tuple[tuple[int, ...], ...]) -> Sequence[Packing]:
     place = {old: new for new, old in enumerate(form.order)}
     canonical_masks = [0]
     for position in range(len(counts)):
+        # The masks so far have only lower positions: the same masks with this position follow them in order.
         canonical_masks += [mask | 1 << place[position] for mask in canonical_masks]
     return [by_canonical_mask[mask] for mask in canonical_masks]
 
