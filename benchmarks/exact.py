@@ -29,6 +29,7 @@ def merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int
     inside = min(offer.inside for offer in offers)
     across = min(offer.busbw for offer in offers) if len(offers) > 1 else inside
     damage = sum(offer.damage for offer in offers)
+    # Nodes are one domain each at the closest level: what is left there is damage, and not counted twice.
     return level, len(offers), -across, -inside, damage, left if level else 0
 
 

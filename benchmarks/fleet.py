@@ -33,10 +33,10 @@ RANDOM_CASES = 400
 MISLEADING_CASES = 120
 
 
-def timed(decision: Callable[[Demand], object], wanted: Iterable[Demand]) -> list[float]:
+def timed(decision: Callable[[Demand], object], gangs: Iterable[Demand]) -> list[float]:
     """Return the milliseconds of CPU that each decision takes."""
     times = []
-    for demand in wanted:
+    for demand in gangs:
         start = process_time()
         decision(demand)
         times.append((process_time() - start) * 1000)
@@ -64,14 +64,16 @@ def print_speed(sizes: Sequence[int]) -> None:
 def _row(count: int, fill: str, snapshot: Snapshot) -> str:
     start, before = process_time(), _resident()
     fleet = make_fleet(snapshot)
-    built, held = process_time() - start, _resident() - before
+    seconds, memory = process_time() - start, _resident() - before
     gc.collect()
+    # Objects of the fleet stay for the whole measurement; frozen, they are not scanned by every collection.
     gc.freeze()
     times = timed(lambda demand: plan_shape(demand, fleet), demands(ROUNDS))
     first, later = times[: len(SHAPES)], times[len(SHAPES) :]
     answers = [plan_shape(demand, fleet) for demand in demands(1)]
     placed = [answer for answer in answers if isinstance(answer, Placement)]
     proven = sum(all(step.proven for step in answer.why) for answer in placed)
+    # Apart from the timed rounds, because tracing makes everything several times slower.
     tracemalloc.start()
     for demand in demands(1):
         plan_shape(demand, fleet)
@@ -79,7 +81,7 @@ def _row(count: int, fill: str, snapshot: Snapshot) -> str:
     tracemalloc.stop()
     gc.unfreeze()
     return (
-        f"| {count:,} | {fill} | {built:.2f} | {held:.0f} | {statistics.median(first):.1f}, {max(first):.0f} "
+        f"| {count:,} | {fill} | {seconds:.2f} | {memory:.0f} | {statistics.median(first):.1f}, {max(first):.0f} "
         f"| {statistics.median(later):.1f} | {p95(later):.1f} | {max(later):.1f} "
         f"| {proven} of {len(placed)} | {peak:.1f} |"
     )
@@ -104,6 +106,7 @@ def print_shapes(count: int) -> None:
         name: timed(partial(_by_rule, rule, fleet), demands(PEER_ROUNDS)) for name, rule in RULES.items()
     }
     for index, (workers, gpus) in enumerate(SHAPES):
+        # Our first round fills the tables of machine states, so it is left out.
         cells = [statistics.median(ours[index + len(SHAPES) :: len(SHAPES)])]
         cells += [statistics.median(times[index :: len(SHAPES)]) for times in theirs.values()]
         print(f"| {workers} x {gpus} | {' | '.join(f'{cell:.1f}' for cell in cells)} |")
@@ -134,9 +137,9 @@ def print_quality(name: str, cases: Iterable[tuple[Snapshot, Demand]]) -> bool:
         answers: dict[str, Answer] = {"arena-topo": ours}
         answers |= {rule: decided(fleet, places, demand.workers) for rule, decided in RULES.items()}
         for rule, taken in answers.items():
-            got = merit(fleet, demand.gpus, places, taken) if taken else None
+            reached = merit(fleet, demand.gpus, places, taken) if taken else None
             scores[rule] = [
-                a + b for a, b in zip(scores.get(rule, [0] * 5), _reached(got, best), strict=True)
+                a + b for a, b in zip(scores.get(rule, [0] * 5), _prefixes(reached, best), strict=True)
             ]
     print(f"\n{name}: {fitting} gangs that fit; how often as good as the best of all placements in")
     print("\n| rule | level | and nodes | and busbw | and leftovers |\n|---|---|---|---|---|")
@@ -151,9 +154,9 @@ def _taken(fleet: Fleet, answer: Placement) -> dict[int, int]:
     return {positions[share.node]: len(share.workers) for share in answer.shares}
 
 
-def _reached(got: Merit | None, best: Merit) -> list[int]:
-    """Return 1 for each prefix of the order of choice in which *got* equals *best*: level, nodes, busbw, damage, all."""
-    return [int(got is not None and got[:length] == best[:length]) for length in (1, 2, 4, 5, 6)]
+def _prefixes(reached: Merit | None, best: Merit) -> list[int]:
+    """Return 1 for each prefix of the order of choice in which *reached* equals *best*: level, nodes, busbw, damage, all."""
+    return [int(reached is not None and reached[:length] == best[:length]) for length in (1, 2, 4, 5, 6)]
 
 
 def main() -> None:

@@ -38,6 +38,7 @@ def costs(v100: LinkGraph) -> Iterator[tuple[str, float]]:
 def _of_v100(graph: LinkGraph) -> Iterator[tuple[str, float]]:
     counts = tuple(tuple(link.count for link in row) for row in graph.links)
     yield "V100, packings of all sets, computed", _timed(lambda: tables.compute(counts))
+    # In a new process nothing is cached in memory, so the table has to be read again.
     tables.packings.cache_clear()
     machine = machine_of(graph)
     yield "V100, first choice, shipped table read", _timed(lambda: machine.best(255, 4))

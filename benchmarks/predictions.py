@@ -52,17 +52,16 @@ def published() -> list[Published]:
 def _published(documented: DocumentedJob) -> Published:
     per_gpu = re.search(r"^Img/sec per GPU: ([\d.]+)", documented.log, re.MULTILINE)
     total = re.search(r"^total images/sec: ([\d.]+)", documented.log, re.MULTILINE)
+    # PyTorch's log shows the rate of one GPU, TensorFlow's that of all four.
     rate = float(per_gpu[1]) if per_gpu else float(total[1]) / RANKS if total else 0.0
     return Published(documented.framework, documented.name.rpartition("-")[2], documented.has_topology, rate)
 
 
-def solve(
-    rate: Callable[[float], float], wanted: float, low: float, high: float, *, steps: int = 40
-) -> float:
-    """Return where the rising function *rate* is *wanted*, between *low* and *high*."""
+def solve(rate: Callable[[float], float], goal: float, low: float, high: float, *, steps: int = 40) -> float:
+    """Return where the rising function *rate* reaches *goal*, between *low* and *high*."""
     for _ in range(steps):
         middle = (low + high) / 2
-        low, high = (middle, high) if rate(middle) < wanted else (low, middle)
+        low, high = (middle, high) if rate(middle) < goal else (low, middle)
     return (low + high) / 2
 
 
@@ -166,20 +165,20 @@ def held_out(framework: str, overlap: float) -> tuple[float, float]:
     speeds, busbw = fit(framework, overlap)
     workload = Workload("resnet50", framework, speed=speeds["resnet50"])
     calibration = with_overlap(shipped_calibration(), overlap)
-    found = predict(workload, RANKS, exactly(busbw), REGULAR[framework], calibration)
-    return busbw, found.per_gpu.likely
+    predicted = predict(workload, RANKS, exactly(busbw), REGULAR[framework], calibration)
+    return busbw, predicted.per_gpu.likely
 
 
 def overlap_table() -> str:
     """Return what other overlaps would give, the one among them that would give what is published."""
     rows = []
-    wanted = {figure.framework: figure.rate for figure in published() if not figure.is_fitted}
-    for framework, rate in wanted.items():
+    rates = {figure.framework: figure.rate for figure in published() if not figure.is_fitted}
+    for framework, rate in rates.items():
         exact = round(_exact(framework, rate), 3)
         for overlap in sorted({0.0, 0.25, 0.5, 0.75, 1.0, exact}):
-            busbw, found = held_out(framework, overlap)
-            error = f"{found / rate - 1:+.1%}"
-            rows.append([framework, f"{overlap:g}", f"{busbw:.2f}", f"{found:.1f}", f"{rate:.1f}", error])
+            busbw, predicted = held_out(framework, overlap)
+            error = f"{predicted / rate - 1:+.1%}"
+            rows.append([framework, f"{overlap:g}", f"{busbw:.2f}", f"{predicted:.1f}", f"{rate:.1f}", error])
     return _markdown(["framework", "overlap", "GB/s fitted on VGG16", "ResNet50", "published", "error"], rows)
 
 
@@ -194,10 +193,10 @@ def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def page(text: str) -> str:
     """Return the page *text* with both tables as they are now."""
-    kept = re.split(f"(?<={re.escape(BEGIN)})[^<]*(?={re.escape(END)})", text)
-    if len(kept) != len((main_table, overlap_table)) + 1:
-        raise ValueError(f"{PAGE.name} has not two places for tables")
-    return kept[0] + main_table() + kept[1] + overlap_table() + kept[2]
+    rest = re.split(f"(?<={re.escape(BEGIN)})[^<]*(?={re.escape(END)})", text)
+    if len(rest) != len((main_table, overlap_table)) + 1:
+        raise ValueError(f"{PAGE.name} does not have two places for tables")
+    return rest[0] + main_table() + rest[1] + overlap_table() + rest[2]
 
 
 def main() -> None:

@@ -144,8 +144,8 @@ def resident(pids: Sequence[int]) -> tuple[float, float]:
 
 
 def _kib(text: str, key: str) -> int:
-    found = re.search(rf"^{key}:\s+(\d+) kB", text, re.MULTILINE)
-    return int(found[1]) if found else 0
+    line = re.search(rf"^{key}:\s+(\d+) kB", text, re.MULTILINE)
+    return int(line[1]) if line else 0
 
 
 def descendants(pid: int) -> Iterator[int]:

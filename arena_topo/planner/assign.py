@@ -81,7 +81,10 @@ def _in_ring_order(node: GpuNode, choice: Choice, gpus: int) -> tuple[int, ...]:
 
 
 def _first_free(fleet: Fleet, position: int, count: int) -> tuple[int, ...] | None:
-    """Return the first free GPUs of a node whose links are not known: as good as any; None if nothing tells which are free."""
+    """Return the first free GPUs of a node whose links are not known: as good as any.
+
+    None if nothing tells which are free.
+    """
     free = fleet.state(position).mask if count else None
     if free is None:
         return None

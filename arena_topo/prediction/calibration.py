@@ -24,6 +24,7 @@ SHIPPED = "calibration.yaml"
 _MOST = 1e6
 """No bandwidth in GB/s and no speed in images/s is larger; a larger one is in the wrong unit."""
 _BANDWIDTHS = {
+    # A share may be above 1, because a prediction may be too low; more than twice as fast is a mistake.
     "nvlink_share": ("nvlinkShare", 2.0),
     "pcie": ("pcie", _MOST),
     "isolated": ("podIsolatedSocket", _MOST),
@@ -73,24 +74,25 @@ class Calibration:
         if name not in self.frameworks:
             raise UsageError(
                 f"there is no calibration of framework {name!r}",
-                hint=f"known are {' and '.join(sorted(self.frameworks))}; --calibration FILE can add one",
+                hint=f"the known frameworks are {' and '.join(sorted(self.frameworks))}; --calibration FILE can add one",
             )
         return self.frameworks[name]
 
     def speed(self, framework: str, model: str, gpu: str) -> float:
         """Return the images/s of one *gpu*, a product or a word of its name; raises ``UsageError`` if not known."""
-        known = {name: rate for (*key, name), rate in self.speeds.items() if key == [framework, model]}
-        named = [name for name in known if name.upper() in gpu.upper()]
-        if not named:
+        rates = {name: rate for (*key, name), rate in self.speeds.items() if key == [framework, model]}
+        matching = [name for name in rates if name.upper() in gpu.upper()]
+        if not matching:
             raise UsageError(
                 f"how fast one {gpu} trains {model} with {framework} is not known",
-                hint=f"measure it and give --images-per-second, or a --calibration FILE; known: {_listed(known)}",
+                hint=f"measure it and give --images-per-second, or a --calibration FILE; known: {_listed(rates)}",
             )
-        return known[max(named, key=len)]
+        # The longest name is the most specific one: A100-PCIE before A100.
+        return rates[max(matching, key=len)]
 
 
-def _listed(known: Mapping[str, float]) -> str:
-    return ", ".join(sorted(known)) or "none"
+def _listed(rates: Mapping[str, float]) -> str:
+    return ", ".join(sorted(rates)) or "none"
 
 
 @lru_cache(maxsize=1)
@@ -147,6 +149,7 @@ def _speed(part: Part) -> tuple[tuple[str, str, str], float]:
 def _bandwidths(part: Part, base: Bandwidths | None) -> Bandwidths:
     ranges: dict[str, Range] = {}
     for name, (key, highest) in _BANDWIDTHS.items():
+        # Without a base nothing can stand in for an entry, so every one of them is required.
         if base is not None and not part.has(key):
             ranges[name] = getattr(base, name)
         else:
@@ -156,13 +159,13 @@ def _bandwidths(part: Part, base: Bandwidths | None) -> Bandwidths:
 
 
 def _range(part: Part, *, lowest: float, highest: float, above: bool = False) -> Range:
-    given = Range(part.take("low", float), part.take("likely", float), part.take("high", float))
+    limits = Range(part.take("low", float), part.take("likely", float), part.take("high", float))
     part.reject_unknown_keys()
-    for name, value in (("low", given.low), ("likely", given.likely), ("high", given.high)):
+    for name, value in (("low", limits.low), ("likely", limits.likely), ("high", limits.high)):
         _check(value, f"{part.place}.{name}", lowest, highest, above=above)
-    if not given.low <= given.likely <= given.high:
-        raise DocumentError(f"{part.place} is not in order: low, likely and high must not fall")
-    return given
+    if not limits.low <= limits.likely <= limits.high:
+        raise DocumentError(f"{part.place} is not in order: low, likely and high must not decrease")
+    return limits
 
 
 def _check(value: float, place: str, lowest: float, highest: float, *, above: bool) -> None:

@@ -21,7 +21,7 @@ LATENCY: Mapping[Transport, float] = {
     Transport.UNKNOWN: 28e-6,
     Transport.NONE: 0.0,
 }
-"""Seconds of one hop of a ring, as NCCL's tuner has them (``src/graph/tuning.cc``); sockets count twice its network."""
+"""Seconds of one hop of a ring, as NCCL's tuner has them (``src/graph/tuning.cc``); sockets count as twice its network."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ class Network:
 def network(name: str) -> Network:
     """Return the network called *name*; raises ``UsageError`` where there is none."""
     if name not in _LAYERS:
-        raise UsageError(f"there is no model {name!r}", hint=f"known are {' and '.join(_LAYERS)}")
+        raise UsageError(f"there is no model {name!r}", hint=f"the known models are {' and '.join(_LAYERS)}")
     return Network(name, tuple(_LAYERS[name]()))
 
 
@@ -59,6 +59,7 @@ def _vgg16() -> Iterator[Layer]:
             number += 1
             yield _convolution(f"conv{number}", channels, width, kernel=3, size=size, extra=width)
             channels = width
+        # Each stage ends in a pooling that halves the image.
         size //= 2
     features = channels * size * size
     for number, width in enumerate((4096, 4096, CLASSES), 1):
@@ -69,15 +70,18 @@ def _vgg16() -> Iterator[Layer]:
 def _resnet50() -> Iterator[Layer]:
     size, channels = IMAGE // 2, 64
     yield _normalised("conv1", 3, channels, kernel=7, size=size)
+    # The pooling after the first convolution.
     size //= 2
     for stage, (width, blocks) in enumerate(_RESNET_STAGES, 2):
         for block in range(blocks):
             name = f"conv{stage}_{block + 1}"
             yield _normalised(f"{name}a", channels, width, kernel=1, size=size)
+            # The second stage gets an image that the pooling has halved; each later one halves it in its first block.
             if stage > 2 and not block:
                 size //= 2
             yield _normalised(f"{name}b", width, width, kernel=3, size=size)
             yield _normalised(f"{name}c", width, width * _EXPANSION, kernel=1, size=size)
+            # The shortcut of a first block has to change the number of channels, so it is a convolution as well.
             if not block:
                 yield _normalised(f"{name}s", channels, width * _EXPANSION, kernel=1, size=size)
             channels = width * _EXPANSION
@@ -91,7 +95,7 @@ def _convolution(name: str, channels: int, width: int, *, kernel: int, size: int
 
 
 def _normalised(name: str, channels: int, width: int, *, kernel: int, size: int) -> Layer:
-    """Return a convolution without bias and its batch normalisation, which has a scale and a shift a channel."""
+    """Return a convolution without bias and its batch normalisation, which has a scale and a shift per channel."""
     return _convolution(name, channels, width, kernel=kernel, size=size, extra=2 * width)
 
 

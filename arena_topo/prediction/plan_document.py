@@ -19,9 +19,9 @@ class PlannedGang:
         """What the farthest neighbours exchange over."""
         return self.prediction.across or self.prediction.inside
 
-    def assuming(self, what: str) -> "PlannedGang":
-        """Return the same gang with one more assumption, *what*."""
-        assumptions = (*self.prediction.assumptions, what)
+    def assuming(self, assumption: str) -> "PlannedGang":
+        """Return the same gang with the further *assumption*."""
+        assumptions = (*self.prediction.assumptions, assumption)
         return replace(self, prediction=replace(self.prediction, assumptions=assumptions))
 
 
@@ -61,9 +61,9 @@ def _prediction(part: Part, ranks: int) -> Prediction:
 
 
 def _transport(part: Part, key: str) -> Transport:
-    written = part.take(key, str)
+    word = part.take(key, str)
     try:
-        return Transport(written)
+        return Transport(word)
     except ValueError as error:
-        known = ", ".join(transport.value for transport in Transport)
-        raise DocumentError(f"{part.place}.{key} is {written!r}, expected one of: {known}") from error
+        transports = ", ".join(transport.value for transport in Transport)
+        raise DocumentError(f"{part.place}.{key} is {word!r}, expected one of: {transports}") from error

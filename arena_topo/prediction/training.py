@@ -18,6 +18,7 @@ MEBIBYTE = 2**20
 HOROVOD_CYCLE = 0.005
 HOROVOD_FUSION = 64 * MEBIBYTE
 DDP_BUCKET = 25 * MEBIBYTE
+# The first bucket is small, so that the exchange starts early in the backward pass.
 DDP_FIRST_BUCKET = 1 * MEBIBYTE
 
 
@@ -44,6 +45,7 @@ Fusing = Callable[[Sequence[Gradient]], Iterator[Gradient]]
 def gradients(network: Network, compute: float) -> list[Gradient]:
     """Return the gradients of a step whose computing takes *compute* seconds, the last layer's first."""
     now, ready = compute * FORWARD_SHARE, []
+    # The last layer's gradients come first, because backward runs from the loss to the input.
     for layer in reversed(network.layers):
         now += compute * (1 - FORWARD_SHARE) * layer.macs / network.macs
         ready.append(Gradient(now, layer.parameters * GRADIENT_BYTES))
@@ -117,6 +119,7 @@ def step_seconds(
     served, exchanging = 0.0, 0.0
     for bucket in fuse(gradients(network, compute)):
         cost = all_reduce(bucket.volume, ranks, ring)
+        # There is one exchange at a time: a bucket waits for its gradients and for the bucket before it.
         served = max(served, bucket.ready) + cost
         exchanging += cost
     after = compute + exchanging

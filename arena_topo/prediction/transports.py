@@ -42,17 +42,17 @@ def gang_prediction(
 ) -> Prediction:
     """Return what the gang of *shares* will see; a gang of one rank exchanges nothing, at 0 GB/s.
 
-    *pods_see_each_other* tells that pods of one node are given each other's GPUs, *host_network_rdma* that the pods
-    get the node's RDMA cards.
+    *pods_see_each_other* says that the pods of one node can access each other's GPUs, *host_network_rdma* that the
+    pods get the node's RDMA cards.
     """
-    given = calibration.bandwidths
+    bandwidths = calibration.bandwidths
     inside = [
-        _inside(share, nodes[share.node], given, visible=pods_see_each_other)
+        _inside(share, nodes[share.node], bandwidths, visible=pods_see_each_other)
         for share in shares
         if len(share.workers) * gpus_per_pod > 1
     ]
     cards = [_cards(share, nodes[share.node], len(share.workers) * gpus_per_pod) for share in shares]
-    across = _across(cards, given, rdma=host_network_rdma) if len(shares) > 1 else []
+    across = _across(cards, bandwidths, rdma=host_network_rdma) if len(shares) > 1 else []
     segments = inside + across
     notes = dict.fromkeys(note for segment in segments for note in segment.notes)
     return Prediction(
@@ -63,38 +63,44 @@ def gang_prediction(
     )
 
 
-def _inside(share: NodeShare, node: GpuNode, given: Bandwidths, *, visible: bool) -> _Segment:
+def _inside(share: NodeShare, node: GpuNode, bandwidths: Bandwidths, *, visible: bool) -> _Segment:
+    # One pod sees all of its own GPUs, so only several pods on a node can be apart.
     if len(share.workers) > 1 and not visible:
         note = "pods of one node do not see each other's GPUs: NCCL uses sockets between them"
-        return _Segment(Transport.ISOLATED, given.isolated, (note,))
+        return _Segment(Transport.ISOLATED, bandwidths.isolated, (note,))
     if share.busbw is None or node.links is None:
-        note = "links of some nodes are not known: no more than PCIe is promised there"
-        floor = Range(given.pcie.low, given.pcie.likely, given.pcie.likely)
+        note = "links of some nodes are not known: no more than PCIe is assumed there"
+        floor = Range(bandwidths.pcie.low, bandwidths.pcie.likely, bandwidths.pcie.likely)
         return _Segment(Transport.UNKNOWN, floor, (note,))
-    # GPU links alone join all positions, over members only; else a ring has to use PCIe somewhere.
+    # GPU links alone join all members, without leading through other GPUs; else a ring has to use PCIe somewhere.
     if len(node.links.islands(_positions(share, node))) <= 1:
-        return _Segment(Transport.NVLINK, _times(given.nvlink_share, Range(*[share.busbw] * 3)))
-    low, high = min(given.pcie.low, share.busbw), max(given.pcie.high, share.busbw)
+        return _Segment(Transport.NVLINK, _times(bandwidths.nvlink_share, Range(*[share.busbw] * 3)))
+    # The planner's own figure may lie outside of what was measured over PCIe, and the range has to hold it.
+    low, high = min(bandwidths.pcie.low, share.busbw), max(bandwidths.pcie.high, share.busbw)
     return _Segment(Transport.PCIE, Range(low, share.busbw, high))
 
 
 def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:
-    """Return where the share's GPUs are among the node's, all of them where it does not tell."""
+    """Return where the share's GPUs are among the node's, all of them where it does not say which it has."""
     if share.gpus is None:
         return range(len(node.gpus))
     return [i for i, gpu in enumerate(node.gpus) if gpu.index in share.gpus]
 
 
-def _across(cards: Sequence[Sequence[Nic]], given: Bandwidths, *, rdma: bool) -> list[_Segment]:
+def _across(cards: Sequence[Sequence[Nic]], bandwidths: Bandwidths, *, rdma: bool) -> list[_Segment]:
     """Return what the ring goes over between nodes that use *cards*, node by node."""
     if not rdma or not all(cards):
         missing = "the pods get no RDMA cards" if all(cards) else "not every node has an RDMA card"
-        return [_Segment(Transport.TCP, given.tcp, (f"{missing}: nodes are reached over TCP",))]
+        return [_Segment(Transport.TCP, bandwidths.tcp, (f"{missing}: nodes are reached over TCP",))]
     notes: tuple[str, ...] = ("no uplink of the fabric is oversubscribed",)
     if not all(card.rate for node in cards for card in node):
-        assumed = f"{given.rdma_card.likely:g} GB/s each is assumed"
-        notes = (f"some RDMA cards do not tell their rate: {assumed}", *notes)
-    return [_Segment(Transport.RDMA, _times(given.rdma_share, _rails(node, given)), notes) for node in cards]
+        assumed = f"{bandwidths.rdma_card.likely:g} GB/s each is assumed"
+        # One card of unknown rate makes the whole figure rest on the calibration's.
+        notes = (f"some RDMA cards do not report their rate: {assumed}", *notes)
+    return [
+        _Segment(Transport.RDMA, _times(bandwidths.rdma_share, _rails(node, bandwidths)), notes)
+        for node in cards
+    ]
 
 
 def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
@@ -107,9 +113,9 @@ def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
     return able[: max(len(able) * gpus // max(node.gpu_total, gpus), 1)]
 
 
-def _rails(cards: Sequence[Nic], given: Bandwidths) -> Range:
+def _rails(cards: Sequence[Nic], bandwidths: Bandwidths) -> Range:
     """Return the rate of *cards* together."""
-    card = given.rdma_card
+    card = bandwidths.rdma_card
     return Range(
         sum(nic.rate or card.low for nic in cards),
         sum(nic.rate or card.likely for nic in cards),

@@ -110,6 +110,7 @@ def random_nodes(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
         position = able[index]
         taken[position] = taken.get(position, 0) + 1
         if taken[position] == places[position]:
+            # The last entry fills the gap: removing one from the middle would move all that follow.
             able[index] = able[-1]
             able.pop()
     return taken

@@ -134,7 +134,7 @@ def test_cards_that_do_not_tell_their_rate_are_assumed_to_be_common_ones() -> No
 
     assert (Transport.NONE, Transport.RDMA) == (found.inside, found.across)
     assert found.busbw.low < found.busbw.likely / 4
-    assert "do not tell their rate" in found.assumptions[0]
+    assert "do not report their rate" in found.assumptions[0]
 
 
 def test_one_node_without_a_card_takes_the_gang_to_tcp() -> None:

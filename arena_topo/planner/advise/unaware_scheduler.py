@@ -110,8 +110,8 @@ def _score(demand: Demand, fleet: Fleet, rule: str) -> _Score:
         percents = [_free_percent(node, name, amount * pods) for name, amount in requests.items()]
         if gpus:
             percents.append(_free_percent(node, node.gpu_resource, gpus * pods))
-        known = [percent for percent in percents if percent is not None]
-        return sum(known) // len(known) if known else 0
+        reported = [percent for percent in percents if percent is not None]
+        return sum(reported) // len(reported) if reported else 0
 
     return score
 
@@ -129,8 +129,9 @@ def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random) ->
     inside = [_inside(fleet, position, count * demand.gpus, rng) for position, count in sorted(taken.items())]
     rates = [nic_rate(fleet.state(position), count * demand.gpus) for position, count in taken.items()]
     across = min(rates) if len(taken) > 1 and not any(map(isinf, rates)) else None
-    known = [rate for rate in inside if rate is not None]
-    return _Draw(level, len(taken), min(known) if known and min(known) > 0 else None, across)
+    rated = [rate for rate in inside if rate is not None]
+    # A rate of 0 stands for unknown links, and leaves open how slow the slowest node is.
+    return _Draw(level, len(taken), min(rated) if rated and min(rated) > 0 else None, across)
 
 
 def _inside(fleet: Fleet, position: int, count: int, rng: Random) -> float | None:
@@ -145,5 +146,5 @@ def _inside(fleet: Fleet, position: int, count: int, rng: Random) -> float | Non
 
 
 def _figure(rates: Sequence[float | None]) -> Figure | None:
-    known = [rate for rate in rates if rate is not None]
-    return Figure(sum(known) / len(known), min(known), len(known) / len(rates)) if known else None
+    rated = [rate for rate in rates if rate is not None]
+    return Figure(sum(rated) / len(rated), min(rated), len(rated) / len(rates)) if rated else None

@@ -23,9 +23,9 @@ def infeasible(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLi
     most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
     return Infeasible(
-        summary=f"{_asked(demand)} do not fit in {where}: {most} of {demand.workers} do"
+        summary=f"{_gang_words(demand)} do not fit in {where}: {most} of {demand.workers} do"
         if demand.workers > 1
-        else f"{_asked(demand)} does not fit on any node",
+        else f"{_gang_words(demand)} does not fit on any node",
         reasons=(*exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
         levels=tuple(_levels(demand, fleet, capacity)),
         remedies=remedies(demand, fleet, capacity, limits),
@@ -34,11 +34,11 @@ def infeasible(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLi
 
 def no_launcher(demand: Demand) -> Infeasible:
     """Return the answer for a gang whose workers fit, and whose launcher then has no place."""
-    asked = ", ".join(written_amount(name, amount) for name, amount in demand.launcher.items())
+    amounts = ", ".join(written_amount(name, amount) for name, amount in demand.launcher.items())
     labels = ", ".join(f"label {key}={value}" for key, value in demand.launcher_selector.items())
-    wanted = ", ".join(filter(None, (asked, labels)))
+    requirements = ", ".join(filter(None, (amounts, labels)))
     return Infeasible(
-        summary=f"the workers fit, but then no node has room for the launcher ({wanted})",
+        summary=f"the workers fit, but then no node has room for the launcher ({requirements})",
         remedies=("ask less with --launcher-cpu and --launcher-memory, or use fewer workers",),
     )
 
@@ -48,7 +48,7 @@ def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible
     words = level_words(fleet)
     now = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}"
     return Infeasible(
-        summary=f"{_asked(demand)} would need {now} now; one idle {words[ideal]} would hold them",
+        summary=f"{_gang_words(demand)} would need {now} now; one idle {words[ideal]} would hold them",
         remedies=(
             f"--topology-policy=best-effort takes the {words[level]}",
             f"wait until a {words[ideal]} has {plural(demand.workers, 'place')}",
@@ -56,7 +56,7 @@ def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible
     )
 
 
-def _asked(demand: Demand) -> str:
+def _gang_words(demand: Demand) -> str:
     shape = f" of {plural(demand.gpus, 'GPU')}" if demand.gpus else ""
     return f"{plural(demand.workers, 'worker')}{shape}"
 

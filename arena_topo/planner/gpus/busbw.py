@@ -114,8 +114,8 @@ def _is_known_hop(link: Link) -> bool:
 def _measured_busbw(measured: Measured | None, graph: LinkGraph, members: Members) -> float | None:
     if measured is None:
         return None
-    # A measurement of such a set goes before one of all sets of its size. Canonical forms are slow to compute, so sets of
-    # other sizes are ruled out first.
+    # A measurement of such a set goes before one of all sets of its size. Canonical forms are slow to compute, so a set
+    # of another size is ruled out first.
     if any(len(matrix) == len(members) for matrix, _ in measured.sets):
         words = [["X" if a == b else graph.between(a, b).label for b in members] for a in members]
         form = _form(words)

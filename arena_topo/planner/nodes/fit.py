@@ -43,8 +43,8 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
             alike = not _limit(places, fleet.free[resource], amount, most) and alike
         # The launcher's pod takes one of the node's places for pods, too.
         if reserved:
-            position, kept = reserved
-            left = fleet.free[resource][position] - {"pods": 1, **kept}.get(resource, 0)
+            position, launcher = reserved
+            left = fleet.free[resource][position] - {"pods": 1, **launcher}.get(resource, 0)
             places[position] = max(min(places[position], left // amount), 0)
     return capacity_of(places, by_state if alike else None)
 
@@ -143,8 +143,8 @@ def _limit(places: list[int], free: list[int], amount: int, most: int) -> bool:
 
 def _may_host_launcher(demand: Demand, fleet: Fleet, position: int) -> bool:
     labels = fleet.nodes[position].labels
-    wanted = demand.launcher_selector.items()
-    return open_to(demand, fleet.state(position)) and all(labels.get(key) == value for key, value in wanted)
+    selector = demand.launcher_selector.items()
+    return open_to(demand, fleet.state(position)) and all(labels.get(key) == value for key, value in selector)
 
 
 def _has(asked: Resources, fleet: Fleet, position: int, taken: Resources) -> bool:

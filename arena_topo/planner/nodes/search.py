@@ -118,16 +118,16 @@ def _raised(
 
 def _limited(rated: Sequence[_Rated], least: float) -> list[Group]:
     """Return the groups with only the offers whose rate is *least* or more, sorted as before."""
-    kept, is_sorted = [], True
+    limited, is_sorted = [], True
     for group, rates in rated:
         if min(rates) >= least:
-            kept.append(group)
+            limited.append(group)
         elif max(rates) >= least:
             offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
-            kept.append(Group(group.nodes, tuple(offers)))
+            limited.append(Group(group.nodes, tuple(offers)))
             # Without its widest offer a group may belong further back.
             is_sorted = False
-    return kept if is_sorted else sorted(kept, key=_width)
+    return limited if is_sorted else sorted(limited, key=_width)
 
 
 def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | None:

@@ -145,8 +145,8 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
     for (taken, placed), (damage, pointer) in states.items():
         for more in range(min(size, goal.count - taken), -1, -1):
             left, after = goal.count - taken - more, placed + more * most
-            # Too few nodes remain after this group, or they cannot take the workers that are missing; with fewer nodes of
-            # this group even more would be missing, so the loop ends.
+            # Too few nodes remain after this group, or they cannot take the workers that are missing. With fewer nodes
+            # of this group even more would be missing, so the loop ends.
             if left >= len(reach):
                 break
             spare = after + reach[left] - reach[0] - goal.workers

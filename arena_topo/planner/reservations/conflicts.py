@@ -106,8 +106,8 @@ def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, 
 
 
 def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
-    wanted = {gpu for slot in slots for gpu in slot.gpus or ()}
-    if node.used is not None and wanted & node.used:
+    planned = {gpu for slot in slots for gpu in slot.gpus or ()}
+    if node.used is not None and planned & node.used:
         return False
     # A node that was read from a matrix reports neither, and has enough of both.
     reports_capacity = "cpu" in node.allocatable or "memory" in node.allocatable

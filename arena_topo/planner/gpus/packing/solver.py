@@ -87,9 +87,9 @@ def _minimal(channels: Sequence[int], guards: int) -> Sequence[int]:
     """Return *channels*, shortest first, without those that take all that another takes, and more."""
     if len(channels) > _MOST_COMPARED:
         return channels
-    kept: list[int] = []
+    minimal: list[int] = []
     for taken in channels:
         # No guard is borrowed from where *taken* has at least what *other* takes of every arc.
-        if not any(((taken | guards) - other) & guards == guards for other in kept):
-            kept.append(taken)
-    return kept
+        if not any(((taken | guards) - other) & guards == guards for other in minimal):
+            minimal.append(taken)
+    return minimal
