@@ -28,6 +28,7 @@ def decorate(gang: Gang) -> Decoration:
         )
     return Decoration(
         job_labels={KAI_QUEUE: gang.queue},
+        # The pod-grouper reads the level from the owner of the pods, which is the MPIJob.
         job_annotations=_level(gang),
         pod_labels={KAI_QUEUE: gang.queue},
         scheduler_name=SCHEDULER,

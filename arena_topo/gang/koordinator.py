@@ -16,6 +16,7 @@ _STRATEGY = {True: "MustGather", False: "PreferGather"}
 def decorate(gang: Gang) -> Decoration:
     """Return labels and annotations of the workers; Koordinator's scheduler creates the PodGroup from them."""
     refuse_other_operator(gang, "koordinator", SCHEDULER)
+    # Strict: where one worker finds no place, those that already wait give theirs back.
     annotations = {f"{keys.KOORDINATOR_GANG}/mode": "Strict"}
     if gang.level:
         annotations[f"{keys.KOORDINATOR_GANG}/network-topology-spec"] = _strategy(gang)

@@ -43,6 +43,7 @@ def total_requests(quantities: Mapping[str, str], count: int) -> dict[str, str]:
 
 
 def _plain_decimal(value: Decimal) -> str:
+    # Without :f a normalized 100 would be written as 1E+2.
     return f"{value.normalize():f}"
 
 

@@ -4,6 +4,7 @@ Source: yunikorn-k8shim 1.9 (pkg/common/constants, pkg/cache/amprotocol.go).
 """
 
 import json
+from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -14,7 +15,6 @@ from arena_topo.model.keys import YUNIKORN
 SCHEDULER = "yunikorn"
 _PLACEHOLDER_SECONDS = 60
 _LONGEST_LABEL = 63
-_REPEATED = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")
 
 
 def decorate(gang: Gang) -> Decoration:
@@ -34,6 +34,7 @@ def decorate(gang: Gang) -> Decoration:
         },
         pod_annotations={
             f"{YUNIKORN}/task-groups": json.dumps(groups, separators=(",", ":")),
+            # Soft, the default style, starts the pods one by one after the timeout.
             f"{YUNIKORN}/schedulingPolicyParameters": (
                 f"placeholderTimeoutInSeconds={_PLACEHOLDER_SECONDS} gangSchedulingStyle=Hard"
             ),
@@ -58,10 +59,12 @@ def _application(gang: Gang) -> str:
     if len(name) <= _LONGEST_LABEL:
         return name
     digest = sha256(f"{gang.namespace}/{gang.job}".encode()).hexdigest()[:10]
-    return f"mpijob-{gang.job}"[: _LONGEST_LABEL - 11] + f"-{digest}"
+    suffix = f"-{digest}"
+    return f"mpijob-{gang.job}"[: _LONGEST_LABEL - len(suffix)] + suffix
 
 
-def _group(name: str, count: int, requests: Any, placement: Any) -> dict[str, Any]:
+def _group(
+    name: str, count: int, requests: Mapping[str, str], placement: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a task group. Placeholders must go where their pods may, so that it repeats what constrains those."""
-    repeated = {key: placement[key] for key in _REPEATED if placement.get(key)}
-    return {"name": name, "minMember": count, "minResource": dict(requests), **repeated}
+    return {"name": name, "minMember": count, "minResource": dict(requests), **placement}

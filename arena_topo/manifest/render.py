@@ -15,6 +15,7 @@ from arena_topo.model.job.validation import check_for_version
 from arena_topo.model.notation.yaml_documents import load
 from arena_topo.model.objects import Object
 
+# The API server's limit on the values of a ConfigMap together.
 _LARGEST_CONFIG_MAP = 1024 * 1024
 
 

@@ -114,6 +114,7 @@ def _has_a_list() -> str:
 
 def _is_worker() -> str:
     # v1alpha1 gives the launcher the workers' template with the same lists, so that the name must decide.
+    # A pod whose name is generated may have none yet when the policy sees it.
     return "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
 
 
@@ -123,6 +124,7 @@ def _lookup(name: str, key: str) -> list[dict[str, str]]:
     For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and ``4:node-b``, so
     that its value is ``node-b``.
     """
+    # Where there is no such list, a single run without a value pins nobody.
     runs = (
         f"'{key}' in {_ANNOTATIONS} ? {_ANNOTATIONS}['{key}'].split(',')"
         ".filter(run, int(run.substring(0, run.indexOf(':'))) <= variables.index) : ['0:']"

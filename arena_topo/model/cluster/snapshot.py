@@ -87,6 +87,7 @@ class GpuNode:
     @property
     def gpu_free(self) -> int:
         """The number of GPUs that no pod has requested yet."""
+        # Pods that were bound before GPUs failed may have requested more than the node offers now.
         return max(self.gpu_total - self.requested.get(self.gpu_resource, 0), 0)
 
 

@@ -75,6 +75,7 @@ def pod_templates(job: Object) -> Mapping[Role, Object]:
         if version_of(job) is ApiVersion.V1ALPHA1:
             return {Role.WORKER: spec["template"]}
         return {role: spec["mpiReplicaSpecs"][role.value]["template"] for role in Role}
+    # A key without a value reads as None, which has no keys in turn.
     except (KeyError, TypeError) as error:
         raise DocumentError(
             "the template renders an MPIJob without a pod template for launcher and workers",

@@ -45,6 +45,7 @@ def check_for_version(name: str, workers: int, version: ApiVersion) -> None:
             f"the job name {name!r} must start with a letter: the workers' host names are made from it",
             hint=f"for example --name=job-{name}",
         )
+    # No worker has a longer name than the last one.
     longest = worker_name(name, max(workers - 1, 0))
     if len(longest) > 63:
         raise UsageError(

@@ -61,6 +61,7 @@ def amount(resource: str, quantity: str | float) -> int:
 
     ``cpu`` counts in millicores, every other resource in its own unit. Raises ``ValueError``.
     """
+    # JSON and YAML may hold a quantity as a number.
     value = parse_quantity(str(quantity))
     if resource == "cpu":
         value *= 1000
@@ -85,6 +86,7 @@ def times(quantity: str, numerator: int, denominator: int = 1) -> str:
     """Return *quantity* times a ratio, in its base unit (cores, bytes, devices), rounded up to a thousandth."""
     value = parse_quantity(quantity) * numerator / denominator
     rounded = value.quantize(Decimal("0.001"), rounding="ROUND_CEILING").normalize()
+    # Without :f a normalized 100 would be written as 1E+2.
     return f"{rounded:f}"
 
 

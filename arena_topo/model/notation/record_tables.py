@@ -55,6 +55,7 @@ class Field:
     always: bool = False
 
     def __post_init__(self) -> None:
+        # A frozen dataclass can set its own attributes in no other way.
         object.__setattr__(self, "attribute", self.attribute or self.key)
 
 
@@ -77,6 +78,7 @@ def read_fields(table: Table, document: object, place: str, *, strict: bool = Tr
     """
     mapping = checked_mapping(document, place)
     values = {field.attribute: _read_field(field, mapping, place) for field in table}
+    # Counted first, because unknown keys are rare and finding their names takes longer.
     if strict and len(mapping) > sum(field.key in mapping for field in table):
         reject_keys((key for key in mapping if all(key != field.key for field in table)), place)
     return values
@@ -90,6 +92,7 @@ def _read_field(field: Field, mapping: Mapping[str, object], place: str) -> Any:
         and field.default is not REQUIRED
         and (field.default is None or field.key not in mapping)
     ):
+        # A copy, or all values that leave the key out would share the table's own dict.
         return dict(field.default) if isinstance(field.default, dict) else field.default
     place = f"{place}.{field.key}"
     read = field.form.read(value, place)

@@ -54,6 +54,7 @@ def dump(value: Any) -> str:
 def _loader() -> type[Any]:
     import yaml
 
+    # Defined at the first use: PyYAML would slow down the start of commands that need no YAML.
     class CoreLoader(yaml.SafeLoader):
         """The safe loader with the scalars of YAML 1.2's core schema."""
 
@@ -92,4 +93,5 @@ def _dumper() -> type[Any]:
     return QuotingDumper
 
 
+# Readers of YAML 1.1 take these plain words for true, false and null.
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

@@ -150,6 +150,7 @@ def decode(text: str) -> PlanRecord:
 def _decoded(document: Mapping[str, Any]) -> PlanRecord:
     if document["v"] != _VERSION:
         raise ValueError(f"it is of version {document['v']}, and this tool knows {_VERSION}")
+    # Empty values were left out when the plan was written, so that keys may be absent.
     nodes = [str(node) for node, count in document.get("nodes", ()) for _ in range(int(count))]
     gpus = [
         _parsed_gpus(str(indices)) for indices, count in document.get("gpus", ()) for _ in range(int(count))

@@ -46,6 +46,7 @@ def _entry(node: GpuNode) -> dict[str, Any]:
         "description": description(mode),
         "ip": node.address or "N/A",
         "status": status_of(node),
+        # Arena never fills in the role of a node with GPUs.
         "role": role_of(node) if mode is NodeMode.NORMAL else "",
         "type": mode.value[1],
     }

@@ -55,6 +55,7 @@ def node_details(nodes: Sequence[GpuNode]) -> str:
 
 def mode_of(node: GpuNode) -> NodeMode:
     """Return the mode of *node*: topology only where its links are known, as in Arena."""
+    # A node whose GPUs are all unhealthy offers none, and is still a node with GPUs.
     if not node.gpu_total and not node.unhealthy:
         return NodeMode.NORMAL
     return (
@@ -69,6 +70,7 @@ def _in_order(nodes: Sequence[GpuNode]) -> list[GpuNode]:
 
 def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
     mode = mode_of(node)
+    # Arena never fills in the role of a node with GPUs.
     role = role_of(node) if mode is NodeMode.NORMAL else "<none>"
     cells = [node.name, node.address or "N/A", role, status_of(node), str(total(node)), str(allocated(node))]
     return [*cells, *([mode.value[0]] if several else []), *([str(node.unhealthy)] if unhealthy else [])]

@@ -47,4 +47,5 @@ def _add_node(graph: "nx.Graph[str]", node: GpuNode, parent: str) -> None:
 
 
 def _contain(graph: "nx.Graph[str]", parent: str, child: str) -> None:
+    # Unpacked from a dict, because class is a keyword of Python.
     graph.add_edge(parent, child, **{"class": "contains"})

@@ -46,6 +46,7 @@ class _PciDevice:
 
     @property
     def bus(self) -> str:
+        # Files differ in the case of bus ids, and links name their targets by them.
         return self.element.get("busid", "").lower()
 
 

@@ -173,6 +173,7 @@ def _row(line: str, number: int, width: int, source: str) -> _Row:
         raise DocumentError(
             f"{source}: line {number} has {len(words)} links of {tokens[0]}, expected {width}"
         )
+    # Only blanks are stripped off the line: a tab at its end stands before an empty cell.
     cells = [cell.strip() for cell in line.strip(" ").split("\t")]
     # Only tabs keep an empty affinity cell; with spaces the cells after it move to the left.
     tabbed = len(cells) > width and cells[: width + 1] == tokens[: width + 1]

@@ -169,7 +169,8 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
 
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
-    # Circles shrink where many GPUs share the ring.
+    # Circles shrink where many GPUs share the ring: 0.0174 radians are a degree, and a diameter of 0.8 of a GPU's
+    # stretch of the ring leaves a gap between neighbours.
     radius = min(26.0, _RADIUS * 0.0174 * ring.span * 0.4)
     users = users_of(node)
     for position in ring.angles:

@@ -37,5 +37,6 @@ def _key(holder: Holder) -> str:
 
 
 def _user(holder: Holder) -> User:
+    # A pod of no MPIJob may be called like a worker by chance.
     worker = parse_worker_name(holder.pod)
     return User(_key(holder), worker.index if worker and worker.job == holder.job else None)
