@@ -50,7 +50,7 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
     check_for_version(job.name, job.workers, context.version)
     _check_expressible(job, context.version)
     name = f"mpijob.{context.version.value}.yaml.j2"
-    rendered = _parse(name, render_template(name, _values(job, context), given=template))
+    rendered = _parse(name, render_template(name, _values(job, context), user_template=template))
     return Manifest(
         job=rendered, version=version_of(rendered), companions=_companions(job), notes=_notes(job, context)
     )
@@ -84,14 +84,14 @@ def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
     # Only v1alpha1 lacks fields; it would drop what it does not know in silence.
     if version is not ApiVersion.V1ALPHA1:
         return
-    given = {
+    uses = {
         "--ttl-after-finished": job.run.ttl is not None,
         "--running-timeout": job.run.timeout is not None,
         "--launcher-selector": bool(job.launcher.selector),
         "--slots-per-worker": job.slots != max(job.gpus, 1),
     }
-    for flag, is_given in given.items():
-        if is_given:
+    for flag, is_used in uses.items():
+        if is_used:
             raise UsageError(
                 f"{flag} cannot be expressed in MPIJob {version.value}, the version that this cluster serves",
                 hint="leave it out, or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",

@@ -29,14 +29,14 @@ def packaged() -> Path:
 
 
 def render_template(
-    name: str, values: Mapping[str, Any], *, given: str = "", env: Mapping[str, str] = os.environ
+    name: str, values: Mapping[str, Any], *, user_template: str = "", env: Mapping[str, str] = os.environ
 ) -> str:
-    """Return the text of template *name* filled with *values*; *given* is the user's own file or folder.
+    """Return the text of template *name* filled with *values*; *user_template* is the user's own file or folder.
 
-    Raises ``UsageError`` when *given* does not exist, ``DocumentError`` when a template is wrong.
+    Raises ``UsageError`` when *user_template* does not exist, ``DocumentError`` when a template is wrong.
     """
     environment = ImmutableSandboxedEnvironment(
-        loader=_loader(name, given, env),
+        loader=_loader(name, user_template, env),
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -56,11 +56,11 @@ def render_template(
         ) from error
 
 
-def _loader(name: str, given: str, env: Mapping[str, str]) -> BaseLoader:
+def _loader(name: str, user_template: str, env: Mapping[str, str]) -> BaseLoader:
     builtin = FileSystemLoader(packaged())
     first: list[BaseLoader] = []
-    if given:
-        path = Path(given)
+    if user_template:
+        path = Path(user_template)
         if path.is_dir():
             first.append(FileSystemLoader(path))
         else:

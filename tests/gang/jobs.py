@@ -13,10 +13,10 @@ V2, V1, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1, ApiVersion.V1ALPHA1
 
 def job(version: ApiVersion = V2, *, waits: bool = True) -> dict[str, Any]:
     """Return an MPIJob of four workers; under v2beta1 its launcher waits for them unless told otherwise."""
-    made = mpijob("job", version)
+    mpi_job = mpijob("job", version)
     if version is V2 and waits:
-        made["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
-    return made
+        mpi_job["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
+    return mpi_job
 
 
 def gang(version: ApiVersion = V2, *, waits: bool = True, **known: Any) -> Gang:

@@ -84,13 +84,13 @@ def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
     facts = replace(
         STOCK, programs=runs("mpi-operator", gangs="volcano"), pod_groups="v1beta1", policy=POLICY
     )
-    made = with_cluster_facts(gang(), facts)
+    completed = with_cluster_facts(gang(), facts)
 
     assert ("volcano", "v1beta1", True, True) == (
-        made.operator_gangs,
-        made.api,
-        made.admission,
-        made.keeps_gates,
+        completed.operator_gangs,
+        completed.api,
+        completed.admission,
+        completed.keeps_gates,
     )
     assert None is with_cluster_facts(gang(), STOCK).operator_gangs
     assert not with_cluster_facts(gang(), replace(STOCK, policy=replace(POLICY, gangs=False))).admission

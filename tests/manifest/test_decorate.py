@@ -22,18 +22,18 @@ FULL = Decoration(
 )
 
 
-def template(made: dict[str, Any], role: str = "Worker") -> Any:
+def template(mpi_job: dict[str, Any], role: str = "Worker") -> Any:
     """Return the pod template of a role."""
-    return made["spec"].get("template") or made["spec"]["mpiReplicaSpecs"][role]["template"]
+    return mpi_job["spec"].get("template") or mpi_job["spec"]["mpiReplicaSpecs"][role]["template"]
 
 
 @pytest.mark.parametrize("version", ApiVersion)
 def test_everything_reaches_the_workers(version: ApiVersion) -> None:
     """In every version of the API."""
-    made = decorated(job(version), FULL)
-    worker = template(made)
+    result = decorated(job(version), FULL)
+    worker = template(result)
 
-    assert ({"a": "1"}, {"b": "2"}) == (made["metadata"]["labels"], made["metadata"]["annotations"])
+    assert ({"a": "1"}, {"b": "2"}) == (result["metadata"]["labels"], result["metadata"]["annotations"])
     assert {"labels": {"c": "3", "e": "5"}, "annotations": {"d": "4", "f": "6"}} == worker["metadata"]
     assert "s" == worker["spec"]["schedulerName"]
 
@@ -61,13 +61,13 @@ def test_what_the_user_set_is_kept() -> None:
     rendered = job()
     rendered["metadata"]["labels"] = {"team": "x"}
     rendered["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "q"}}
-    made = decorated(
+    result = decorated(
         rendered,
         Decoration(job_labels={"a": "1"}, scheduling_policy={"minAvailable": 4}),
     )
 
-    assert {"team": "x", "a": "1"} == made["metadata"]["labels"]
-    assert {"queue": "q", "minAvailable": 4} == made["spec"]["runPolicy"]["schedulingPolicy"]
+    assert {"team": "x", "a": "1"} == result["metadata"]["labels"]
+    assert {"queue": "q", "minAvailable": 4} == result["spec"]["runPolicy"]["schedulingPolicy"]
 
 
 def test_decorating_twice_changes_nothing() -> None:

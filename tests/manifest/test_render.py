@@ -118,21 +118,21 @@ def test_every_value_reaches_the_manifest_unchanged(version: ApiVersion, text: s
 
 def kubelet_expands(text: str, names: set[str]) -> str:
     """Return what the kubelet makes of *text*, by the rules of its expansion package."""
-    out, at = [], 0
-    while at < len(text):
-        if text[at] == "$" and at + 1 < len(text):
-            if text[at + 1] == "$":
+    out, position = [], 0
+    while position < len(text):
+        if text[position] == "$" and position + 1 < len(text):
+            if text[position + 1] == "$":
                 out.append("$")
-                at += 2
+                position += 2
                 continue
-            end = text.find(")", at)
-            if text[at + 1] == "(" and end > 0:
-                name = text[at + 2 : end]
-                out.append(f"<{name}>" if name in names else text[at : end + 1])
-                at = end + 1
+            end = text.find(")", position)
+            if text[position + 1] == "(" and end > 0:
+                name = text[position + 2 : end]
+                out.append(f"<{name}>" if name in names else text[position : end + 1])
+                position = end + 1
                 continue
-        out.append(text[at])
-        at += 1
+        out.append(text[position])
+        position += 1
     return "".join(out)
 
 
@@ -226,7 +226,7 @@ def test_a_job_without_gpus_sees_none() -> None:
     names = {"workers": "2", "gpus": "0", "NVIDIA_VISIBLE_DEVICES": "void"}
     env = pod_of(made(replace(PLAIN, gpus=0, workers=2)))["spec"]["containers"][0]["env"]
 
-    assert names == {each["name"]: each["value"] for each in env}
+    assert names == {variable["name"]: variable["value"] for variable in env}
 
 
 def test_the_users_variable_wins() -> None:
@@ -234,7 +234,7 @@ def test_the_users_variable_wins() -> None:
     env = pod_of(made(replace(PLAIN, pod=PodOptions(env={"workers": "7"}))))["spec"]["containers"][0]["env"]
 
     assert {"name": "workers", "value": "7"} in env
-    assert 1 == sum(each["name"] == "workers" for each in env)
+    assert 1 == sum(variable["name"] == "workers" for variable in env)
 
 
 def test_devices_are_limits_too() -> None:
@@ -264,7 +264,7 @@ def test_what_a_version_cannot_say_is_refused(job: JobSpec, flag: str) -> None:
 
 def test_files_that_no_config_map_takes_are_refused() -> None:
     """1 MiB in all."""
-    files = tuple(ConfigFile(f"/{at}", b"x" * 600_000) for at in range(2))
+    files = tuple(ConfigFile(f"/{i}", b"x" * 600_000) for i in range(2))
     with pytest.raises(UsageError, match="1200000 bytes together"):
         render(replace(PLAIN, pod=PodOptions(files=files)), RenderContext())
 

@@ -33,7 +33,7 @@ def test_the_first_hit_wins(tmp_path: Path) -> None:
         "XDG_CONFIG_HOME": str(tmp_path / "home"),
     }
 
-    assert "given" == render_template(NAME, {}, given=str(folders["given"]), env=env)
+    assert "given" == render_template(NAME, {}, user_template=str(folders["given"]), env=env)
     assert "first" == render_template(NAME, {}, env=env)
     (folders["first"] / NAME).unlink()
     assert "second" == render_template(NAME, {}, env=env)

@@ -61,4 +61,4 @@ def test_a_worker_that_cannot_be_pinned_does_not_slip_through() -> None:
         spec["failurePolicy"],
         spec["matchConstraints"]["resourceRules"][0]["operations"],
     )
-    assert ["asks-for-a-place", "is-a-worker"] == [each["name"] for each in spec["matchConditions"]]
+    assert ["asks-for-a-place", "is-a-worker"] == [condition["name"] for condition in spec["matchConditions"]]

@@ -35,7 +35,7 @@ def test_a_comma_cannot_be_a_part_of_a_value() -> None:
 )
 def test_a_thousand_workers_on_long_names_fit_easily(workers_a_node: int, largest: int) -> None:
     """A host name's label has 63 characters at most; annotations have 262144 bytes together."""
-    nodes = [f"{at // workers_a_node:063d}" for at in range(1000)]
+    nodes = [f"{i // workers_a_node:063d}" for i in range(1000)]
     (size,) = map(len, pin_annotations(nodes=nodes).values())
 
     assert size < largest < LONGEST
@@ -43,14 +43,14 @@ def test_a_thousand_workers_on_long_names_fit_easily(workers_a_node: int, larges
 
 def test_nodes_claims_and_gpus_have_an_annotation_each() -> None:
     """Only those that are given."""
-    made = pin_annotations(nodes=["a", "a"], gpus=[["GPU-0", "GPU-1"], []], claims=["job-0", "job-1"])
+    annotations = pin_annotations(nodes=["a", "a"], gpus=[["GPU-0", "GPU-1"], []], claims=["job-0", "job-1"])
 
     expected = {
         "arena-topo.dev/pin-nodes": "0:a,2:",
         "arena-topo.dev/pin-gpus": "0:GPU-0+GPU-1,1:,2:",
         "arena-topo.dev/pin-claims": "0:job-0,1:job-1,2:",
     }
-    assert expected == made
+    assert expected == annotations
     assert {} == pin_annotations()
 
 

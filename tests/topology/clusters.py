@@ -21,7 +21,7 @@ ACK = {"ack.node.gpu.schedule": "topology"}
 def cluster(nodes: list[dict[str, Any]], pods: list[dict[str, Any]] | None = None, **lists: Any) -> Snapshot:
     """Return the snapshot of a cluster of raw objects."""
     objects = ClusterObjects(
-        [node_facts(each) for each in nodes], [pod_facts(each) for each in pods or []], **lists
+        [node_facts(raw) for raw in nodes], [pod_facts(raw) for raw in pods or []], **lists
     )
     return assemble(objects, cluster="test", taken=NOW)
 
@@ -36,4 +36,4 @@ def one(snapshot: Snapshot) -> GpuNode:
 def agent_value(name: str = "v100-sxm2-8gpu-driver580.txt", **users: list[int]) -> str:
     """Return our agent's annotation of a real machine, with pods of the default namespace as users."""
     hardware = parse_matrix(saved(name), name, "Tesla V100-SXM2-16GB")
-    return encode(hardware, {("default", pod): held for pod, held in users.items()}, WRITTEN)
+    return encode(hardware, {("default", pod): gpus for pod, gpus in users.items()}, WRITTEN)

@@ -10,15 +10,15 @@ ZONE, RACK, REGION = (f"topology.kubernetes.io/{level}" for level in ("zone", "r
 
 def fleet(**labels: dict[str, str]) -> tuple[GpuNode, ...]:
     """Return nodes by name with their labels."""
-    return tuple(GpuNode(name, labels=each) for name, each in labels.items())
+    return tuple(GpuNode(name, labels=node_labels) for name, node_labels in labels.items())
 
 
 def fabric(nodes: tuple[GpuNode, ...], *objects: dict[str, Any], levels: tuple[str, ...] = ()) -> Fabric:
     """Return the fabric, which must leave no warning."""
     warnings: list[str] = []
-    found = read_fabric(nodes, objects, levels, warnings)
+    result = read_fabric(nodes, objects, levels, warnings)
     assert warnings == []
-    return found
+    return result
 
 
 CUSTOM = fleet(

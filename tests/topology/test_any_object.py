@@ -80,7 +80,7 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     if isinstance(value, str) and value[:1] in "[{" and value:
         return [path, *((*path, "json", *rest) for rest in places(json.loads(value)))]
     steps = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    return [path, *(place for key, each in steps for place in places(each, (*path, key)))]
+    return [path, *(place for key, element in steps for place in places(element, (*path, key)))]
 
 
 def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
@@ -112,16 +112,16 @@ def test_no_value_breaks_the_reading(kind: str, junk: Any, data: st.DataObject) 
     snapshot = read(objects)
 
     assert snapshot == read_snapshot(json.loads(json.dumps(snapshot_document(snapshot))))
-    assert all(symmetric(each) for each in snapshot.nodes)
+    assert all(symmetric(node) for node in snapshot.nodes)
 
 
-def symmetric(each: GpuNode) -> bool:
+def symmetric(node: GpuNode) -> bool:
     """Whether the links of a node are the same both ways and fit its GPUs."""
-    if each.links is None:
+    if node.links is None:
         return True
-    size = range(each.links.size)
-    fits = not each.gpus or len(each.gpus) == each.links.size
-    return fits and all(each.links.between(a, b) == each.links.between(b, a) for a in size for b in size)
+    size = range(node.links.size)
+    fits = not node.gpus or len(node.gpus) == node.links.size
+    return fits and all(node.links.between(a, b) == node.links.between(b, a) for a in size for b in size)
 
 
 def test_the_objects_are_good_to_begin_with() -> None:

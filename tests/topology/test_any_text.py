@@ -55,22 +55,22 @@ def damaged(draw: st.DrawFn) -> str:
     """Real texts with lines lost, repeated or exchanged, and words changed."""
     lines = TEXTS[draw(st.sampled_from(sorted(TEXTS)))].split("\n")
     for _ in range(draw(st.integers(1, 3))):
-        at, other = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
-        words = lines[at].split("\t")
+        i, other = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
+        words = lines[i].split("\t")
         match draw(st.sampled_from(["lose", "repeat", "exchange", "cut", "word"])):
             case "lose":
-                lines[at] = ""
+                lines[i] = ""
             case "repeat":
-                lines.insert(other, lines[at])
+                lines.insert(other, lines[i])
             case "exchange":
-                lines[at], lines[other] = lines[other], lines[at]
+                lines[i], lines[other] = lines[other], lines[i]
             case "cut":
-                lines[at] = lines[at][: draw(st.integers(0, len(lines[at])))]
+                lines[i] = lines[i][: draw(st.integers(0, len(lines[i])))]
             case _:
                 words[draw(st.integers(0, len(words) - 1))] = draw(
                     st.sampled_from(["NV2", "NV99", "X", "SYS", "GPU0", "", "-1", "0-", "9" * 30, "<a/>"])
                 )
-                lines[at] = "\t".join(words)
+                lines[i] = "\t".join(words)
     return "\n".join(lines)
 
 

@@ -18,20 +18,20 @@ def test_what_pods_request_is_taken_from_the_node() -> None:
     """Finished pods and pods without a node take nothing."""
     done = pod("done", 4)
     done["status"]["phase"] = "Succeeded"
-    found = one(cluster([node()], [pod("a", 2), pod("b", 1), done, pod("waiting", 8, node_name="")]))
+    gpu_node = one(cluster([node()], [pod("a", 2), pod("b", 1), done, pod("waiting", 8, node_name="")]))
 
-    assert (found.gpu_total, found.gpu_free) == (8, 5)
-    assert found.requested == {"pods": 2, "cpu": 8000, "memory": 2 * 16 * 2**30, "nvidia.com/gpu": 3}
-    assert [("a", 2), ("b", 1)] == [(holder.pod, holder.gpus) for holder in found.holders]
+    assert (gpu_node.gpu_total, gpu_node.gpu_free) == (8, 5)
+    assert gpu_node.requested == {"pods": 2, "cpu": 8000, "memory": 2 * 16 * 2**30, "nvidia.com/gpu": 3}
+    assert [("a", 2), ("b", 1)] == [(holder.pod, holder.gpus) for holder in gpu_node.holders]
 
 
 def test_labels_alone_give_assumed_links_and_no_indices() -> None:
     """Which GPUs the pods hold is not known then."""
-    found = one(cluster([node(labels=PRODUCT)], [pod("a", 2)]))
+    gpu_node = one(cluster([node(labels=PRODUCT)], [pod("a", 2)]))
 
-    assert CUBE_MESH == labels(found.links)
-    assert found.used is None
-    assert [True, True] == [fact.assumed for fact in found.facts]
+    assert CUBE_MESH == labels(gpu_node.links)
+    assert gpu_node.used is None
+    assert [True, True] == [fact.assumed for fact in gpu_node.facts]
 
 
 def test_an_empty_node_has_no_gpu_in_use() -> None:
@@ -48,7 +48,7 @@ def test_ack_nodes_publish_links_and_used_gpus() -> None:
         "aliyun.com/gpu",
         annotations={"gputopology.alibabacloud.com/allocation": '{"allocatedGPUs":{"0":["6"]}}'},
     )
-    found = one(
+    gpu_node = one(
         cluster(
             [node(resource="aliyun.com/gpu", labels={**PRODUCT, **ACK})],
             [older, newer],
@@ -56,20 +56,24 @@ def test_ack_nodes_publish_links_and_used_gpus() -> None:
         )
     )
 
-    assert (found.gpu_resource, found.gpu_free, found.machine) == ("aliyun.com/gpu", 5, "8xV100-cubemesh")
-    assert found.used == frozenset({0, 3, 6})
-    assert [(0, 3), (6,)] == [holder.indices for holder in found.holders]
+    assert (gpu_node.gpu_resource, gpu_node.gpu_free, gpu_node.machine) == (
+        "aliyun.com/gpu",
+        5,
+        "8xV100-cubemesh",
+    )
+    assert gpu_node.used == frozenset({0, 3, 6})
+    assert [(0, 3), (6,)] == [holder.indices for holder in gpu_node.holders]
     assert ("links", "ConfigMap kube-system/gpu-1-gputopo-report data.linkType", 30.0, False) == (
-        found.facts[0].subject,
-        found.facts[0].source,
-        found.facts[0].age,
-        found.facts[0].assumed,
+        gpu_node.facts[0].subject,
+        gpu_node.facts[0].source,
+        gpu_node.facts[0].age,
+        gpu_node.facts[0].assumed,
     )
 
 
 def test_hami_replicas_are_counted_as_gpus() -> None:
     """The node offers ten replicas of each GPU; pods hold GPUs by UUID."""
-    held = pod(
+    holder_pod = pod(
         "a",
         2,
         annotations={
@@ -80,22 +84,24 @@ def test_hami_replicas_are_counted_as_gpus() -> None:
         "hami.io/node-nvidia-register": hami_register(),
         "hami.io/node-nvidia-score": hami_scores(),
     }
-    found = one(cluster([node(gpus=80, annotations=annotations)], [held]))
+    gpu_node = one(cluster([node(gpus=80, annotations=annotations)], [holder_pod]))
 
-    assert (found.gpu_total, found.gpu_free, found.used) == (8, 6, frozenset({4, 5}))
-    assert CUBE_MESH == labels(found.links)
+    assert (gpu_node.gpu_total, gpu_node.gpu_free, gpu_node.used) == (8, 6, frozenset({4, 5}))
+    assert CUBE_MESH == labels(gpu_node.links)
 
 
 def test_gpus_of_dra_are_counted_by_devices_and_claims() -> None:
     """Such a node offers no extended resource; its GPUs are asked for by the device class."""
-    found = one(cluster([node(gpus=0)], [pod("worker-0", 0)], slices=[gpu_slice()], claims=[]))
-    held = pod("worker-0", 0)
-    held["metadata"]["namespace"] = "team-a"
+    gpu_node = one(cluster([node(gpus=0)], [pod("worker-0", 0)], slices=[gpu_slice()], claims=[]))
+    holder_pod = pod("worker-0", 0)
+    holder_pod["metadata"]["namespace"] = "team-a"
     taken = one(
-        cluster([node(gpus=0)], [held], slices=[gpu_slice()], claims=[claim("c", ["gpu-5"], "worker-0")])
+        cluster(
+            [node(gpus=0)], [holder_pod], slices=[gpu_slice()], claims=[claim("c", ["gpu-5"], "worker-0")]
+        )
     )
 
-    assert (found.gpu_resource, found.gpu_total, found.gpu_free) == ("gpu.nvidia.com", 8, 8)
+    assert (gpu_node.gpu_resource, gpu_node.gpu_total, gpu_node.gpu_free) == ("gpu.nvidia.com", 8, 8)
     assert (taken.gpu_free, taken.used) == (7, frozenset({5}))
 
 
@@ -106,7 +112,7 @@ def test_malformed_objects_become_warnings_and_the_rest_is_read() -> None:
     odd = pod("a", 1, annotations={"topology.kubernetes.io/gpu-group": "first"})
     snapshot = cluster(nodes, [odd], config_maps=[broken, config_map("gone")])
 
-    assert [CUBE_MESH, CUBE_MESH] == [labels(each.links) for each in snapshot.nodes]
+    assert [CUBE_MESH, CUBE_MESH] == [labels(gpu_node.links) for gpu_node in snapshot.nodes]
     assert [warning.split(": ")[0] for warning in snapshot.warnings] == [
         "ConfigMap kube-system/gpu-2-gputopo-report",
         "Node gpu-1",
@@ -119,9 +125,9 @@ def test_unhealthy_gpus_are_counted() -> None:
     """They are in the node's capacity and not allocatable."""
     raw = node(labels=PRODUCT)
     raw["status"]["allocatable"]["nvidia.com/gpu"] = "7"
-    found = one(cluster([raw]))
+    gpu_node = one(cluster([raw]))
 
-    assert (found.gpu_total, found.unhealthy) == (7, 1)
+    assert (gpu_node.gpu_total, gpu_node.unhealthy) == (7, 1)
 
 
 def test_nodes_of_one_type_share_their_graph() -> None:
@@ -138,5 +144,5 @@ def test_the_fabric_spans_the_nodes_with_gpus() -> None:
     snapshot = cluster(nodes)
 
     assert snapshot.warnings == ()
-    assert ["cpu-1", "gpu-1", "gpu-2"] == [each.name for each in snapshot.nodes]
+    assert ["cpu-1", "gpu-1", "gpu-2"] == [gpu_node.name for gpu_node in snapshot.nodes]
     assert {"gpu-1": ("r1",), "gpu-2": ("r1",)} == snapshot.fabric.paths

@@ -15,11 +15,11 @@ from tests.topology.objects import (
 def test_the_more_trusted_source_wins_and_the_others_fill_in() -> None:
     """ACK's links, HAMi's UUIDs and NUMA nodes."""
     annotations = {"hami.io/node-nvidia-register": hami_register(count=1)}
-    found = one(cluster([node(labels=PRODUCT, annotations=annotations)], config_maps=[config_map()]))
+    gpu_node = one(cluster([node(labels=PRODUCT, annotations=annotations)], config_maps=[config_map()]))
 
-    assert found.facts[0].source.startswith("ConfigMap")
-    assert UUIDS == [gpu.uuid for gpu in found.gpus]
-    assert [0, 0, 0, 0, 1, 1, 1, 1] == [gpu.numa for gpu in found.gpus]
+    assert gpu_node.facts[0].source.startswith("ConfigMap")
+    assert UUIDS == [gpu.uuid for gpu in gpu_node.gpus]
+    assert [0, 0, 0, 0, 1, 1, 1, 1] == [gpu.numa for gpu in gpu_node.gpus]
 
 
 def test_sources_that_contradict_each_other_are_named() -> None:

@@ -18,10 +18,12 @@ def test_a_pod_whose_gpus_are_not_known_leaves_the_used_ones_unknown() -> None:
 
 def test_the_agent_publishes_the_gpus_of_pods_without_annotations() -> None:
     """It reads them from the kubelet."""
-    found = one(cluster([node(annotations={GPU_TOPOLOGY: agent_value(a=[1, 2], gone=[7])})], [pod("a", 2)]))
+    gpu_node = one(
+        cluster([node(annotations={GPU_TOPOLOGY: agent_value(a=[1, 2], gone=[7])})], [pod("a", 2)])
+    )
 
-    assert found.used == frozenset({1, 2})
-    assert found.facts[-1].source == f"Node gpu-1 annotation {GPU_TOPOLOGY}"
+    assert gpu_node.used == frozenset({1, 2})
+    assert gpu_node.facts[-1].source == f"Node gpu-1 annotation {GPU_TOPOLOGY}"
 
 
 def test_koordinators_status_names_the_used_gpus() -> None:
@@ -33,9 +35,9 @@ def test_koordinators_status_names_the_used_gpus() -> None:
         0,
         annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu":[{"minor":2},{"minor":3}]}'},
     )
-    found = one(cluster([node()], [asking], devices=[device]))
+    gpu_node = one(cluster([node()], [asking], devices=[device]))
 
-    assert (found.used, found.gpu_free, found.holders[0].gpus) == (frozenset({2, 3}), 6, 2)
+    assert (gpu_node.used, gpu_node.gpu_free, gpu_node.holders[0].gpus) == (frozenset({2, 3}), 6, 2)
 
 
 def test_a_pod_that_claims_a_gpu_its_node_lacks_is_warned_of() -> None:

@@ -83,8 +83,8 @@ def snapshot(kube: Kube) -> Snapshot:
     """Return the snapshot of what the API server gives."""
     return assemble(
         ClusterObjects(
-            nodes=[node_facts(each) for each in kube.list("v1", "Node")],
-            pods=[pod_facts(each) for each in kube.list("v1", "Pod")],
+            nodes=[node_facts(raw) for raw in kube.list("v1", "Node")],
+            pods=[pod_facts(raw) for raw in kube.list("v1", "Pod")],
             config_maps=kube.list(
                 "v1", "ConfigMap", "kube-system", labelSelector="ack.node.gpu.schedule=topology"
             ),
@@ -95,9 +95,9 @@ def snapshot(kube: Kube) -> Snapshot:
     )
 
 
-def node_of(found: Snapshot, name: str) -> GpuNode:
+def node_of(cluster: Snapshot, name: str) -> GpuNode:
     """Return the node *name*."""
-    return next(node for node in found.nodes if node.name == name)
+    return next(node for node in cluster.nodes if node.name == name)
 
 
 @pytest.mark.usefixtures("config", "claimed")
@@ -122,8 +122,8 @@ def test_every_source_is_read_from_what_the_server_stores(
     shared = pod("shared", 1, node_name=names["hami"], annotations={"hami.io/vgpu-devices-allocated": given})
     for wanted in (group, shared, pod("plain", 3, node_name=names["labels"])):
         create_pod(kube, namespace, wanted)
-    found = snapshot(kube)
-    nodes = {source: node_of(found, name) for source, name in names.items()}
+    cluster = snapshot(kube)
+    nodes = {source: node_of(cluster, name) for source, name in names.items()}
 
     assert {
         "ack": (8, 6, frozenset({0, 3})),
@@ -137,4 +137,4 @@ def test_every_source_is_read_from_what_the_server_stores(
     assert 5000 == nodes["ack"].requested["cpu"]
     assert nodes["ack"].facts[0].source.startswith("ConfigMap kube-system/")
     assert nodes["dra"].facts[0].source.startswith("ResourceSlice ")
-    assert not [warning for warning in found.warnings if any(name in warning for name in names.values())]
+    assert not [warning for warning in cluster.warnings if any(name in warning for name in names.values())]

@@ -29,9 +29,9 @@ def rich_snapshot() -> Snapshot:
         "taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}],
     }
     nodes[2]["status"]["conditions"] = []
-    held = pod("a", 2, "aliyun.com/gpu", annotations={"topology.kubernetes.io/gpu-group": "0,3"})
+    holder_pod = pod("a", 2, "aliyun.com/gpu", annotations={"topology.kubernetes.io/gpu-group": "0,3"})
     return cluster(
-        nodes, [held, pod("b", 1, node_name="gpu-2")], config_maps=[config_map(), config_map("gone")]
+        nodes, [holder_pod, pod("b", 1, node_name="gpu-2")], config_maps=[config_map(), config_map("gone")]
     )
 
 

@@ -67,11 +67,11 @@ def test_numbers_are_compared_as_numbers(operator: str, values: tuple[str, ...],
 
 def test_a_missing_label() -> None:
     """Only the negative operators hold without the label."""
-    held = [
+    operators = [
         op for op in ("In", "NotIn", "Exists", "DoesNotExist", "Gt") if Requirement("x", op, ("1",)).holds({})
     ]
 
-    assert ["NotIn", "DoesNotExist"] == held
+    assert ["NotIn", "DoesNotExist"] == operators
 
 
 def test_all_parts_of_a_term_must_hold_and_an_empty_one_never_does() -> None:

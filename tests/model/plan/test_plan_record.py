@@ -47,7 +47,7 @@ def test_a_plan_is_read_back_as_it_was_written(record: PlanRecord) -> None:
 def test_a_thousand_workers_fit_into_an_annotation() -> None:
     """On 125 nodes with long names, with the GPUs of each worker; all annotations together may have 256 KiB."""
     name = "a-node-with-a-rather-long-name.of-a-cluster.example.com-{:04}"
-    slots = tuple(Slot(at, name.format(at // 8), (at % 8,)) for at in range(1000))
+    slots = tuple(Slot(i, name.format(i // 8), (i % 8,)) for i in range(1000))
     assert len(encode(PlanRecord(stage=Stage.CONFIRMED, slots=slots))) < 32 * 1024
 
 

@@ -26,7 +26,9 @@ def test_the_document_of_nodes_is_that_of_arena() -> None:
             "visibleGPUs": ["0"],
         }
     ]
-    assert [("0", "using"), ("1", "idle")] == [(each["id"], each["status"]) for each in topology["devices"]]
+    assert [("0", "using"), ("1", "idle")] == [
+        (device["id"], device["status"]) for device in topology["devices"]
+    ]
     assert (8, 1, 0, "GPUExclusive") == (
         exclusive["totalGPUs"],
         exclusive["allocatedGPUs"],

@@ -10,7 +10,7 @@ from tests.output.clusters import small_cluster
 
 def test_domains_and_nodes_are_in_the_order_in_which_people_count() -> None:
     """gpu-9 comes before gpu-10."""
-    names = [f"gpu-{at}" for at in (10, 9, 2)]
+    names = [f"gpu-{i}" for i in (10, 9, 2)]
     nodes = tuple(GpuNode(name, allocatable={"nvidia.com/gpu": 8}) for name in names)
     paths = {"gpu-10": ("rack-10",), "gpu-9": ("rack-9",), "gpu-2": ("rack-9",)}
     tree = cluster_domains(Snapshot(nodes, Fabric(("rack",), paths)))

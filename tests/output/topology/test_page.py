@@ -59,17 +59,17 @@ def test_of_a_large_cluster_one_node_of_each_type_is_drawn() -> None:
 
 def pixels(png: bytes) -> Counter[tuple[int, ...]]:
     """Return how often each colour is in a picture of 8-bit channels."""
-    data, at, header = b"", 8, b""
-    while at < len(png):
-        size, kind = struct.unpack(">I4s", png[at : at + 8])
-        body = png[at + 8 : at + 8 + size]
+    data, position, header = b"", 8, b""
+    while position < len(png):
+        size, kind = struct.unpack(">I4s", png[position : position + 8])
+        body = png[position + 8 : position + 8 + size]
         header = body if kind == b"IHDR" else header
         data += body if kind == b"IDAT" else b""
-        at += 12 + size
+        position += 12 + size
     width, height, _, colour = struct.unpack(">IIBB", header[:10])
     step = {2: 3, 6: 4}[colour]
     raw, stride, previous = zlib.decompress(data), width * step, bytearray(width * step)
-    found: Counter[tuple[int, ...]] = Counter()
+    counts: Counter[tuple[int, ...]] = Counter()
     for row in range(height):
         kind, line = (
             raw[row * (stride + 1)],
@@ -80,15 +80,15 @@ def pixels(png: bytes) -> Counter[tuple[int, ...]]:
             corner = previous[place - step] if place >= step else 0
             line[place] = (line[place] + predicted(kind, left, previous[place], corner)) & 255
         previous = line
-        found.update(zip(*(line[channel::step] for channel in range(3)), strict=True))
-    return found
+        counts.update(zip(*(line[channel::step] for channel in range(3)), strict=True))
+    return counts
 
 
 def predicted(kind: int, left: int, up: int, corner: int) -> int:
     """Return what PNG's filter *kind* adds to a byte."""
     if kind == 4:
         guess = left + up - corner
-        return min((left, up, corner), key=lambda each: abs(guess - each))
+        return min((left, up, corner), key=lambda predictor: abs(guess - predictor))
     return (0, left, up, (left + up) // 2)[kind]
 
 
@@ -112,8 +112,8 @@ def test_a_browser_paints_the_page(tmp_path: Path) -> None:
         page.as_uri(),
     ]
     subprocess.run(command, check=True, capture_output=True, timeout=120)
-    found = pixels(shot.read_bytes())
+    counts = pixels(shot.read_bytes())
 
-    assert found[0x35, 0xA5, 0x77] > 100  # double NVLinks
-    assert found[0xC2, 0x57, 0x1A] > 100  # a GPU of the second holder
-    assert found[0xF5, 0xF7, 0xFA] > 10_000  # the drawings' ground
+    assert counts[0x35, 0xA5, 0x77] > 100  # double NVLinks
+    assert counts[0xC2, 0x57, 0x1A] > 100  # a GPU of the second holder
+    assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the drawings' ground

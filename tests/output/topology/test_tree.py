@@ -45,7 +45,7 @@ def test_a_large_cluster_is_shown_down_to_its_domains() -> None:
     node = machine("v100-0")
     nodes = tuple(replace(node, name=f"n{index:04}") for index in range(MOST_NODES + 1))
     small = small_cluster()
-    fabric = replace(small.fabric, paths={each.name: ("a", "r1") for each in nodes})
+    fabric = replace(small.fabric, paths={node.name: ("a", "r1") for node in nodes})
 
     assert cluster_tree(replace(small, nodes=nodes, fabric=fabric, warnings=())).splitlines()[1:3] == [
         "└── zone a       1608/1608 free  201 nodes",

@@ -18,9 +18,9 @@ from tests.topology.fabrics import (
 def test_hyper_nodes_make_a_tree() -> None:
     """Lower tiers are closer; members are chosen by name, label or pattern."""
     spine = hyper_node("spine", 2, "HyperNode", {"regexMatch": {"pattern": "^leaf-"}})
-    found = fabric(CUSTOM, spine, *LEAVES)
+    result = fabric(CUSTOM, spine, *LEAVES)
 
-    assert found == Fabric(
+    assert result == Fabric(
         ("tier-2", "leaf"),
         {"a": ("spine", "leaf-1"), "b": ("spine", "leaf-1"), "c": ("spine", "leaf-2")},
         "HyperNodes",
@@ -30,9 +30,9 @@ def test_hyper_nodes_make_a_tree() -> None:
 def test_a_node_in_two_hyper_nodes_of_a_tier_is_warned_of() -> None:
     """It counts to the first by name."""
     warnings: list[str] = []
-    found = read_fabric(CUSTOM, [*LEAVES, hyper_node("leaf-9", 1, "Node", exact("a"))], (), warnings)
+    result = read_fabric(CUSTOM, [*LEAVES, hyper_node("leaf-9", 1, "Node", exact("a"))], (), warnings)
 
-    assert found.paths["a"] == ("leaf-1",)
+    assert result.paths["a"] == ("leaf-1",)
     assert warnings == ["node a is in HyperNodes leaf-1 and leaf-9 of tier 1; the former counts"]
 
 
@@ -47,9 +47,9 @@ def test_a_node_in_two_hyper_nodes_of_a_tier_is_warned_of() -> None:
 def test_a_broken_hyper_node_is_left_out_with_a_warning(selector: dict[str, Any], reason: str) -> None:
     """The others still make the tree."""
     warnings: list[str] = []
-    found = read_fabric(CUSTOM, [*LEAVES, hyper_node("bad", 1, "Node", selector)], (), warnings)
+    result = read_fabric(CUSTOM, [*LEAVES, hyper_node("bad", 1, "Node", selector)], (), warnings)
 
-    assert found.paths["a"] == ("leaf-1",)
+    assert result.paths["a"] == ("leaf-1",)
     assert len(warnings) == 1
     assert warnings[0].startswith("HyperNode bad: ")
     assert reason in warnings[0]

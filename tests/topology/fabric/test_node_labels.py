@@ -23,11 +23,11 @@ RACKS = fleet(
 
 def test_labels_are_ordered_by_how_they_nest() -> None:
     """Topograph counts tiers from the closest, AWS from the farthest; the data decides."""
-    found = fabric(RACKS)
+    result = fabric(RACKS)
 
-    assert found.tiers == ("fabric.topograph.run/tier-1", "fabric.topograph.run/tier-0")
-    assert found.paths["c"] == ("s1", "r2")
-    assert found.source == "node labels (topograph)"
+    assert result.tiers == ("fabric.topograph.run/tier-1", "fabric.topograph.run/tier-0")
+    assert result.paths["c"] == ("s1", "r2")
+    assert result.source == "node labels (topograph)"
 
 
 @pytest.mark.parametrize(
@@ -91,9 +91,9 @@ def test_a_label_that_does_not_nest_is_left_out_with_a_warning() -> None:
         d={ZONE: "z2", other: "b3"},
     )
     warnings: list[str] = []
-    found = read_fabric(nodes, [], (), warnings)
+    result = read_fabric(nodes, [], (), warnings)
 
-    assert found.tiers == (ZONE,)
+    assert result.tiers == (ZONE,)
     assert warnings == [f"label {other} does not nest in {ZONE}; it is not used as a tier"]
 
 

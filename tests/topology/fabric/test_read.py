@@ -19,9 +19,9 @@ def test_a_topology_object_declares_the_tiers(api: str) -> None:
         "metadata": {"name": "default"},
         "spec": {"levels": LEVELS},
     }
-    found = fabric(CUSTOM, topology)
+    result = fabric(CUSTOM, topology)
 
-    assert found == Fabric(
+    assert result == Fabric(
         ("example.com/row", "example.com/rack"),
         {"a": ("x", "r1"), "b": ("x", "r1"), "c": ("y", "r2")},
         "Topology default",
@@ -30,18 +30,20 @@ def test_a_topology_object_declares_the_tiers(api: str) -> None:
 
 def test_koordinators_layers_are_ordered_by_their_parents() -> None:
     """The node and the cluster are no tiers; of several keys the first that a node has counts."""
-    found = fabric(CUSTOM, network_topology(NodeTopologyLayer="rack", rack="row", row="ClusterTopologyLayer"))
+    result = fabric(
+        CUSTOM, network_topology(NodeTopologyLayer="rack", rack="row", row="ClusterTopologyLayer")
+    )
 
-    assert found.tiers == ("row", "rack")
-    assert found.paths["c"] == ("y", "r2")
+    assert result.tiers == ("row", "rack")
+    assert result.paths["c"] == ("y", "r2")
 
 
 def test_layers_in_a_circle_are_left_out_with_a_warning() -> None:
     """The labels then decide."""
     warnings: list[str] = []
-    found = read_fabric(CUSTOM, [network_topology(rack="row", row="rack")], (), warnings)
+    result = read_fabric(CUSTOM, [network_topology(rack="row", row="rack")], (), warnings)
 
-    assert found.tiers == (ZONE,)
+    assert result.tiers == (ZONE,)
     assert warnings[0].startswith(
         "ClusterNetworkTopology default: spec.networkTopologySpec has a cycle through"
     )
@@ -65,9 +67,9 @@ def test_of_two_objects_the_one_that_holds_more_nodes_counts() -> None:
 def test_given_levels_win_over_everything() -> None:
     """A node without one of them is in no domain there."""
     nodes = (*CUSTOM, GpuNode("d", labels={"example.com/row": "y"}))
-    found = fabric(nodes, *LEAVES, levels=("example.com/row", "example.com/rack"))
+    result = fabric(nodes, *LEAVES, levels=("example.com/row", "example.com/rack"))
 
-    assert (found.source, found.paths["d"]) == ("--topology-levels", ("y", ""))
+    assert (result.source, result.paths["d"]) == ("--topology-levels", ("y", ""))
 
 
 def test_a_given_level_that_no_node_has_is_an_error() -> None:

@@ -133,7 +133,7 @@ def test_nics_of_dranet_are_near_the_gpus_of_their_pcie_root() -> None:
     }
     reading = read([gpu_slice(), nic])
 
-    assert [("rdma0", 0)] == [(each.name, each.numa) for each in reading.nics]
+    assert [("rdma0", 0)] == [(nic.name, nic.numa) for nic in reading.nics]
     assert [2, 3] == [gpu.index for gpu in reading.gpus if gpu.nics == ("rdma0",)]
 
 

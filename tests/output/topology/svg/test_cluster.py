@@ -12,7 +12,7 @@ def test_the_cluster_shows_domains_and_a_square_for_each_gpu() -> None:
     """Nested boxes; closed nodes say why."""
     svg = cluster_picture(small_cluster())
     root = ET.fromstring(svg)
-    squares = [each for each in root.iter(f"{SVG}rect") if each.get("width") == "13"]
+    squares = [square for square in root.iter(f"{SVG}rect") if square.get("width") == "13"]
 
     assert 28 == len(squares)
     assert {"zone a", "rack r1", "in no rack", "cordoned"} <= {text.text for text in root.iter(f"{SVG}text")}

@@ -19,15 +19,15 @@ def test_every_gpu_of_every_machine_is_drawn(kind: str) -> None:
     root = ET.fromstring(node_picture(node))
     width, height = float(root.get("width", "0")), float(root.get("height", "0"))
     circles = [
-        each
-        for each in root.iter(f"{SVG}circle")
-        if each.get("class") == "gpu-free" and each.get("r") != "6.5"
+        circle
+        for circle in root.iter(f"{SVG}circle")
+        if circle.get("class") == "gpu-free" and circle.get("r") != "6.5"
     ]
 
     assert node.gpu_total == len(circles)
-    for each in circles:
-        assert 30 < float(each.get("cx", "0")) < width - 30
-        assert 30 < float(each.get("cy", "0")) < height - 30
+    for circle in circles:
+        assert 30 < float(circle.get("cx", "0")) < width - 30
+        assert 30 < float(circle.get("cy", "0")) < height - 30
 
 
 def test_point_to_point_links_are_chords_as_wide_as_their_count() -> None:
@@ -61,7 +61,7 @@ def test_holders_have_their_colours_and_names() -> None:
     """The GPUs of one job look alike, and tell whose they are."""
     svg = node_picture(machine("v100-0", vgg16=(0, 3), bert=(5,)))
     workers = {
-        f"GPU{at}: used by team-a/{job}, worker 0" for at, job in ((0, "vgg16"), (3, "vgg16"), (5, "bert"))
+        f"GPU{i}: used by team-a/{job}, worker 0" for i, job in ((0, "vgg16"), (3, "vgg16"), (5, "bert"))
     }
 
     assert workers <= set(tips(svg))
@@ -82,7 +82,7 @@ def test_what_is_not_known_looks_so() -> None:
 
 def test_sockets_pcie_roots_and_nics_are_drawn() -> None:
     """A DGX A100 has four NUMA nodes, one PCIe root each with two near NICs."""
-    found = tips(node_picture(machine("a100", "dgxa100")))
+    shown = tips(node_picture(machine("a100", "dgxa100")))
 
-    assert {f"PCIe root pcie{root}" for root in range(4)} <= set(found)
-    assert "nearest NICs: mlx5_0, mlx5_1" in found
+    assert {f"PCIe root pcie{root}" for root in range(4)} <= set(shown)
+    assert "nearest NICs: mlx5_0, mlx5_1" in shown
