@@ -1,7 +1,7 @@
 """Annotation and label keys that only the sandbox knows."""
 
 LOST = "sandbox.arena-topo.dev/lost"
-"""Annotation of a node that shall be lost: its kubelet falls silent and its pods are evicted."""
+"""Annotation that makes a node lost: its kubelet falls silent and its pods are evicted."""
 SILENT = "silent"
 """Value of that annotation with which the pods stay, as they do in the first minutes."""
 TIER_PREFIX = "sandbox.arena-topo.dev/"

@@ -78,7 +78,8 @@ def load(name: str, at: str) -> Layout:
         text = Path(name).read_text("utf-8")
     else:
         raise UsageError(
-            f"there is no layout {name!r}", hint=f"take one of {', '.join(names())}, or a path to a YAML file"
+            f"there is no layout {name!r}",
+            hint=f"choose one of {', '.join(names())}, or a path to a YAML file",
         )
     document = _document(text, name)
     if "snapshot" in document:
@@ -118,7 +119,7 @@ def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
         raise DocumentError(f"the layout {layout} has an unknown key {unknown[0]!r} in {group['name']}")
     if unknown := sorted(set(group.get("publish", ())) - _SOURCES):
         raise DocumentError(
-            f"the layout {layout} publishes {unknown[0]!r}; known are {', '.join(sorted(_SOURCES))}"
+            f"the layout {layout} publishes {unknown[0]!r}, which is not one of {', '.join(sorted(_SOURCES))}"
         )
     hardware = _hardware(group, layout)
     start = int(group.get("start", 1))
@@ -140,7 +141,7 @@ def _matrix(path: str, layout: str) -> str:
         return shipped.read_text("utf-8")
     own = Path(layout).parent / path
     if not own.is_file():
-        raise DocumentError(f"the layout {layout} names a matrix {path} that is not there")
+        raise DocumentError(f"the layout {layout} names a matrix {path} that does not exist")
     return own.read_text("utf-8")
 
 

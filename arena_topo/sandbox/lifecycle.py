@@ -82,7 +82,7 @@ def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) ->
         current, settings = status(home), _settings(home)
         kept = current.layout if current.running or home.state.exists() else ""
         if kept and layout not in {"", kept}:
-            hint = f"begin anew with: arena-topo sandbox reset --layout {layout}"
+            hint = f"start over with: arena-topo sandbox reset --layout {layout}"
             raise UsageError(f"the sandbox already has the layout {kept}", hint=hint)
         if current.running:
             return current

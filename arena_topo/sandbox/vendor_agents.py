@@ -99,7 +99,7 @@ def _rate(link: Link) -> float:
 
 
 def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, str]:
-    """Return HAMi's register and link scores of a machine whose GPUs are handed out in *shares* parts."""
+    """Return HAMi's register and link scores of a machine whose GPUs are shared out in *shares* parts each."""
     uuids, size = machine.uuids(), range(machine.size)
     register = [
         {
@@ -107,7 +107,7 @@ def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, s
             "index": index,
             "count": shares,
             "devmem": gpu.memory or machine.memory,
-            "devcore": 100,
+            "devcore": 100,  # percent
             "type": f"NVIDIA-{machine.product.removeprefix('NVIDIA-')}",
             "numa": gpu.numa or 0,
             "mode": "mig" if gpu.mode is ShareMode.MIG else "hami-core",
@@ -133,7 +133,7 @@ def _score(link: Link) -> int:
 
 
 def sleeping_pod(name: str, namespace: str, node: str, limits: Mapping[str, str]) -> Object:
-    """Return a pod on *node* that holds *limits* and does nothing."""
+    """Return a pod on *node* that occupies *limits* and does nothing."""
     container = {"name": "main", "image": "busybox:1.36", "command": ["sleep", "infinity"]}
     spec = {
         "nodeName": node,

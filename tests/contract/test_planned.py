@@ -46,7 +46,7 @@ def _two_workers(cluster: Cluster, space: str) -> list[Object]:
 
 
 def test_a_patch_whose_test_fails_changes_nothing(cluster: Cluster, space: str, nodes: list[str]) -> None:
-    """It is refused as invalid, so that only who read the plan can replace it."""
+    """It is refused as invalid, so that only a client that has read the plan can replace it."""
     assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, suspend=True)).code
     operations = [
         {"op": "test", "path": PLAN_AT, "value": "another"},
@@ -61,7 +61,7 @@ def test_a_patch_whose_test_fails_changes_nothing(cluster: Cluster, space: str, 
 def test_a_suspended_job_creates_its_pods_once_it_is_released(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
-    """By the template that it has then: plan, pins and suspension change in one patch."""
+    """The pods follow the template of that moment: plan, pins and suspension change in one patch."""
     assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, suspend=True)).code
     job = eventually(lambda: _suspended(cluster, space), "the operator to suspend it") or {}
     assert [] == _workers(cluster, space)
@@ -133,7 +133,7 @@ def _recreated(cluster: Cluster, space: str, name: str, uid: str) -> Object | No
 
 
 def test_gates_are_removed_and_never_added(cluster: Cluster, space: str, nodes: list[str]) -> None:
-    """And a pod without gates keeps the node selector that it has."""
+    """A pod without gates cannot get one, and keeps the node selector that it has."""
     body = pod("gated", schedulingGates=[GATE])
     assert 201 == cluster.admin.send("POST", _pods(space), body).code
     more: Object = {"spec": {"schedulingGates": [GATE, {"name": "example.com/other"}]}}
@@ -147,7 +147,7 @@ def test_gates_are_removed_and_never_added(cluster: Cluster, space: str, nodes: 
 def test_planned_jobs_and_workers_are_found_over_all_namespaces(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
-    """By their label."""
+    """A label selector lists both without naming a namespace."""
     assert 201 == cluster.admin.send("POST", _jobs(space), _planned(nodes, gated=True)).code
     _two_workers(cluster, space)
     selector = "arena-topo.dev/planned=true"
@@ -157,8 +157,8 @@ def test_planned_jobs_and_workers_are_found_over_all_namespaces(
     assert 2 == sum(worker["metadata"]["namespace"] == space for worker in pods)
 
 
-def test_the_server_tells_what_its_caller_may_do(cluster: Cluster, space: str) -> None:
-    """The administrator everything, a stranger not."""
+def test_the_server_says_what_its_caller_may_do(cluster: Cluster, space: str) -> None:
+    """The administrator may do everything, a stranger may not."""
     attributes = {"verb": "patch", "group": "kubeflow.org", "resource": "mpijobs", "namespace": space}
     review: Object = {
         "apiVersion": "authorization.k8s.io/v1",

@@ -96,7 +96,7 @@ def test_items_of_a_list_come_with_their_kind_on_the_list(cluster: Cluster, spac
     assert int(body["metadata"]["resourceVersion"]) > 0
 
 
-def test_a_watch_tells_changes_in_order(cluster: Cluster, space: str) -> None:
+def test_a_watch_reports_changes_in_order(cluster: Cluster, space: str) -> None:
     """A watch from a list's version sees creation, change and deletion, each with a later version."""
     since = cluster.admin.get(_maps(space)).body["metadata"]["resourceVersion"]
     _make(cluster, space, "a")
@@ -149,7 +149,7 @@ def test_a_streamed_list_ends_with_a_bookmark(cluster: Cluster, space: str) -> N
 
 
 def test_a_broken_continue_token_is_refused(cluster: Cluster, space: str) -> None:
-    """A token that nobody gave out is a bad request."""
+    """A token that the server did not issue is a bad request."""
     answer = cluster.admin.get(_maps(space), limit="1", **{"continue": "nonsense"})
 
     assert answer.code == 400

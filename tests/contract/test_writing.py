@@ -215,7 +215,7 @@ def test_apply_creates_and_owns(cluster: Cluster, space: str) -> None:
 
 
 def test_forced_apply_takes_the_field(cluster: Cluster, space: str) -> None:
-    """With force the value is written, and what a manager applies no longer is removed."""
+    """With force the value is written, and a field that a manager no longer applies is removed."""
     cluster.admin.send(
         "PATCH", _maps(space, "a"), config_map("a", x="1", y="1"), APPLY_PATCH, fieldManager="one"
     )
@@ -252,7 +252,7 @@ def test_whoever_may_not_write_is_forbidden(cluster: Cluster, space: str) -> Non
     )
 
 
-def test_access_reviews_tell_what_is_allowed(cluster: Cluster, space: str) -> None:
+def test_access_reviews_say_what_is_allowed(cluster: Cluster, space: str) -> None:
     """A SelfSubjectAccessReview answers for the one who asks."""
     attributes = {"namespace": space, "verb": "create", "group": "kubeflow.org", "resource": "mpijobs"}
     body: Object = {"apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview"}

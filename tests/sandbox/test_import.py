@@ -26,7 +26,7 @@ AT = "2026-11-21T08:00:00Z"
 
 @pytest.mark.parametrize("layout", layouts.names())
 def test_every_layout_survives_an_import(tmp_path: Path, layout: str) -> None:
-    """Links, GPUs, users, NICs, sources, amounts, taints and fabric: the whole snapshot."""
+    """The whole snapshot is the same: links, GPUs, users, NICs, sources, amounts, taints and fabric."""
     with served(tmp_path / "first", layout) as home:
         before = settled(home.kubeconfig)
     after = reimported(tmp_path, before)
@@ -71,7 +71,7 @@ def as_a_live_cluster_shows(snapshot: Snapshot) -> Snapshot:
 
 
 def test_a_cluster_with_something_of_everything_survives_an_import(tmp_path: Path) -> None:
-    """ACK's measured links, jobs that hold GPUs, a cordoned and tainted node, a lost one."""
+    """It has ACK's measured links, jobs that hold GPUs, a cordoned and tainted node, and a lost one."""
     before = as_a_live_cluster_shows(rich_snapshot())
     after = reimported(tmp_path, before)
 
@@ -79,7 +79,7 @@ def test_a_cluster_with_something_of_everything_survives_an_import(tmp_path: Pat
 
 
 def test_what_jobs_hold_is_held_again(tmp_path: Path) -> None:
-    """By the same pods of the same jobs, on the same GPUs, with the same room left."""
+    """The same pods of the same jobs hold the same GPUs, and the same room is left."""
     holders = (
         Holder("team-a", "train-worker-0", "train", 2, (0, 3), "Running"),
         Holder("team-b", "notebook", "", 1, (5,), "Running"),
@@ -99,7 +99,7 @@ def test_what_jobs_hold_is_held_again(tmp_path: Path) -> None:
 
 
 def test_gpus_that_are_shared_or_broken_stay_so(tmp_path: Path) -> None:
-    """As HAMi publishes them."""
+    """HAMi publishes sharing and health of each GPU, and both are kept."""
     source = "Node a annotation hami.io/node-nvidia-score"
     gpus = tuple(
         Gpu(i, f"GPU-{i}", "Tesla V100-SXM2-16GB", 16384, 0, healthy=i != 7, mode=ShareMode.SHARED)
@@ -114,7 +114,7 @@ def test_gpus_that_are_shared_or_broken_stay_so(tmp_path: Path) -> None:
 
 
 def test_facts_from_a_source_that_a_sandbox_lacks_are_in_the_annotation(tmp_path: Path) -> None:
-    """Koordinator's Device becomes ours; hardware stays."""
+    """The facts of Koordinator's Device move into our annotation, and the hardware is the same."""
     node = v100("a", "Device a")
     imported = reimported(tmp_path, Snapshot((node,))).nodes[0]
 
@@ -123,7 +123,7 @@ def test_facts_from_a_source_that_a_sandbox_lacks_are_in_the_annotation(tmp_path
 
 
 def test_a_lost_node_stays_lost_and_keeps_its_pods(tmp_path: Path) -> None:
-    """As in the minutes before its pods are evicted."""
+    """The node is not ready and its pods stay, as in the minutes before their eviction."""
     holders = (Holder("default", "train-0", "", 8, None, "Running"),)
     requested = {"nvidia.com/gpu": 8, "pods": 1}
     before = Snapshot((v100("a", "Device a", ready=False, holders=holders, requested=requested),))
@@ -141,7 +141,7 @@ def test_a_lost_node_stays_lost_and_keeps_its_pods(tmp_path: Path) -> None:
     ],
 )
 def test_a_declared_fabric_is_declared_again(tmp_path: Path, source: str, tiers: tuple[str, ...]) -> None:
-    """With its tiers' own names, a node outside all domains included."""
+    """The tiers keep their own names, and a node outside of all domains stays outside."""
     places = {"a": ("x", "r1"), "b": ("x", "r1"), "c": ("y", "r2"), "d": ("", "")}
     nodes = tuple(
         v100(
@@ -157,7 +157,7 @@ def test_a_declared_fabric_is_declared_again(tmp_path: Path, source: str, tiers:
 
 
 def test_the_command_writes_a_layout_that_starts(invoke: Invoke, tmp_path: Path) -> None:
-    """From a saved machine, as YAML or JSON by the file's name."""
+    """A saved machine is written as YAML or JSON, by the name of the file."""
     yaml, json_ = tmp_path / "mine.yaml", tmp_path / "mine.json"
     for file in (yaml, json_):
         outcome = invoke("sandbox", "import", "--from", str(V100), "-o", str(file))
@@ -183,7 +183,7 @@ def test_a_layout_may_be_named_from_its_own_folder(tmp_path: Path, monkeypatch: 
 
 
 def test_an_imported_layout_that_was_broken_is_refused_by_place(tmp_path: Path) -> None:
-    """As a saved snapshot is."""
+    """The error names the path of the unknown key, as for a saved snapshot."""
     layout = layout_document(rich_snapshot())
     layout["snapshot"]["nodes"][0]["redy"] = False
     file = tmp_path / "mine.json"
@@ -193,7 +193,7 @@ def test_an_imported_layout_that_was_broken_is_refused_by_place(tmp_path: Path) 
 
 
 def test_a_file_that_cannot_be_written_is_said(invoke: Invoke) -> None:
-    """With one clear error."""
+    """A path that cannot be written is one clear error."""
     outcome = invoke("sandbox", "import", "--from", str(V100), "-o", "/nowhere/x.yaml")
 
     assert (2, "") == (outcome.code, outcome.out)

@@ -103,7 +103,7 @@ def test_get_watch_follows_a_pod(kubectl: Kubectl) -> None:
     assert lines[0].split() == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
 
 
-def test_describe_tells_why_a_pod_waits(kubectl: Kubectl) -> None:
+def test_describe_says_why_a_pod_waits(kubectl: Kubectl) -> None:
     """``describe pod`` ends with the scheduler's event."""
     kubectl("apply", "-f", "-", stdin=json.dumps(pod("a", gpus=9)))
     kubectl("wait", "--for=condition=PodScheduled=False", "pod/a", "--timeout=60s")

@@ -67,7 +67,7 @@ def test_a_running_sandbox_keeps_its_layout(home: Home) -> None:
         lifecycle.start(home, "racks")
 
     assert caught.value.message == "the sandbox already has the layout two-dgx1"
-    assert caught.value.hint == "begin anew with: arena-topo sandbox reset --layout racks"
+    assert caught.value.hint == "start over with: arena-topo sandbox reset --layout racks"
 
 
 def test_status_says_that_it_is_a_simulation(home: Home) -> None:
@@ -88,7 +88,7 @@ def test_reset_forgets_everything(new_home: Home) -> None:
 
 
 def test_a_sandbox_that_was_started_where_sigint_is_ignored_stops(new_home: Home) -> None:
-    """As in a background job of a script: its server ends on SIGTERM and leaves no process."""
+    """A background job of a script ignores SIGINT; its server ends on SIGTERM all the same and leaves no process."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         pid = lifecycle.start(new_home).pid

@@ -27,7 +27,7 @@ _TWO_NODES = [RankGroup(node, 1, _V100) for node in "aabb"]
 def test_predictions_are_near_the_published_figures(
     framework: str, model: str, groups: list[RankGroup], published: float
 ) -> None:
-    """Within 1 % where the calibration is fitted on them, within 12 % where it is not."""
+    """They are within 1 % where the calibration is fitted on them, and within 12 % where it is not."""
     predicted = images_per_second(Benchmark(framework, model, 64), groups)
     is_fitted = model == "vgg16" or groups is _SEEN
 
@@ -50,7 +50,7 @@ def test_predictions_are_near_the_published_figures(
 def test_ranks_exchange_over_the_slowest_transport_between_them(
     groups: list[RankGroup], transport: str
 ) -> None:
-    """As the planner predicts it for a real cluster."""
+    """The transport is the one that the planner predicts for a real cluster."""
     assert transport == exchange(groups, shipped_calibration())[0].value
 
 

@@ -123,6 +123,7 @@ def _initial_status(kind: Kind) -> Object:
 def keep_identity(live: Object, obj: Object) -> Object:
     """Return *obj* with the metadata that nobody may change, from *live*."""
     old, meta = live["metadata"], dict(obj["metadata"])
+    # Only the server sets these; what a client sends for them is replaced without an error.
     for name in _FIXED:
         meta.pop(name, None)
         if name in old:

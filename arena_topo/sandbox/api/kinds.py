@@ -101,14 +101,7 @@ class Registry:
     def of(self, api_version: str, kind: str) -> Kind | None:
         """Return the kind that an object's ``apiVersion`` and ``kind`` name."""
         served = self._kinds.values()
-        return next(
-            (
-                candidate
-                for candidate in served
-                if (candidate.kind, candidate.api_version) == (kind, api_version)
-            ),
-            None,
-        )
+        return next((k for k in served if (k.kind, k.api_version) == (kind, api_version)), None)
 
     def stored(self, key: ResourceKey) -> Kind | None:
         """Return any version of the resource stored under *key*."""

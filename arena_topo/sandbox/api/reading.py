@@ -154,6 +154,7 @@ async def _events(
     bookmarks = query.get("allowWatchBookmarks") == "true"
     streams_list = query.get("sendInitialEvents") == "true"
     loop = asyncio.get_running_loop()
+    # Without a limit of the client's, an API server ends a watch after half an hour to an hour.
     end = loop.time() + float(query.get("timeoutSeconds") or 3600)
     queue: asyncio.Queue[Change] = asyncio.Queue()
     # Listening begins before the first event, so that no change falls between the two.

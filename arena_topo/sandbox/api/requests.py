@@ -76,6 +76,7 @@ def target_of(registry: Registry, parts: list[str]) -> Target:
     """
     group, version, rest = ("", parts[1], parts[2:]) if parts[0] == "api" else (parts[1], parts[2], parts[3:])
     namespace = ""
+    # "/api/v1/namespaces/ml/status" is the status of a Namespace, not a resource of that name in it.
     if len(rest) > 2 and rest[0] == "namespaces" and rest[2] not in {"status", "finalize"}:
         namespace, rest = rest[1], rest[2:]
     kind = registry.find(group, version, rest[0])

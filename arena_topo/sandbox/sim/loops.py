@@ -13,7 +13,7 @@ SETTLE_SECONDS = 0.01
 RETRY_SECONDS = 1.0
 
 Step = Callable[[], float | None]
-"""Does what is due; returns in how many real seconds there may be more, None for not before the next change."""
+"""A step does what is due, and returns after how many real seconds more may be due: None for the next change."""
 
 
 @dataclass(slots=True)

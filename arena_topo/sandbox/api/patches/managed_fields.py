@@ -153,6 +153,7 @@ def after_update(before: Object | None, after: Object, schema: Schema, writer: W
     entries, own, own_entries = [], set(changed), []
     for entry in before["metadata"].get("managedFields", []) if before else []:
         owned = _decode(entry.get("fieldsV1", {}))
+        # The writer keeps what it set earlier; the others lose what this write changed or removed.
         if writer.matches(entry):
             own |= owned & new.keys()
             own_entries.append(entry)

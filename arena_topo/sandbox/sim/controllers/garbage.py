@@ -1,4 +1,4 @@
-"""Garbage collection: dependents follow their owner, namespaces and nodes take what is in them.
+"""Garbage collection: dependents follow their owner, and a namespace takes what is in it.
 
 Source: the Kubernetes documentation on owners, dependents and finalizers.
 """

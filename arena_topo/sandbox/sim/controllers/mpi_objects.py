@@ -22,6 +22,7 @@ _OPEN_MPI = {
     "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
 }
 """The launcher's environment; the sandbox treats the other implementations as Open MPI."""
+# The pods of a job log in to each other with one key pair, so its public key is the authorized one, too.
 _KEYS = (("ssh-privatekey", "id_rsa"), ("ssh-publickey", "id_rsa.pub"), ("ssh-publickey", "authorized_keys"))
 
 
@@ -68,6 +69,7 @@ def config_map(job: Object, running: list[str]) -> Object:
     slots = job["spec"].get("slotsPerWorker", 1)
     hostfile = "".join(f"{host} slots={slots}\n" for host in _hosts(job))
     suffix = f"{name_of(job)}.{job['metadata']['namespace']}.svc"
+    # Sorted as the operator sorts them, so that pods that start in another order change nothing.
     script = "#!/bin/sh\n" + "".join(f"echo {pod}.{suffix}\n" for pod in sorted(running))
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(job, f"{name_of(job)}-config")}
     return body | {"data": {"hostfile": hostfile, "discover_hosts.sh": script}}
@@ -95,6 +97,7 @@ def _template(job: Object, role: str) -> Object:
     meta["labels"] = {**(meta.get("labels") or {}), **labels(job, role.lower())}
     spec = template["spec"]
     items = [{"key": key, "path": path} for key, path in _KEYS]
+    # ssh refuses a private key that others can read.
     volume = {"secretName": f"{name_of(job)}-ssh", "items": items, "defaultMode": 0o600}
     spec.setdefault("volumes", []).append({"name": "ssh-auth", "secret": volume})
     spec["subdomain"] = name_of(job)

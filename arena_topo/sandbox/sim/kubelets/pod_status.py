@@ -66,6 +66,7 @@ def backing_off(pod: Object, code: int) -> Object:
     """Return the status of a pod whose container ended and will be started again."""
     last = _terminated(pod, code)
     waiting = {"waiting": {"reason": "CrashLoopBackOff"}}
+    # The phase stays as it is: a pod whose container will be restarted is still Running.
     status = _status(pod, pod["status"]["phase"], waiting, "ContainersNotReady")
     for state in status["containerStatuses"]:
         state |= {"lastState": last, "restartCount": state["restartCount"] + 1}
@@ -74,6 +75,7 @@ def backing_off(pod: Object, code: int) -> Object:
 
 def _terminated(pod: Object, code: int) -> Object:
     """Return the state of a container that ran and ended with *code*."""
+    # The containers of a simulated pod start and end together, so the first speaks for all.
     old = (pod["status"].get("containerStatuses") or [{}])[0].get("state", {}).get("running", {})
     reason = "Completed" if code == 0 else "Error"
     body: Object = {"exitCode": code, "reason": reason, "finishedAt": timestamp()}

@@ -46,6 +46,7 @@ def exchange(groups: Sequence[RankGroup], calibration: Calibration) -> tuple[Tra
     # Pods that do not see each other's GPUs exchange over sockets, even on one node.
     if any(nodes.count(group.node) > 1 and not group.visible for group in groups):
         used.append((Transport.ISOLATED, rates.isolated.likely))
+    # A ring is as fast as its slowest part: one pod without RDMA brings all ranks to TCP.
     if len(set(nodes)) > 1 and all(group.rdma for group in groups):
         used.append((Transport.RDMA, rates.rdma_card.likely * rates.rdma_share.likely))
     elif len(set(nodes)) > 1:

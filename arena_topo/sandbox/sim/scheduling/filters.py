@@ -64,7 +64,7 @@ def node_state(node: Object) -> NodeState:
 
 
 def requests_of(pod: Object) -> dict[str, int]:
-    """Return what a pod requests, and that it is one pod."""
+    """Return the amounts that a pod requests, of which ``pods`` is always 1."""
     return {**pod_facts(pod).requests, "pods": 1}
 
 
@@ -76,6 +76,7 @@ def judge(
         Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))
         for t in pod["spec"].get("tolerations") or ()
     )
+    # A pod that tolerates the taint of a cordoned node may go there before the node has the taint, too.
     if node.unschedulable and untolerated((_CORDON,), tolerations):
         return Verdict((UNSCHEDULABLE,))
     if untolerated(node.taints, tolerations):

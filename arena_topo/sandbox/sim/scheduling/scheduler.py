@@ -21,6 +21,7 @@ from arena_topo.sandbox.sim.scheduling.filters import NodeState, Verdict, judge,
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
+# kube-scheduler, and the second scheduler that sigs.k8s.io/scheduler-plugins installs for coscheduling.
 SCHEDULERS = frozenset({"default-scheduler", "scheduler-plugins-scheduler"})
 _COMPONENT = "default-scheduler"
 
@@ -221,6 +222,7 @@ def explain(verdicts: list[Verdict]) -> str:
         return "no nodes available to schedule pods"
     head = f"0/{total} nodes are available"
     counts = Counter(reason for verdict in verdicts for reason in verdict.reasons)
+    # kube-scheduler sorts the texts, counts included: "10 Insufficient cpu" comes before "2 Insufficient memory".
     reasons = ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items()))
     preemptible = sum(verdict.preemptible for verdict in verdicts)
     tails = [f"{preemptible} No preemption victims found for incoming pod"] if preemptible else []
