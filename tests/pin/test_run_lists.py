@@ -31,11 +31,11 @@ def test_a_comma_cannot_be_a_part_of_a_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("workers_a_node", "largest"), [(8, 12_000), (1, 72_000)], ids=["eight a node", "one a node"]
+    ("workers_per_node", "largest"), [(8, 12_000), (1, 72_000)], ids=["eight per node", "one per node"]
 )
-def test_a_thousand_workers_on_long_names_fit_easily(workers_a_node: int, largest: int) -> None:
+def test_a_thousand_workers_on_long_names_fit_easily(workers_per_node: int, largest: int) -> None:
     """A host name's label has 63 characters at most; annotations have 262144 bytes together."""
-    nodes = [f"{i // workers_a_node:063d}" for i in range(1000)]
+    nodes = [f"{i // workers_per_node:063d}" for i in range(1000)]
     (size,) = map(len, pin_annotations(nodes=nodes).values())
 
     assert size < largest < LONGEST

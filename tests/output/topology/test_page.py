@@ -116,4 +116,4 @@ def test_a_browser_paints_the_page(tmp_path: Path) -> None:
 
     assert counts[0x35, 0xA5, 0x77] > 100  # double NVLinks
     assert counts[0xC2, 0x57, 0x1A] > 100  # a GPU of the second holder
-    assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the drawings' ground
+    assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the background of the drawings
