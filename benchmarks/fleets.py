@@ -27,7 +27,7 @@ SHAPES = (
 
 
 def large(count: int, fill: str, seed: int = 1) -> Snapshot:
-    """Return *count* machines of eight GPUs: 16 a rack, 256 a spine, 1,024 a block; a third of each type."""
+    """Return *count* machines of eight GPUs: 16 per rack, 256 per spine, 1,024 per block; a third of each type."""
     rng = Random(seed)
     kinds = [usual_hardware(product, 8, name) for product, name in MACHINES]
     nodes = [machine(f"gpu-{i:06d}", kinds[i * len(kinds) // count], FILLS[fill](rng)) for i in range(count)]

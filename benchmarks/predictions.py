@@ -19,7 +19,7 @@ PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"
 BEGIN, END = "<!-- python -m benchmarks.predictions --write -->\n", "<!-- end -->\n"
 RANKS = 4
 BEST_FOUR = 93.15
-"""GB/s of the best four GPUs of a V100 cube mesh: three chains at 22.5 GB/s a link, less 8 %."""
+"""GB/s of the best four GPUs of a V100 cube mesh: three chains at 22.5 GB/s per link, less 8 %."""
 REGULAR = {"pytorch": Transport.ISOLATED, "tensorflow": Transport.TCP}
 """What the runs without topology went over: four pods on one node, and two nodes."""
 

@@ -78,7 +78,9 @@ def measured(command: list[str], env: dict[str, str]) -> tuple[float, float]:
     """Return the seconds and the most memory in MiB that a command took."""
     start = time.perf_counter()
     process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL)
+    # Unlike ``RUSAGE_CHILDREN``, which keeps the largest of all children, this is the memory of one process.
     _, status, usage = os.wait4(process.pid, 0)
+    # ``wait4`` has reaped the process, so ``Popen`` has to be given its exit code.
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)

@@ -58,6 +58,7 @@ def crowd(plane: ControlPlane, pods: int, connections: int = 8) -> None:
 
 def pod_of_others(number: int) -> Object:
     """Return a pod of a usual size that no scheduler takes."""
+    # Bare pods would be decoded much faster than real ones.
     env = [{"name": f"V{i}", "value": "x" * 40} for i in range(20)]
     return {
         "apiVersion": "v1",

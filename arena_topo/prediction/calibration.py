@@ -114,6 +114,7 @@ def read_calibration(document: object, source: str, base: Calibration | None = N
             f"{source} is {kind or 'no kind'} of {version or 'no apiVersion'}, expected {KIND} of {API_VERSION}",
             hint="docs/explanation/prediction.md shows one",
         )
+    # For readers of the file only; taken so that it does not count as an unknown key.
     top.take("description", str, "")
     frameworks = dict(_framework(part) for part in top.parts("frameworks"))
     speeds = dict(_speed(part) for part in top.parts("speeds"))

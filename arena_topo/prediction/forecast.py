@@ -68,6 +68,7 @@ def predict(
     """
     framework = calibration.framework(workload.framework)
     layers = network(workload.model)
+    # A speed that the user has measured goes before the calibration's.
     single_gpu_rate = workload.speed or calibration.speed(workload.framework, workload.model, workload.gpu)
 
     def step(bandwidth: float, overlap: float) -> float:

@@ -105,6 +105,7 @@ def _across(cards: Sequence[Sequence[Nic]], bandwidths: Bandwidths, *, rdma: boo
 
 def _cards(share: NodeShare, node: GpuNode, gpus: int) -> list[Nic]:
     """Return the RDMA cards that the share's GPUs use: the nearest, else as many as its part of the node's GPUs."""
+    # A node's other NICs carry no RDMA, whatever their rate.
     able = [nic for nic in node.nics if _RDMA_NAMES.match(nic.name)]
     used = [node.gpus[position] for position in _positions(share, node)] if share.gpus is not None else []
     near = {name for gpu in used for name in gpu.nics}

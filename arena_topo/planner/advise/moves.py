@@ -79,6 +79,7 @@ def moves(fleet: Fleet) -> tuple[Move, ...]:
             for pick, after in _targets(fleet, job)
         ]
         best = max(tried, key=lambda attempt: attempt[0].score, default=None)
+        # A move that gains nothing now might prepare for one that does; greedy advice stops here.
         if best is None or best[0].score <= before.score:
             break
         usable, job, pick, after = best
@@ -102,6 +103,7 @@ def _movable(fleet: Fleet, moved: set[str]) -> list[_Job]:
 
 
 def _is_exact(fleet: Fleet, job: _Job) -> bool:
+    # Where a node says only how many of its GPUs are in use, a move needs no indices.
     alike = len({holder.gpus for _, holder in job.pods}) == 1
     return alike and all(
         fleet.nodes[position].used is None
@@ -123,6 +125,7 @@ def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
             for position, holders in job.holders_by_node.items()
         },
     )
+    # Pods are listed in fabric order, so no two of them are farther apart than the first and the last.
     old_level, _ = spanned(fleet, job.pods[0][0], job.pods[-1][0])
     demand = replace(usual_demand(fleet, job.gpus), workers=len(job.pods))
     everywhere = capacity_for(demand, without)

@@ -50,6 +50,7 @@ def simulated(
     """
     placed = min(sum(places), demand.workers)
     draws = max(_LEAST_DRAWS, min(_MOST_DRAWS, _MOST_PODS // max(demand.workers, 1)))
+    # Every pod takes one place, so whether all of them fit does not depend on the draw.
     if placed < demand.workers or not placed:
         return TopologyUnaware(rule, 0, placed)
     rng = Random(_SEED)  # noqa: S311  # a simulation that must repeat, no secret

@@ -144,7 +144,7 @@ def _jobs(fleet: Fleet) -> list[tuple[str, dict[int, int]]]:
 def _places_after(
     demand: Demand, fleet: Fleet, now: Sequence[int], besides_gpus: Sequence[int], freed: Mapping[int, int]
 ) -> list[int]:
-    """Return the places, which are *now* so many, once *freed* GPUs are given back, node by node.
+    """Return the places of every node once *freed* GPUs are given back; *now* are those that it has.
 
     *besides_gpus* are the places that all other resources leave.
     """

@@ -103,7 +103,7 @@ def _second_set(pick: Pick) -> str:
 def _rate(pick: Pick) -> str:
     rate = pick.busbw
     if isinf(rate):
-        return "one GPU a node: no links are used"
+        return "one GPU per node: no links are used"
     return f"{rate:.3g} GB/s" if rate else "unknown links"
 
 

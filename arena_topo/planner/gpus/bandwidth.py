@@ -110,7 +110,7 @@ _BLACKWELL = _Generation(
     40.1 / 50, {size: 1 + (growth - 1) * _BLACKWELL_SHARE for size, growth in _HOPPER_GROWTH.items()}
 )
 _GENERATIONS = ((re.compile(r"G?B[23]00"), _BLACKWELL), (re.compile(r"G?H(20|100|200|800)\b"), _HOPPER))
-# Both have 18 links a GPU; one link has 25 GB/s in Hopper and 50 GB/s in Blackwell.
+# Both have 18 links per GPU; one link has 25 GB/s in Hopper and 50 GB/s in Blackwell.
 _HOPPER_LINKS = 18
 _BLACKWELL_LINK = 50.0
 

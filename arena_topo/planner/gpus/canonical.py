@@ -150,6 +150,7 @@ def _refine(matrix: Matrix, colours: Sequence[int]) -> list[int]:
                 for a in size
             ]
         )
+        # Refining only splits colours, so none was split where their number is the same.
         if len(set(finer)) == len(set(current)):
             return finer
         current = finer

@@ -33,7 +33,7 @@ class Choice:
     they should be visible. ``busbw`` is the predicted all-reduce bus bandwidth in GB/s: 0.0 for one GPU, which has
     no peer, and where links are not known. ``best`` is the best that so many GPUs can have on the empty machine.
     ``loss`` is the value that the GPUs staying free lose (GB/s, summed over set sizes), 0.0 where it is not known.
-    ``runner_up`` is the second best set and its busbw, None where there is no other. ``exact`` tells that all sets
+    ``runner_up`` is the second best set and its busbw, None where there is no other. ``exact`` says that all sets
     were compared, and by proven packings; it is False on machines too large and too irregular for that.
     """
 

@@ -20,6 +20,7 @@ from arena_topo.planner.gpus.canonical import Matrix, twins
 from arena_topo.planner.gpus.packing import cache
 from arena_topo.planner.memo import Memo
 
+# Sixteen GPUs of which no two are twins have 65,536 states.
 MOST_STATES = 70_000
 """Machines with more states than this are not valued."""
 _QUICK = 1_000
@@ -98,6 +99,7 @@ class SetValues:
         busbw = _floats(document.get("values"), self.states)
         values = _floats(document.get("worths"), self.states)
         best = _floats(document.get("best"), sum(map(len, self._members)) + 1)
+        # The table has the busbw of every state, so no packing is looked up for any of them.
         self._busbw_by_state.update(enumerate(busbw))
         return _ValueTable(values, best)
 

@@ -159,7 +159,7 @@ def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
 
 
 def _cheapest(damages: Sequence[float], counted: Mapping[int, int], times: int) -> float:
-    """Return the sum of the *times* lowest entries of *damages* for states that there are so many of."""
+    """Return the sum of the *times* lowest *damages* of nodes, of which *counted* has so many in each state."""
     total: float = 0
     for state_id in sorted(counted, key=damages.__getitem__):
         taken = min(counted[state_id], times)

@@ -68,6 +68,7 @@ def _picks(
     Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no better
     than the two picks so far is skipped. The result is exact only if every pick and every bound that was used is.
     """
+    # One budget for all domains: the most promising ones are searched first and may use it up.
     effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
     competition = _Competition(problem, domains, competing, count)
     best: list[tuple[Merit, int, Pick]] = []

@@ -88,7 +88,7 @@ def reshaped(demand: Demand, gpus: int) -> Demand:
 def launcher_fits(demand: Demand, fleet: Fleet, answer: Placement) -> bool:
     """Whether some node still has what the launcher asks once the workers are placed as in *answer*.
 
-    A gang whose launcher waits for ever never starts.
+    A gang whose launcher stays Pending never starts.
     """
     workers = Counter(slot.node for slot in answer.slots)
     worker = requests(demand)

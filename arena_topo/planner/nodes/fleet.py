@@ -150,6 +150,7 @@ def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
 
 def emptied(fleet: Fleet) -> Fleet:
     """Return *fleet* as it would be with no pod on it."""
+    # Only a node that lists its GPUs can say that none of them is in use.
     nodes = tuple(
         replace(node, requested={}, holders=(), used=frozenset() if node.gpus else node.used)
         for node in fleet.nodes

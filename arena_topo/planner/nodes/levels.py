@@ -86,6 +86,7 @@ def level_of(fleet: Fleet, name: str, flag: str) -> int:
     plain = NODE if name == HOSTNAME else name
     if plain in names:
         return names.index(plain)
+    # A label key may be given by its last part, as the tables print it, where only one level ends in it.
     short = [name for name in names if last_part(name) == plain]
     if len(short) == 1:
         return names.index(short[0])

@@ -10,6 +10,7 @@ from arena_topo.planner.memo import Memo
 
 NIC_EFFICIENCY = 0.92
 """The part of a NIC's rate that collectives reach: what NCCL's tuner leaves of a tree (``src/graph/tuning.cc``)."""
+# 2**50 thousandths of GB/s would be a loss of a million GB/s on each of a million nodes.
 _LOSS_BITS = 50
 
 _MOST_OFFERS = 200_000

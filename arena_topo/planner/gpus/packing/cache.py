@@ -40,6 +40,7 @@ def store(name: str, table: dict[str, Any]) -> None:
     with suppress(OSError):
         folder = cache_folder()
         folder.mkdir(parents=True, exist_ok=True)
+        # In the same folder, because a file replaces another in one step only within a file system.
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
         try:
             with os.fdopen(handle, "w") as file:

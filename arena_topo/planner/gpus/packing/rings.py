@@ -42,7 +42,7 @@ _MOST_CHANNELS = 20_000
 class Packing:
     """The numbers of channels that fit into one set of GPUs.
 
-    ``exact`` tells that each is proven to be the largest; where a search ended early they are lower bounds.
+    ``exact`` says that each is proven to be the largest; where a search ended early they are lower bounds.
     """
 
     closed: int

@@ -68,6 +68,7 @@ def _table(form: Canonical) -> Sequence[Packing]:
 
 def _read(document: Mapping[str, Any], form: Canonical) -> list[Packing]:
     """Return the packings of a written table; raises ``ValueError`` when it is not the table of *form*."""
+    # The name is only a digest of the links, and a file in the cache may have been put there by anything.
     if document.get("links") != [list(row) for row in form.rows]:
         raise ValueError("the table belongs to another machine")
     closed, relayed, chains = (_column(document.get(field), 1 << len(form.rows)) for field in _FIELDS)
