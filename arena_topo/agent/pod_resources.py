@@ -26,6 +26,7 @@ _LARGEST = 64 * 2**20
 def list_pod_resources(grpc: Any, socket: str = SOCKET) -> bytes:
     """Return the kubelet's answer to List; *grpc* is the package ``grpc``. Raises ``ArenaTopoError``."""
     options = [("grpc.max_receive_message_length", _LARGEST)]
+    # The kubelet serves plain gRPC on this socket, which the permissions of its folder protect.
     with grpc.insecure_channel(f"unix://{socket}", options=options) as channel:
         try:
             answer: bytes = channel.unary_unary(METHOD)(b"", timeout=_TIMEOUT)
@@ -46,6 +47,7 @@ def gpu_users(answer: bytes, uuids: Sequence[str], resources: Sequence[str]) -> 
     indices = {uuid: index for index, uuid in enumerate(uuids)}
     users: dict[PodKey, tuple[int, ...]] = {}
     for pod in _messages(answer, 1):
+        # Slices of a GPU have UUIDs of their own (MIG-...), which are in no list of whole GPUs and drop out.
         devices = (device.partition(_REPLICA)[0] for device in _devices(pod, resources))
         gpus = {indices[device] for device in devices if device in indices}
         if gpus:
@@ -77,6 +79,7 @@ def _messages(message: bytes, number: int) -> Iterator[bytes]:
     while position < len(message):
         key, position = _varint(message, position)
         wire_type = key & 7
+        # Fields of no interest are skipped by their size, so that newer kubelets may add fields.
         if wire_type == 0:
             _, position = _varint(message, position)
         elif wire_type in (1, 5):

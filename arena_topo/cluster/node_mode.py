@@ -63,5 +63,6 @@ def _change(node: Object, value: str) -> LabelChange:
 
 
 def _has_gpus(node: Object) -> bool:
+    # Capacity, not what is allocatable: unhealthy GPUs are GPUs of the node too.
     capacity = (node.get("status") or {}).get("capacity") or {}
     return any(str(capacity.get(resource, "0")) != "0" for resource in GPU_RESOURCES)

@@ -34,6 +34,7 @@ ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreview
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 
 
+# Discovery would tell the plurals as well, at the price of one request for each API group.
 _PLURALS = {
     "ServiceAccount": ("serviceaccounts", True),
     "ConfigMap": ("configmaps", True),

@@ -149,6 +149,7 @@ class Session:
             document = json.loads(answer.read() or b"{}")
         except ValueError:
             document = None
+        # A login page before the server answers 200 with HTML.
         if not isinstance(document, dict):
             raise DocumentError(
                 f"the server answered {method} {path} with something that is not an object",
@@ -253,5 +254,6 @@ def _transport(target: Target) -> Transport:
 
 def is_static(target: Target, env: Mapping[str, str]) -> bool:
     """Whether the standard library is enough: the user has static credentials, and there is no proxy."""
+    # An empty entry, such as exec: null, asks for nothing.
     keys = {key for key, value in target.user.items() if value}
     return keys <= _STATIC_USER | identity(target.user).keys() and not proxy_of(target, env)

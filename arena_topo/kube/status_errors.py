@@ -41,6 +41,7 @@ def api_error(status: int, body: bytes) -> ApiError:
     """
     document = _status(body)
     message = str(document.get("message") or "") or body.decode(errors="replace").strip()[:_LONGEST_MESSAGE]
+    # The server's own message is the one word Unauthorized, which does not say that the credentials are the reason.
     if status == 401:
         message = f"the server does not accept your credentials ({message or 'Unauthorized'})"
     kind = _CLASSES.get(status, ApiError)

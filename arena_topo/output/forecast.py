@@ -59,6 +59,7 @@ def _row(forecast: Forecast) -> tuple[str, ...]:
 
 def _range(value: Range, form: str) -> str:
     low, likely, high = (format(rate, form) for rate in (value.low, value.likely, value.high))
+    # A range whose ends are printed alike is one number.
     return likely if low == high else f"{likely} ({low}-{high})"
 
 
@@ -79,4 +80,5 @@ def _entry(forecast: Forecast) -> Object:
 
 
 def _bounds(value: Range) -> dict[str, float]:
+    # Six digits are far more than the model is worth, and hide the noise of binary fractions.
     return {"low": round(value.low, 6), "likely": round(value.likely, 6), "high": round(value.high, 6)}

@@ -37,6 +37,7 @@ class GoFlags(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give flags that stand alone their value, so that no argument is taken for it."""
+        # click would otherwise take the next word for the value: "sh" in "--gang sh".
         bare = {
             name: param.type.bare
             for param in self.params

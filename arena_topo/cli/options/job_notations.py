@@ -186,6 +186,7 @@ class LocalFile(Notation["ConfigFile"]):
                 f"{flag}: {text!r} is not FILE or FILE:PATH with an absolute PATH in the container",
                 hint=f"for example {flag}=./train.yaml:/etc/train/train.yaml",
             )
+        # At once, so that a wrong path is reported before anything is created.
         try:
             return ConfigFile(target, Path(source).read_bytes())
         except OSError as error:

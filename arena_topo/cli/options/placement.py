@@ -164,6 +164,7 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOpti
     from arena_topo.model.plan.plan_record import Pin
 
     plan = plan_options(flags)
+    # A gang scheduler takes one level, required or preferred: the stricter one counts.
     level = plan.required_level or plan.preferred_level
     return PlaceOptions(
         plan=plan,

@@ -105,6 +105,7 @@ def _offers_gpus(node: Object) -> bool:
 
 def _has_ack(session: Session) -> bool:
     selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
+    # One node is proof enough, so the server need not send the others.
     return bool(session.get(NODES.path(), labelSelector=selector, limit=1).get("items"))
 
 
@@ -135,6 +136,7 @@ def _policy(session: Session, served: frozenset[str], *, gangs: bool) -> Policy:
         installed = session.get(admission_policies(api).path(name=admission.NAME))
         session.get(admission_bindings(api).path(name=admission.NAME))
     except Forbidden:
+        # Version None: it may be installed, but no job can rely on what the user cannot see.
         return Policy(api=api, version=None)
     except NotFound:
         return Policy(api=api)

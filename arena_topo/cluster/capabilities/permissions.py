@@ -117,6 +117,7 @@ def review_access(
 
 def check_access(session: Session, need: Need, namespace: str) -> AccessReview:
     """Return whether the caller has *need*; unknown where the server does not answer that."""
+    # A review without a namespace asks about all of them.
     attributes = {
         "verb": need.verb,
         "group": need.group,

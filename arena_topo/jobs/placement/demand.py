@@ -69,6 +69,7 @@ def _required_affinity(spec: Object) -> tuple[SelectorTerm, ...]:
     affinity: Mapping[str, list[Object]] = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
         "requiredDuringSchedulingIgnoredDuringExecution"
     ) or {}
+    # Only what is required decides where a pod can go; preferences merely rank the nodes.
     return tuple(
         SelectorTerm(
             expressions=_requirements(term.get("matchExpressions")),

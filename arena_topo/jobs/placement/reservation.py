@@ -98,6 +98,7 @@ class Reservation:
             case Read():
                 return self._other_plans()
             case Write(record):
+                # The time tells other submitters whether the writer of a proposal is still at work.
                 self._write(replace(record, written=_now()))
             case Pause():
                 self.sleep(_PAUSE)
@@ -108,6 +109,7 @@ class Reservation:
         return order_of(self.job) if self.job else ("", "")
 
     def _other_plans(self) -> list[OtherPlan]:
+        # Until the first plan is written the job does not exist, and no uid is empty.
         uid = str(self.job["metadata"]["uid"]) if self.job else ""
         return other_plans(self.session, self.version, self._bound, exclude_uid=uid)
 

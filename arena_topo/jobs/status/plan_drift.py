@@ -21,6 +21,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     try:
         record = decode(text)
     except UnreadablePlan as error:
+        # The job itself can be shown all the same.
         return PlanView(message=str(error))
     nodes = {worker_name(job["metadata"]["name"], slot.worker): slot.node for slot in record.slots}
     moved = tuple(_moved(nodes, pods))

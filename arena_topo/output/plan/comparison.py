@@ -62,6 +62,7 @@ def _shape(workers: int, gpus: int) -> str:
 
 
 def _waits(scenario: Scenario) -> str:
+    # The end of no job would help, so there is only the reason to tell.
     if not scenario.waits_for:
         return scenario.reason
     named, more = scenario.waits_for[:_MOST_NAMED], len(scenario.waits_for) - _MOST_NAMED
@@ -70,6 +71,7 @@ def _waits(scenario: Scenario) -> str:
 
 def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[Sequence[str]]:
     name, shape = _RULES[unaware.rule], _shape(comparison.workers, comparison.gpus)
+    # No draw placed the whole gang: without a gang scheduler its first workers start and hold their GPUs.
     if not unaware.draws:
         stuck = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
         yield (name, shape, "no", "-", "-", "-", "-", stuck)

@@ -64,6 +64,7 @@ def setup(flags: SetupFlags) -> None:
         objects += agent_objects(flags.agent_image, flags.agent_namespace)
     for note in notes:
         warn(note)
+    # With --apply there is always a session; the second half tells the type checker so.
     if not flags.apply or session is None:
         from arena_topo.output.documents import objects as documents
 

@@ -46,6 +46,7 @@ def node(flags: TopNodeFlags) -> None:
 
     mode = _mode(flags.mode)
     nodes = load_snapshot(flags.kube).nodes
+    # A snapshot covers the whole cluster, so whatever is not in it does not exist.
     if missing := sorted(set(flags.nodes) - {gpu_node.name for gpu_node in nodes}):
         raise NotFound(f"node {missing[0]} does not exist", hint="arena-topo top node lists them", status=404)
     chosen = [

@@ -38,6 +38,7 @@ def get(flags: GetFlags) -> None:
     from arena_topo.output.job import job_document, job_table
 
     job = fetch_job_view(connect(flags.kube), flags.name)
+    # As kubectl prints it, for pipes into kubectl.
     if flags.output == "name":
         click.echo(f"mpijob.kubeflow.org/{job.name}")
         return

@@ -104,6 +104,7 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "PlannedGang":
     from arena_topo.prediction.plan_document import PlannedGang, read_planned_gang
 
     if flags.placement:
+        # Figures that contradict the plan would be mixed with its own.
         if flags.ranks or flags.busbw or flags.transport:
             raise UsageError(
                 "--placement already contains ranks, bandwidth and transport",
@@ -141,6 +142,7 @@ def _workloads(flags: PredictFlags, calibration: "Calibration") -> "list[Workloa
 
     rate = flags.images_per_second
     if rate is not None:
+        # The other benchmarks have other speeds, for which this one would be taken.
         if not (flags.model and flags.framework):
             raise UsageError(
                 "--images-per-second is the speed of one model with one framework",
