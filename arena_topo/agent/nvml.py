@@ -42,7 +42,7 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         nvml.nvmlInit()
         devices = [_device(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
         gpus = [_gpu(nvml, index, device) for index, device in enumerate(devices)]
-        words = [[_word(nvml, a, b) for b in devices] for a in devices]
+        words = [[_link_word(nvml, a, b) for b in devices] for a in devices]
     except nvml.NVMLError as error:
         raise ArenaTopoError(
             f"the NVIDIA driver does not answer: {error}",
@@ -90,7 +90,7 @@ def _target(nvml: Any, handle: Any, link: int) -> str:
         return ""
 
 
-def _word(nvml: Any, a: _Device, b: _Device) -> str:
+def _link_word(nvml: Any, a: _Device, b: _Device) -> str:
     """Return the word of ``nvidia-smi topo -m`` for the link between two GPUs."""
     if a is b:
         return "X"

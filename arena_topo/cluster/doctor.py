@@ -139,7 +139,7 @@ def _operator(subject: Subject) -> CheckResult | None:
     flag = f", with --gang-scheduling={program.gangs}" if program.gangs else ", without --gang-scheduling"
     return CheckResult(
         state=State.OK if program.ready else State.PROBLEM,
-        found=f"{_state_of(ready=program.ready)}{flag}",
+        found=f"{_readiness(ready=program.ready)}{flag}",
         evidence=program.location,
         follows="it creates the PodGroups itself" if program.gangs else "arena-topo creates the PodGroups",
         command="" if program.ready else f"kubectl describe deployment -n {program.namespace} {program.name}",
@@ -165,7 +165,7 @@ def _gang_schedulers(subject: Subject) -> CheckResult:
         )
     return CheckResult(
         state=State.OK if all(program.ready for program in schedulers.values()) else State.PROBLEM,
-        found=", ".join(f"{kind} {_state_of(ready=program.ready)}" for kind, program in schedulers.items()),
+        found=", ".join(f"{kind} {_readiness(ready=program.ready)}" for kind, program in schedulers.items()),
         evidence=", ".join(program.location for program in schedulers.values()),
         follows="--gang-scheduler puts jobs under them",
     )
@@ -350,7 +350,7 @@ def _access(subject: Subject) -> CheckResult:
     )
 
 
-def _state_of(*, ready: bool) -> str:
+def _readiness(*, ready: bool) -> str:
     return "runs" if ready else "is not ready"
 
 

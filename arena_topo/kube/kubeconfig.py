@@ -63,11 +63,11 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
     """
     merged = merge(_paths(connection, env), explicit=bool(connection.kubeconfig))
     context_name = connection.context or merged["current-context"]
-    context = _named(merged, "contexts", context_name, explicit=bool(connection.context))
+    context = _entry_named(merged, "contexts", context_name, explicit=bool(connection.context))
     cluster_name = connection.cluster or context.get("cluster", "")
     user_name = connection.user or context.get("user", "")
-    cluster = _named(merged, "clusters", cluster_name, explicit=bool(connection.cluster))
-    user = _named(merged, "users", user_name, explicit=bool(connection.user))
+    cluster = _entry_named(merged, "clusters", cluster_name, explicit=bool(connection.cluster))
+    user = _entry_named(merged, "users", user_name, explicit=bool(connection.user))
     target = Target(
         context=context_name,
         namespace=connection.namespace or context.get("namespace") or _default_namespace(env),
@@ -102,7 +102,7 @@ def merge(paths: list[Path], *, explicit: bool) -> Object:
         merged["current-context"] = merged["current-context"] or str(document.get("current-context") or "")
         # Entries of earlier files come last here and win.
         for plural, singular in _LISTS.items():
-            merged[plural] = {**_bodies(document, plural, singular, path), **merged[plural]}
+            merged[plural] = {**_bodies_by_name(document, plural, singular, path), **merged[plural]}
     return merged
 
 
@@ -134,7 +134,7 @@ def _load(path: Path, *, explicit: bool) -> Object:
     return document
 
 
-def _bodies(document: Object, plural: str, singular: str, path: Path) -> Object:
+def _bodies_by_name(document: Object, plural: str, singular: str, path: Path) -> Object:
     """Return the entries of one list of one file by name. Raises ``DocumentError`` for a name that comes twice."""
     bodies: Object = {}
     for entry in _entries(document, plural, path):
@@ -179,7 +179,7 @@ def _absolute(body: Object, folder: Path) -> Object:
     return absolute
 
 
-def _named(merged: Object, plural: str, name: str, *, explicit: bool) -> Object:
+def _entry_named(merged: Object, plural: str, name: str, *, explicit: bool) -> Object:
     body = merged[plural].get(name)
     if body is not None:
         return dict(body)

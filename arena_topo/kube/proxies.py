@@ -15,18 +15,18 @@ def proxy_of(target: Target, env: Mapping[str, str]) -> str:
     """Return the URL of the proxy between us and the server of *target*, empty if there is none."""
     if proxy := target.cluster.get("proxy-url"):
         return str(proxy)
-    proxy = _either(env, f"{urlsplit(target.server).scheme}_proxy")
-    if not proxy or not _goes_through(target, _either(env, "no_proxy")):
+    proxy = _env_value(env, f"{urlsplit(target.server).scheme}_proxy")
+    if not proxy or not _is_proxied(target, _env_value(env, "no_proxy")):
         return ""
     return proxy if "://" in proxy else f"http://{proxy}"
 
 
-def _either(env: Mapping[str, str], name: str) -> str:
+def _env_value(env: Mapping[str, str], name: str) -> str:
     # Go reads the upper-case name first, and takes an empty value for one that is not set.
     return env.get(name.upper()) or env.get(name) or ""
 
 
-def _goes_through(target: Target, exceptions: str) -> bool:
+def _is_proxied(target: Target, exceptions: str) -> bool:
     host, port = target.address
     address = _address(host)
     if host == "localhost" or (address and address.is_loopback):
@@ -41,7 +41,7 @@ def _matches(rule: str, host: str, address: IPv4Address | IPv6Address | None, po
         return True
     if "/" in rule:
         return address is not None and _in_network(address, rule)
-    name, rule_port = _parts(rule)
+    name, rule_port = _name_and_port(rule)
     if rule_port not in ("", str(port)):
         return False
     if rule_address := _address(name):
@@ -52,7 +52,7 @@ def _matches(rule: str, host: str, address: IPv4Address | IPv6Address | None, po
     return host == name or host.endswith(f".{name}")
 
 
-def _parts(rule: str) -> tuple[str, str]:
+def _name_and_port(rule: str) -> tuple[str, str]:
     """Return the name and the port of a rule, which is a lone IPv6 address where it has several colons."""
     if rule.startswith("["):
         name, _, port = rule[1:].partition("]")

@@ -28,14 +28,14 @@ def job_table(job: JobView, *, wide: bool = False) -> str:
         ("Duration:", short_duration(job.duration)),
     ]
     if wide:
-        head += [("CreateTime:", _local(job.created)), ("EndTime:", _local(job.ended))]
+        head += [("CreateTime:", _local_time(job.created)), ("EndTime:", _local_time(job.ended))]
     rule = tuple("-" * len(header) for header in _HEADERS)
-    rows = [_HEADERS, rule, *(_cells(instance) for instance in job.instances)]
+    rows = [_HEADERS, rule, *(_instance_row(instance) for instance in job.instances)]
     table = tabulate(("  " + row[0], *row[1:]) for row in rows)
     return f"{tabulate(head, padding=2 if wide else 1)}\nInstances:\n{table}"
 
 
-def _cells(instance: Instance) -> tuple[str, ...]:
+def _instance_row(instance: Instance) -> tuple[str, ...]:
     return (
         instance.name,
         instance.status,
@@ -46,7 +46,7 @@ def _cells(instance: Instance) -> tuple[str, ...]:
     )
 
 
-def _local(moment: datetime | None) -> str:
+def _local_time(moment: datetime | None) -> str:
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 

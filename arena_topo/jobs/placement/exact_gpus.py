@@ -31,7 +31,7 @@ def choose_gpu_enforcement(
     Raises ``UsageError`` where that is less than *pin* or *share* needs, and where GPUs are allocated by claims alone
     but nothing can give each worker its own.
     """
-    possible = _possible(slots, snapshot, gpu_resource, enforcement, share=share)
+    possible = _strongest_possible(slots, snapshot, gpu_resource, enforcement, share=share)
     if share and possible is not GpuEnforcement.SHARED_CLAIMS:
         raise UsageError(
             "--share-gpus needs GPUs allocated by a DRA driver and the admission policy",
@@ -48,7 +48,7 @@ def choose_gpu_enforcement(
     return possible
 
 
-def _possible(
+def _strongest_possible(
     slots: Sequence[Slot], snapshot: Snapshot, gpu_resource: str, enforcement: Enforcement, *, share: bool
 ) -> GpuEnforcement:
     if gpu_resource == DRA_GPU:

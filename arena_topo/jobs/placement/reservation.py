@@ -61,7 +61,7 @@ class Reservation:
         *workers* are those that have no node yet, None for all. Raises ``Conflict`` when somebody else changes the
         job's plan meanwhile.
         """
-        return self._carried_out(negotiate(self._order, plan, workers))
+        return self._drive(negotiate(self._order, plan, workers))
 
     def look(self) -> Snapshot:
         """Return the cluster as it is now, less what other jobs have reserved."""
@@ -77,7 +77,7 @@ class Reservation:
             self.look()
         return uuids_of(record, self.snapshot or Snapshot())
 
-    def _carried_out(self, steps: Generator[Step, Any, PlanRecord]) -> PlanRecord:
+    def _drive(self, steps: Generator[Step, Any, PlanRecord]) -> PlanRecord:
         answer: Any = None
         while True:
             try:

@@ -122,12 +122,12 @@ def with_existing_places(reservation: Reservation, record: PlanRecord, workers: 
 
     Raises ``DoesNotFit`` where there are none.
     """
-    if not workers or _exist(limited_to(record, workers), reservation.look()):
+    if not workers or _places_exist(limited_to(record, workers), reservation.look()):
         return record
     return reservation.acquire(Replacement(reservation.created_job, record, workers), workers)
 
 
-def _exist(record: PlanRecord, snapshot: Snapshot) -> bool:
+def _places_exist(record: PlanRecord, snapshot: Snapshot) -> bool:
     # The node of a worker that was recreated is often the reason why: it was drained, or stopped reporting.
     open_nodes = {node.name for node in snapshot.nodes if node.ready and not node.unschedulable}
     return {slot.node for slot in record.slots} <= open_nodes and stands(record, snapshot)

@@ -24,11 +24,11 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
         # The job itself can be shown all the same.
         return PlanView(message=str(error))
     nodes = {worker_name(job["metadata"]["name"], slot.worker): slot.node for slot in record.slots}
-    moved = tuple(_moved(nodes, pods))
+    moved = tuple(_moved_pods(nodes, pods))
     return PlanView(message=_message(job, record, pods, moved), moved=moved)
 
 
-def _moved(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
+def _moved_pods(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
     for pod in pods:
         name, node = pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName")
         # A pod that the plan does not name, as the launcher, is nowhere else than planned.
@@ -39,7 +39,7 @@ def _moved(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
 def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Sequence[str]) -> str:
     name = job["metadata"]["name"]
     if record.stage is not Stage.CONFIRMED:
-        return "the job ended without a place" if has_ended(job) else _unfinished(name, record)
+        return "the job ended without a place" if has_ended(job) else _unfinished_text(name, record)
     placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
     running = sum(worker_name(name, slot.worker) in placed for slot in record.slots)
     workers = plural(len(record.slots), "worker")
@@ -54,7 +54,7 @@ def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Seq
     return f"{where}; elsewhere: {', '.join(moved[:_MOST_NAMES])}{more}"
 
 
-def _unfinished(name: str, record: PlanRecord) -> str:
+def _unfinished_text(name: str, record: PlanRecord) -> str:
     if record.stage is Stage.WAITING:
         return f"waits for a placement: {record.waiting_reason}; retry with: arena-topo resume {name}"
     return f"submission was interrupted; continue with: arena-topo resume {name}"

@@ -10,7 +10,7 @@ def pod_word(pod: Object) -> str:
     """Return the word in kubectl's STATUS column."""
     status = pod.get("status") or {}
     word = str(status.get("reason") or status.get("phase") or "Pending")
-    if _gated(status):
+    if _is_gated(status):
         word = "SchedulingGated"
     word = _init_word(pod, status) or _container_word(status) or word
     # The node controller marks the pods of a node that has stopped reporting: no kubelet will confirm their end.
@@ -19,7 +19,7 @@ def pod_word(pod: Object) -> str:
     return word
 
 
-def _gated(status: Object) -> bool:
+def _is_gated(status: Object) -> bool:
     return any(
         condition.get("type") == "PodScheduled" and condition.get("reason") == "SchedulingGated"
         for condition in status.get("conditions") or []

@@ -23,7 +23,7 @@ def chief_pod(pods: Sequence[Object]) -> Object | None:
     It is the newest that got beyond Pending, else the newest.
     """
     # The batch Job retries a failed launcher with a new pod, and a pending one has no log and no end to report yet.
-    launchers = sorted(filter(is_launcher, pods), key=lambda pod: (_started(pod), _created(pod)))
+    launchers = sorted(filter(is_launcher, pods), key=lambda pod: (_is_beyond_pending(pod), _created(pod)))
     return launchers[-1] if launchers else None
 
 
@@ -39,8 +39,8 @@ def job_view(
     chief = chief_pod(pods)
     status = _status(job, pods, chief)
     created = parse_instant(job["metadata"]["creationTimestamp"])
-    ended = _ended(job, chief, launcher_job) if status.is_final else None
-    instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_order))
+    ended = _end_time(job, chief, launcher_job) if status.is_final else None
+    instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_sort_key))
     # Pods of a job that has ended or is suspended may still be listed, and hold no GPUs any more.
     active = status in (JobStatus.PENDING, JobStatus.RUNNING)
     return JobView(
@@ -54,8 +54,8 @@ def job_view(
         duration=((ended or now) - created).total_seconds(),
         ended=ended,
         instances=instances,
-        requested_gpus=_requested(job),
-        allocated_gpus=sum(_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
+        requested_gpus=_requested_gpus(job),
+        allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
         message=_message(job, pods, status),
         plan=plan_view(job, pods),
     )
@@ -80,7 +80,7 @@ def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobSta
     return JobStatus.RUNNING
 
 
-def _ended(job: Object, chief: Object | None, launcher_job: Object | None) -> datetime | None:
+def _end_time(job: Object, chief: Object | None, launcher_job: Object | None) -> datetime | None:
     """Return when a final job ended, by the best source there is, None where no source says."""
     condition = true_condition(job, "Succeeded") or true_condition(job, "Failed") or {}
     pod_conditions = ((chief or {}).get("status") or {}).get("conditions") or []
@@ -102,7 +102,7 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
         name=pod["metadata"]["name"],
         status=pod_word(pod),
         chief=pod is chief,
-        gpus=_gpus(pod),
+        gpus=_pod_gpus(pod),
         age=(now - created).total_seconds(),
         created=created,
         # Arena shows no node for a pending pod, though it may have one already.
@@ -112,7 +112,7 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
     )
 
 
-def _order(pod: Object) -> tuple[int, int, str]:
+def _sort_key(pod: Object) -> tuple[int, int, str]:
     """Launchers first, then workers by index: worker-10 comes after worker-9."""
     name = pod["metadata"]["name"]
     tail = name.rpartition("-")[2]
@@ -120,7 +120,7 @@ def _order(pod: Object) -> tuple[int, int, str]:
     return (0 if is_launcher(pod) else 1, index, name)
 
 
-def _gpus(pod: Object) -> int:
+def _pod_gpus(pod: Object) -> int:
     containers = (pod.get("spec") or {}).get("containers") or []
     return sum(_gpu_limits(container) for container in containers)
 
@@ -137,7 +137,7 @@ def _holds_gpus(pod: Object) -> bool:
     return not ended and bool((pod.get("spec") or {}).get("nodeName"))
 
 
-def _started(pod: Object) -> bool:
+def _is_beyond_pending(pod: Object) -> bool:
     return bool((pod.get("status") or {}).get("phase", "Pending") != "Pending")
 
 
@@ -151,13 +151,13 @@ def _priority(job: Object) -> str:
     return next((name for name in names if name), "")
 
 
-def _requested(job: Object) -> int:
+def _requested_gpus(job: Object) -> int:
     """Return the GPUs that the job asks for in all."""
     # As in Arena, the number that the submitter wrote comes before what the templates add up to.
     annotated = (job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS, "")
     if annotated.isdecimal():
         return int(annotated)
-    return sum(pods.count * _gpus(pods.template) for pods in replicas(job))
+    return sum(pods.count * _pod_gpus(pods.template) for pods in replicas(job))
 
 
 def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:
@@ -165,7 +165,7 @@ def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:
         return str((true_condition(job, "Failed") or {}).get("message") or "")
     if status is not JobStatus.PENDING:
         return ""
-    waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_order)]
+    waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_sort_key)]
     return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _no_pods(job))
 
 

@@ -24,7 +24,7 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     shape = f" of {plural(comparison.gpus, 'GPU')}" if comparison.gpus else ""
     yield [Span(name, "bold"), Span(f"  {plural(comparison.workers, 'worker')}{shape}", "")]
     yield []
-    rows: list[Sequence[str]] = [_HEAD, *map(_row, comparison.ways)]
+    rows: list[Sequence[str]] = [_HEAD, *map(_scenario_row, comparison.ways)]
     for unaware in comparison.blind:
         rows += _unaware_rows(unaware, comparison)
     yield from table_lines(rows)
@@ -32,16 +32,16 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     yield from ([Span(line, "dim")] for line in _legend(comparison))
 
 
-def _row(scenario: Scenario) -> Sequence[str]:
-    shape = _shape(scenario.workers, scenario.gpus)
+def _scenario_row(scenario: Scenario) -> Sequence[str]:
+    shape = _shape_text(scenario.workers, scenario.gpus)
     if not scenario.fits:
-        return (_name(scenario), shape, "no", "-", "-", "-", "-", _waits(scenario))
+        return (_scenario_name(scenario), shape, "no", "-", "-", "-", "-", _waiting_text(scenario))
     level, domain = scenario.level, scenario.domain
     # The cluster is one domain, which has its level as its name.
     where = domain if level == "cluster" else f"{last_part(level)} {domain}"
     remark = "pods share a node*" if scenario.isolated else ""
     return (
-        _name(scenario),
+        _scenario_name(scenario),
         shape,
         "yes",
         where,
@@ -52,16 +52,16 @@ def _row(scenario: Scenario) -> Sequence[str]:
     )
 
 
-def _name(scenario: Scenario) -> str:
+def _scenario_name(scenario: Scenario) -> str:
     name = f"required {last_part(scenario.required)}" if scenario.required else "best effort"
     return f"{name}, coalesced" if scenario.coalesce else name
 
 
-def _shape(workers: int, gpus: int) -> str:
+def _shape_text(workers: int, gpus: int) -> str:
     return f"{workers} x {gpus}" if gpus else str(workers)
 
 
-def _waits(scenario: Scenario) -> str:
+def _waiting_text(scenario: Scenario) -> str:
     # The end of no job would help, so there is only the reason to tell.
     if not scenario.waits_for:
         return scenario.reason
@@ -70,7 +70,7 @@ def _waits(scenario: Scenario) -> str:
 
 
 def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[Sequence[str]]:
-    name, shape = _RULES[unaware.rule], _shape(comparison.workers, comparison.gpus)
+    name, shape = _RULES[unaware.rule], _shape_text(comparison.workers, comparison.gpus)
     # No draw placed the whole gang: without a gang scheduler its first workers start and hold their GPUs.
     if not unaware.draws:
         stuck = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
@@ -85,8 +85,8 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         "yes",
         f"{last_part(usual.level)} ({usual.share:.0%})",
         f"{unaware.nodes:.3g}",
-        _mean(unaware.inside),
-        _mean(unaware.across),
+        _mean_text(unaware.inside),
+        _mean_text(unaware.across),
         close,
     )
     lowest = (written_rate(figure.worst if figure else None) for figure in (unaware.inside, unaware.across))
@@ -94,7 +94,7 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
     yield (f"  worst of {unaware.draws}", "", "", widest, most, *lowest, "")
 
 
-def _mean(figure: Figure | None) -> str:
+def _mean_text(figure: Figure | None) -> str:
     if figure is None:
         return "-"
     return f"{figure.mean:.4g}" + (f" ({figure.share:.0%} of runs)" if figure.share < 1 else "")

@@ -20,37 +20,37 @@ def render_fragmentation(fragmentation: Fragmentation, form: str = "text", *, co
 def _lines(fragmentation: Fragmentation) -> Iterator[Line]:
     yield [
         Span(f"{fragmentation.free:,} of {plural(fragmentation.total, 'GPU')} are free", "bold"),
-        Span(_closed(fragmentation), ""),
+        Span(_closed_text(fragmentation), ""),
     ]
     if not fragmentation.shapes:
         return
     yield []
-    yield from table_lines(_shapes(fragmentation))
+    yield from table_lines(_shape_rows(fragmentation))
     if fragmentation.whole:
         yield []
         yield [Span("Gangs of wholly free nodes, side by side: now / on the empty cluster", "")]
-        yield from table_lines(_whole(fragmentation))
+        yield from table_lines(_whole_node_rows(fragmentation))
     yield []
     if not fragmentation.moves:
         yield [Span("No move of a job was found that would help.", "")]
         return
     yield [Span("Moves that would help", "bold"), Span(", in this order (advice; nothing is moved)", "")]
     for number, move in enumerate(fragmentation.moves, 1):
-        yield from _move(number, move)
+        yield from _move_lines(number, move)
 
 
-def _closed(fragmentation: Fragmentation) -> str:
+def _closed_text(fragmentation: Fragmentation) -> str:
     return f"; {fragmentation.closed:,} more on nodes that take no pods" if fragmentation.closed else ""
 
 
-def _shapes(fragmentation: Fragmentation) -> list[Sequence[str]]:
+def _shape_rows(fragmentation: Fragmentation) -> list[Sequence[str]]:
     # The last level is the whole cluster, for which WORKERS has the number already.
     levels = [f"IN ONE {last_part(level).upper()}" for level in fragmentation.levels[:-1]]
     head = ("GPUS EACH", "WORKERS", "IF EMPTY", "USABLE", *levels, "BUSBW", "IF EMPTY")
-    return [head, *(_shape(shape, fragmentation.free) for shape in fragmentation.shapes)]
+    return [head, *(_shape_row(shape, fragmentation.free) for shape in fragmentation.shapes)]
 
 
-def _shape(shape: ShapeCapacity, free: int) -> Sequence[str]:
+def _shape_row(shape: ShapeCapacity, free: int) -> Sequence[str]:
     part = f"{shape.usable / free:.0%}" if free else "-"
     return (
         f"{shape.gpus}",
@@ -63,7 +63,7 @@ def _shape(shape: ShapeCapacity, free: int) -> Sequence[str]:
     )
 
 
-def _whole(fragmentation: Fragmentation) -> list[Sequence[str]]:
+def _whole_node_rows(fragmentation: Fragmentation) -> list[Sequence[str]]:
     # The first level is the node itself, which holds no gang of several.
     head = ("NODES", *(last_part(level).upper() for level in fragmentation.levels[1:]))
     return [
@@ -75,22 +75,22 @@ def _whole(fragmentation: Fragmentation) -> list[Sequence[str]]:
     ]
 
 
-def _move(number: int, move: Move) -> Iterator[Line]:
+def _move_lines(number: int, move: Move) -> Iterator[Line]:
     shape = f"{plural(move.workers, 'worker')} of {plural(move.gpus, 'GPU')}"
     yield [Span(f"{number}. job {move.job}", "bold"), Span(f", {shape}", "")]
-    yield [Span(f"   from {_parts(move.source)} to {_parts(move.target)}", "")]
+    yield [Span(f"   from {_parts_text(move.source)} to {_parts_text(move.target)}", "")]
     for gpus, gains in groupby(move.gains, key=lambda gain: gain.gpus):
-        yield [Span(f"   workers of {plural(gpus, 'GPU')}: {', '.join(map(_gain, gains))}", "dim")]
+        yield [Span(f"   workers of {plural(gpus, 'GPU')}: {', '.join(map(_gain_text, gains))}", "dim")]
 
 
-def _parts(parts: Sequence[JobShare]) -> str:
-    return ", ".join(f"{part.node} ({plural(part.count, 'GPU')}{_indices(part)})" for part in parts)
+def _parts_text(parts: Sequence[JobShare]) -> str:
+    return ", ".join(f"{part.node} ({plural(part.count, 'GPU')}{_indices_text(part)})" for part in parts)
 
 
-def _indices(part: JobShare) -> str:
+def _indices_text(part: JobShare) -> str:
     return f": {','.join(map(str, part.gpus))}" if part.gpus else ""
 
 
-def _gain(gain: Gain) -> str:
+def _gain_text(gain: Gain) -> str:
     where = f" in one {last_part(gain.level)}" if gain.level else ""
     return f"{gain.before} -> {gain.after}{where}"

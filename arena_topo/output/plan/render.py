@@ -37,17 +37,17 @@ def render_plan(
 def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
     """Yield the whole of *verdict* as ``arena-topo plan`` prints it."""
     if isinstance(verdict, Infeasible):
-        yield from _refusal(name, verdict)
+        yield from _refusal_lines(name, verdict)
         return
     yield from summary_lines(name, verdict)
     yield []
-    yield from table_lines(_shares(verdict))
+    yield from table_lines(_share_rows(verdict))
     if verdict.prediction:
         yield []
-        yield from _prediction(verdict.prediction)
+        yield from _prediction_lines(verdict.prediction)
     yield []
     yield [Span("Why", "bold")]
-    yield from _steps(verdict.why)
+    yield from _step_lines(verdict.why)
     yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
 
 
@@ -73,7 +73,7 @@ def submitted_lines(
     if isinstance(verdict, Placement):
         yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
         if verdict.prediction:
-            yield from rendered(_rates(verdict.prediction), colour=False).splitlines()
+            yield from rendered(_rate_lines(verdict.prediction), colour=False).splitlines()
         yield from (f"note: {note}" for note in verdict.notes)
     elif record.waiting_reason:
         yield f"{name} waits for a placement: {record.waiting_reason}"
@@ -85,12 +85,12 @@ def submitted_lines(
     yield f"enforced: {enforced}"
 
 
-def _shares(verdict: Placement) -> list[Sequence[str]]:
+def _share_rows(verdict: Placement) -> list[Sequence[str]]:
     rows = (
         (
             share.node,
             runs(share.workers),
-            _gpus(share, verdict.gpus),
+            _gpus_text(share, verdict.gpus),
             written_rate(share.busbw),
             written_rate(share.best),
             "/".join(share.domain) or "-",
@@ -112,20 +112,20 @@ def runs(numbers: Sequence[int]) -> str:
     return ",".join("-".join(map(str, run)) for run in bounds)
 
 
-def _gpus(share: NodeShare, gpus_per_worker: int) -> str:
+def _gpus_text(share: NodeShare, gpus_per_worker: int) -> str:
     # The node does not say which of its GPUs are free, so the plan only counts them.
     if share.gpus is None:
         return f"any {len(share.workers) * gpus_per_worker}" if gpus_per_worker else "-"
     return ",".join(map(str, share.gpus))
 
 
-def _prediction(prediction: Prediction) -> Iterator[Line]:
+def _prediction_lines(prediction: Prediction) -> Iterator[Line]:
     yield [Span("Predicted", "bold")]
-    yield from _rates(prediction)
+    yield from _rate_lines(prediction)
     yield from ([Span(f"  - {assumption}", "dim")] for assumption in prediction.assumptions)
 
 
-def _rates(prediction: Prediction) -> Iterator[Line]:
+def _rate_lines(prediction: Prediction) -> Iterator[Line]:
     rate = prediction.busbw
     bounds = f" ({rate.low:.3g} to {rate.high:.3g})" if rate.low != rate.high else ""
     across = f", {prediction.across.value} across nodes" if prediction.across else ""
@@ -133,7 +133,7 @@ def _rates(prediction: Prediction) -> Iterator[Line]:
     yield [Span(f"  transport  {prediction.inside.value} inside a node{across}", "")]
 
 
-def _steps(steps: Sequence[Step]) -> Iterator[Line]:
+def _step_lines(steps: Sequence[Step]) -> Iterator[Line]:
     width = max((len(step.criterion) for step in steps), default=0)
     for step in steps:
         yield [Span(f"  {step.criterion:<{width}}  ", "dim"), Span(step.chosen, "")]
@@ -144,7 +144,7 @@ def _steps(steps: Sequence[Step]) -> Iterator[Line]:
                 yield [Span(f"  {'':<{width}}    {text}", "dim")]
 
 
-def _refusal(name: str, verdict: Infeasible) -> Iterator[Line]:
+def _refusal_lines(name: str, verdict: Infeasible) -> Iterator[Line]:
     yield [Span(name, "bold"), Span("  does not fit: ", "red"), Span(verdict.summary, "")]
     for title, lines in (
         ("Nodes", [reason.text for reason in verdict.reasons]),
