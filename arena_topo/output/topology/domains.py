@@ -66,6 +66,7 @@ def choose(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     for name in names:
         if name not in by_name:
             raise UsageError(f"there is no node {name}", hint="`arena-topo topology` lists the nodes")
+    # A name that is given twice is one node.
     return (
         replace(snapshot, nodes=tuple(by_name[name] for name in dict.fromkeys(names))) if names else snapshot
     )

@@ -49,6 +49,7 @@ def topology_page(snapshot: Snapshot) -> str:
 
 
 def _one_of_each(nodes: list[GpuNode]) -> list[GpuNode]:
+    # By name, so that the page does not depend on the order in which the API server lists nodes.
     examples: dict[str, GpuNode] = {}
     for node in sorted(nodes, key=lambda node: node.name):
         examples.setdefault(node.machine, node)

@@ -38,6 +38,7 @@ def polar(angle: float, radius: float, centre: tuple[float, float]) -> tuple[flo
 def ring_of(node: GpuNode, size: int) -> Ring:
     """Return the ring of *size* GPUs of *node*; linked ones of different groups stand near each other."""
     numa = [node.gpus[index].numa if index < len(node.gpus) else None for index in range(size)]
+    # None stands for GPUs of no known NUMA node, and cannot be compared with numbers.
     keys = sorted(set(numa), key=lambda key: -1 if key is None else key)
     groups = [[index for index in range(size) if numa[index] == key] for key in keys]
     groups = _untangled(node, groups)
