@@ -45,14 +45,14 @@ def node(
     labels: Mapping[str, str] | None = None,
     taints: Sequence[Taint] = (),
     cpu: int = 0,
-    told: bool = True,
+    lists_used: bool = True,
     holders: Sequence[Holder] = (),
     unschedulable: bool = False,
     ready: bool = True,
 ) -> GpuNode:
     """Return a node with a GPU for every row of *links*, those of *used* in use.
 
-    *cpu* are its free millicores, 0 for enough; *nic* is its NIC's rate in GB/s; with *told* False nothing tells
+    *cpu* are its free millicores, 0 for enough; *nic* is its NIC's rate in GB/s; with *lists_used* False nothing tells
     which GPUs are in use.
     """
     size = links.size
@@ -68,7 +68,7 @@ def node(
         gpus=tuple(Gpu(index) for index in range(size)),
         links=links,
         nics=(Nic("mlx5_0", None, nic),) if nic else (),
-        used=frozenset(used) if told else None,
+        used=frozenset(used) if lists_used else None,
         holders=tuple(holders),
     )
 

@@ -41,9 +41,9 @@ def node_of(product: str, count: int, used: frozenset[int] | None = frozenset())
 
 def machine(product: str, count: int, model: BandwidthModel = DEFAULT_MODEL) -> Machine:
     """Return the machine of *count* GPUs called *product*."""
-    found = machine_of(node_of(product, count), model)
-    assert found is not None
-    return found
+    known_machine = machine_of(node_of(product, count), model)
+    assert known_machine is not None
+    return known_machine
 
 
 def v100_graph() -> LinkGraph:

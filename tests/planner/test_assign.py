@@ -198,7 +198,7 @@ def test_shared_gpus_are_counted_by_what_the_node_hands_out() -> None:
 
 def test_a_node_that_tells_a_number_only_still_takes_workers() -> None:
     """Which GPUs they get is then left open."""
-    answer = placed(Demand(5, 1), replace(node("a", (0, 1, 2), told=False), requested={NVIDIA: 3}))
+    answer = placed(Demand(5, 1), replace(node("a", (0, 1, 2), lists_used=False), requested={NVIDIA: 3}))
 
     assert (None, None) == (answer.shares[0].gpus, answer.slots[0].gpus)
 

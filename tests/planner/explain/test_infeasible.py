@@ -47,7 +47,7 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
         ("1 node is cordoned", 1),
         ("1 node is not ready", 1),
         ("1 node takes 4 of 6 workers together", 1),
-    ) == tuple(sorted((each.text, each.nodes) for each in refused(Demand(6, 1)).reasons))
+    ) == tuple(sorted((entry.text, entry.nodes) for entry in refused(Demand(6, 1)).reasons))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
 )
 def test_the_reason_names_what_is_missing(demand: Demand, reason: str) -> None:
     """In the unit that users write."""
-    assert reason in [each.text for each in refused(demand).reasons]
+    assert reason in [entry.text for entry in refused(demand).reasons]
 
 
 def test_taints_and_cordons_are_tolerated_like_kube_scheduler_does() -> None:
@@ -78,7 +78,7 @@ def test_taints_and_cordons_are_tolerated_like_kube_scheduler_does() -> None:
     tolerant = Demand(24, 1, tolerations=(Toleration(operator="Exists"),))
 
     assert {"a0", "b0", "b1"} == {share.node for share in placed(replace(tolerant, workers=20)).shares}
-    assert "1 node is not ready" in [each.text for each in refused(tolerant).reasons]
+    assert "1 node is not ready" in [entry.text for entry in refused(tolerant).reasons]
 
 
 def test_the_levels_tell_how_far_the_best_domain_gets() -> None:
@@ -147,4 +147,4 @@ def test_a_cluster_without_nodes_says_so(gpus: int) -> None:
     """And not nothing."""
     refusal = refused(Demand(1, gpus), Snapshot())
 
-    assert ["no node has GPUs, or there are no nodes"] == [each.text for each in refusal.reasons]
+    assert ["no node has GPUs, or there are no nodes"] == [entry.text for entry in refusal.reasons]

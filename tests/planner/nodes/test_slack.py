@@ -39,9 +39,9 @@ def choices(pool: Sequence[Group], goal: Goal) -> Iterator[int]:
     """Yield the damage of every choice that meets *goal*."""
     nodes = [(None, *group.offers) for group in pool for _ in group.nodes]
     for chosen in product(*nodes):
-        taken = [each for each in chosen if each]
-        if len(taken) == goal.count and sum(each.workers for each in taken) == goal.workers:
-            yield sum(each.damage for each in taken)
+        taken = [taken_offer for taken_offer in chosen if taken_offer]
+        if len(taken) == goal.count and sum(taken_offer.workers for taken_offer in taken) == goal.workers:
+            yield sum(taken_offer.damage for taken_offer in taken)
 
 
 @given(pools(), st.integers(1, 5), st.integers(0, 3))
@@ -52,22 +52,24 @@ def test_no_other_choice_does_less_damage(pool: list[Group], count: int, slack: 
     workers = sum(widest[:count]) - slack
     assume(workers >= count)
     goal = Goal(count, workers)
-    found = spread(pool, goal, slack)
+    best = spread(pool, goal, slack)
 
     assert min(choices(pool, goal), default=None) == (
-        sum(each.damage for _, each in found) if found else None
+        sum(taken_offer.damage for _, taken_offer in best) if best else None
     )
-    if found:
-        assert goal == Goal(len({i for i, _ in found}), sum(each.workers for _, each in found))
-        assert all(each in next(group.offers for group in pool if i in group.nodes) for i, each in found)
+    if best:
+        assert goal == Goal(len({i for i, _ in best}), sum(taken_offer.workers for _, taken_offer in best))
+        assert all(
+            taken_offer in next(group.offers for group in pool if i in group.nodes) for i, taken_offer in best
+        )
 
 
 def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
     """Though they stand in different groups."""
     early, late = Group((3,), (offer(2, 0),)), Group((1, 2), (offer(2, 0),))
-    found = spread([late, early], Goal(2, 4), 0)
+    best = spread([late, early], Goal(2, 4), 0)
 
-    assert [1, 2] == sorted(i for i, _ in found)
+    assert [1, 2] == sorted(i for i, _ in best)
 
 
 def test_the_example_of_the_module() -> None:
@@ -80,5 +82,5 @@ def test_the_example_of_the_module() -> None:
     chosen = spread(pool, Goal(2, 5), 1)
 
     assert [(0, 2, 1), (1, 3, 0)] == sorted(
-        (position, each.workers, each.damage) for position, each in chosen
+        (position, taken_offer.workers, taken_offer.damage) for position, taken_offer in chosen
     )

@@ -26,9 +26,9 @@ def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPO
 def test_promised_gpus_are_used() -> None:
     """By index and by count, and their pods count among the node's."""
     left = without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=plan(("a", (0,)), ("a", (1,))))])
-    found = left.nodes[0]
-    assert frozenset({0, 1}) == found.used
-    assert (2, 2) == (found.gpu_free, found.requested["pods"])
+    remaining = left.nodes[0]
+    assert frozenset({0, 1}) == remaining.used
+    assert (2, 2) == (remaining.gpu_free, remaining.requested["pods"])
     assert CLUSTER.nodes[1] is left.nodes[1]
 
 
@@ -40,8 +40,8 @@ def test_workers_that_have_a_node_count_no_second_time() -> None:
 
 def test_a_promise_by_number_leaves_open_which_are_free() -> None:
     """The count is taken off, and the indices are unknown."""
-    found = without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=plan(("a", None)))]).nodes[0]
-    assert (None, 3) == (found.used, found.gpu_free)
+    remaining = without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=plan(("a", None)))]).nodes[0]
+    assert (None, 3) == (remaining.used, remaining.gpu_free)
 
 
 def test_promises_on_nodes_that_are_gone_harm_nobody() -> None:

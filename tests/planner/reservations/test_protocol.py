@@ -92,10 +92,10 @@ def _cluster(nodes: int) -> Snapshot:
     return cluster([node(f"n{index}", links=PAIRS) for index in range(nodes)])
 
 
-def _run(submitters: list[Submitter], chance: Random, server: Server) -> None:
+def _run(submitters: list[Submitter], rng: Random, server: Server) -> None:
     steps = 0
-    while left := [each for each in submitters if not each.done]:
-        chance.choice(left).advance()
+    while left := [submitter for submitter in submitters if not submitter.done]:
+        rng.choice(left).advance()
         given = Counter(server.confirmed())
         assert not [gpu for gpu, times in given.items() if times > 1]
         steps += 1
@@ -130,19 +130,19 @@ def test_two_submitters_are_never_given_the_same_gpu(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_fifty_submitters_share_what_there_is(seed: int) -> None:
     """Fifty gangs over eight nodes: nothing is reserved twice, and those who wait and try again get what is left."""
-    server, chance = Server(_cluster(8)), Random(seed)
+    server, rng = Server(_cluster(8)), Random(seed)
     submitters = [
-        Submitter(job, Demand(chance.choice([1, 2, 3]), chance.choice([1, 2])), server) for job in range(50)
+        Submitter(job, Demand(rng.choice([1, 2, 3]), rng.choice([1, 2])), server) for job in range(50)
     ]
-    _run(submitters, chance, server)
-    waiting = [each for each in submitters if server.plans[each.job].stage is Stage.WAITING]
-    again = [Submitter(each.job, each.demand, server) for each in waiting]
-    for each in again:
-        _run([each], chance, server)
-    for each in again:
-        if server.plans[each.job].stage is Stage.WAITING:
-            left = without_reserved(server.snapshot, server.other_plans(each.job))
-            assert isinstance(plan(each.demand, left), Infeasible)
+    _run(submitters, rng, server)
+    waiting = [submitter for submitter in submitters if server.plans[submitter.job].stage is Stage.WAITING]
+    again = [Submitter(submitter.job, submitter.demand, server) for submitter in waiting]
+    for submitter in again:
+        _run([submitter], rng, server)
+    for submitter in again:
+        if server.plans[submitter.job].stage is Stage.WAITING:
+            left = without_reserved(server.snapshot, server.other_plans(submitter.job))
+            assert isinstance(plan(submitter.demand, left), Infeasible)
     assert again
 
 
