@@ -4,7 +4,8 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def unmirrored(root: Path) -> set[str]:
     return {str(name) for name in tests if not any(place.exists() for place in _tested(root, name))}
 
 
+def not_entered(root: Path, patterns: Sequence[str]) -> set[str]:
+    """Return the folders of tests that pytest passes by, because their names match its *patterns*."""
+    folders = {path.parent.relative_to(root) for path in (root / "tests").rglob("test_*.py")}
+    return {
+        str(folder) for folder in folders for part in folder.parts if any(fnmatch(part, p) for p in patterns)
+    }
+
+
 def _tested(root: Path, test: Path) -> Iterator[Path]:
     """Yield the places where what *test* is named after may lie, a module or a package."""
     for package in (root / "arena_topo", root):
@@ -85,8 +94,13 @@ def test_every_test_module_mirrors_a_module() -> None:
     assert UNMIRRORED.keys() == unmirrored(ROOT)
 
 
-def test_these_rules_can_fail(tmp_path: Path) -> None:
-    """A thirteenth module is seen, and so is a test whose module has gone."""
+def test_pytest_enters_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """It passes by folders of certain names, such as ``build``, without a word."""
+    assert set() == not_entered(ROOT, pytestconfig.getini("norecursedirs"))
+
+
+def test_these_rules_can_fail(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+    """A thirteenth module is seen, and so are a test whose module has gone and a folder that pytest passes by."""
     (tmp_path / "arena_topo").mkdir()
     (tmp_path / "tests").mkdir()
     for index in range(MOST_MODULES):
@@ -99,6 +113,10 @@ def test_these_rules_can_fail(tmp_path: Path) -> None:
 
     assert {"arena_topo"} == crowded(tmp_path, "arena_topo", "tests")
     assert {"tests/test_m0.py"} == unmirrored(tmp_path)
+
+    (tmp_path / "tests" / "build").mkdir()
+    (tmp_path / "tests" / "build" / "test_m1.py").touch()
+    assert {"tests/build"} == not_entered(tmp_path, pytestconfig.getini("norecursedirs"))
 
 
 def test_ruff_holds_the_rest() -> None:

@@ -4,7 +4,7 @@ import argparse
 import sys
 import threading
 
-from tests.controlplane.build.ensure import ensure_built
+from tests.controlplane.binaries.ensure import ensure_built
 from tests.controlplane.components.options import Options, coscheduling, native_gang
 from tests.controlplane.errors import ControlPlaneError
 from tests.controlplane.machines.logs import FakeLog

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from tests.controlplane.build.ensure import ensure_built
+from tests.controlplane.binaries.ensure import ensure_built
 from tests.controlplane.errors import ControlPlaneError
 
 MARKER = "controlplane"

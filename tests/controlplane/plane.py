@@ -11,7 +11,7 @@ from typing import Self
 
 import urllib3
 
-from tests.controlplane.build.ensure import Built, ensure_built
+from tests.controlplane.binaries.ensure import Built, ensure_built
 from tests.controlplane.components import commands, install
 from tests.controlplane.components.commands import Site
 from tests.controlplane.components.kubeconfig import write_kubeconfig

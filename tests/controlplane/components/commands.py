@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.controlplane.build.ensure import Built
+from tests.controlplane.binaries.ensure import Built
 from tests.controlplane.components.options import Options
 from tests.controlplane.components.pki import Pair
 

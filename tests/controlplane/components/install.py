@@ -6,7 +6,7 @@ from typing import cast
 
 import yaml
 
-from tests.controlplane.build.ensure import Built
+from tests.controlplane.binaries.ensure import Built
 from tests.controlplane.components.commands import Site
 from tests.controlplane.components.options import Options
 from tests.controlplane.kube import Kube, KubeError, Object

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.controlplane.build.pins import pinned_version
+from tests.controlplane.binaries.pins import pinned_version
 from tests.controlplane.components import install
 from tests.controlplane.components.options import api_only
 from tests.controlplane.kube import Kube, KubeError, Object

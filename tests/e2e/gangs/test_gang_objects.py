@@ -18,7 +18,7 @@ from arena_topo.model.job.job_spec import Compute, JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.pin.admission import policy_objects
 from tests.controlplane.availability import require_built
-from tests.controlplane.build.ensure import ensure_built
+from tests.controlplane.binaries.ensure import ensure_built
 from tests.controlplane.components import install
 from tests.controlplane.components.options import Options, native_gang
 from tests.controlplane.kube import Kube, KubeError, Object

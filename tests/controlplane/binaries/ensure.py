@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.controlplane.build.locks import locked
-from tests.controlplane.build.pins import pinned_version
-from tests.controlplane.build.toolchain import Go, find_go
-from tests.controlplane.build.tools import COSCHEDULING, TOOLS, Binary, Patch, Tool
+from tests.controlplane.binaries.locks import locked
+from tests.controlplane.binaries.pins import pinned_version
+from tests.controlplane.binaries.toolchain import Go, find_go
+from tests.controlplane.binaries.tools import COSCHEDULING, TOOLS, Binary, Patch, Tool
 from tests.controlplane.errors import BuildFailed
 from tests.controlplane.paths import SOURCES, cache_root
 

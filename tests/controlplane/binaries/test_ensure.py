@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.build import ensure, toolchain
-from tests.controlplane.build.toolchain import Go
-from tests.controlplane.build.tools import Binary, Tool
+from tests.controlplane.binaries import ensure, toolchain
+from tests.controlplane.binaries.toolchain import Go
+from tests.controlplane.binaries.tools import Binary, Tool
 from tests.controlplane.errors import BuildFailed, ToolchainMissing
 
 _TOOL = Tool("etcd", (Binary("etcd", "go.etcd.io/etcd/server/v3"),))

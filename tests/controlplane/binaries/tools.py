@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from tests.controlplane.build.pins import pinned_version
+from tests.controlplane.binaries.pins import pinned_version
 
 _STRIP = ("-s", "-w")
 _VERSION = "k8s.io/component-base/version"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-from tests.controlplane.build.locks import locked
+from tests.controlplane.binaries.locks import locked
 from tests.controlplane.errors import ToolchainMissing
 from tests.controlplane.paths import SOURCES, cache_root
 
