@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 import click
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands in the order in which they were added, some of which have aliases.
 
     kubectl's flags may stand before the command, as Arena's may: they are passed on to it.
@@ -76,7 +76,7 @@ class Entry(NamedTuple):
     aliases: tuple[str, ...] = ()
 
 
-class LazyGroup(Group):
+class LazyGroup(CommandGroup):
     """The root group, which knows its commands by name and imports them one at a time.
 
     Its table holds all that the help page says of them.

@@ -17,7 +17,7 @@ from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flag
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
-from arena_topo.kube.transport import Request, Response, Transport
+from arena_topo.kube.transport import HttpTransport, Request, Response
 from arena_topo.model.objects import Object
 
 Query = Mapping[str, str | int | bool | None]
@@ -56,7 +56,7 @@ class Session:
 
     def __init__(
         self,
-        transport: Transport,
+        transport: HttpTransport,
         *,
         namespace: str,
         timeout: float = 0.0,
@@ -244,7 +244,7 @@ def no_cluster() -> ArenaTopoError:
     )
 
 
-def _transport(target: Target) -> Transport:
+def _transport(target: Target) -> HttpTransport:
     if is_static(target, os.environ):
         return StaticTransport(target)
     from arena_topo.kube.official_client import from_target

@@ -61,7 +61,7 @@ class Response(Protocol):
         """Drop the rest."""
 
 
-class Transport(Protocol):
+class HttpTransport(Protocol):
     """Sends requests with the user's credentials."""
 
     def send(self, request: Request) -> Response:

@@ -10,7 +10,7 @@ from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pod:
+class PodParts:
     """One pod template; the fields are pieces in the API's shape, empty ones are left out by the template."""
 
     labels: Mapping[str, str]
@@ -27,10 +27,10 @@ class Pod:
     host_network: bool = False
 
 
-def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
+def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return the pod that carries ranks: devices, data, and the labels of its gang."""
     volumes, mounts = _storage(job, claims=True)
-    return Pod(
+    return PodParts(
         labels={**_labels(job), **gang_labels(job), **topology_labels(job)},
         annotations=_annotations(job),
         selector=job.pod.selector,
@@ -46,13 +46,13 @@ def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
     )
 
 
-def launcher(job: JobSpec, *, host_network: bool) -> Pod:
+def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
     """Return the pod that runs the command: no devices, and claims only where asked.
 
     It carries no gang labels: it may start after the workers, and a gang that counted it would then never start.
     """
     volumes, mounts = _storage(job, claims=job.launcher.mounts)
-    return Pod(
+    return PodParts(
         labels=_labels(job),
         annotations=_annotations(job),
         selector=job.launcher.selector or job.pod.selector,
@@ -67,7 +67,7 @@ def launcher(job: JobSpec, *, host_network: bool) -> Pod:
     )
 
 
-def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> Pod:
+def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return the one template that v1alpha1 gives launcher and workers alike."""
     base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
     return replace(base, command=[literal(word) for word in job.command])

@@ -9,7 +9,7 @@ from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import NodeShare, Placement, Slot
 from arena_topo.planner.explain.steps import why
 from arena_topo.planner.gpus.locality import positions_of
-from arena_topo.planner.gpus.machine import Choice, indices_of
+from arena_topo.planner.gpus.machine import GpuChoice, indices_of
 from arena_topo.planner.gpus.ring_order import rotated_for_workers
 from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
@@ -74,7 +74,7 @@ def _part(fleet: Fleet, position: int, offer: Offer, gpus: int) -> _Part:
     return _Part(taken, choice.busbw, choice.best, by_worker)
 
 
-def _in_ring_order(node: GpuNode, choice: Choice, gpus: int) -> tuple[int, ...]:
+def _in_ring_order(node: GpuNode, choice: GpuChoice, gpus: int) -> tuple[int, ...]:
     """Return the GPUs of *choice* in ring order, cut between workers of *gpus* GPUs where that costs least."""
     ring = rotated_for_workers(node.links, choice.order, gpus) if node.links else choice.order
     return indices_of(node, ring)

@@ -13,7 +13,7 @@ from arena_topo.model.plan.placement import Infeasible, Placement, Verdict
 from arena_topo.planner.assign import placement
 from arena_topo.planner.explain.infeasible import infeasible, no_launcher, too_wide
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.nodes.domain_choice import choose
+from arena_topo.planner.nodes.domain_choice import choose_domain
 from arena_topo.planner.nodes.fit import capacity_for, launcher_fits, launcher_hosts, reshaped
 from arena_topo.planner.nodes.fleet import Fleet, emptied, make_fleet
 from arena_topo.planner.nodes.levels import Capacity, LevelLimits, closest_level, level_limits, level_names
@@ -78,7 +78,7 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity) -> Verdict:
         if ideal is not None and ideal < level:
             return too_wide(demand, fleet, level, ideal)
     problem = Problem(fleet, capacity, demand.workers, demand.gpus)
-    return placement(demand, fleet, capacity, choose(problem, level))
+    return placement(demand, fleet, capacity, choose_domain(problem, level))
 
 
 def _limits(demand: Demand, fleet: Fleet) -> LevelLimits:

@@ -17,10 +17,10 @@ from arena_topo.model.notation.record_tables import (
     STRING,
     TRUTH,
     WHOLE,
-    Choice,
     Field,
     ListOf,
     MapOf,
+    OneOf,
     Record,
     Shelf,
     Table,
@@ -38,7 +38,7 @@ _STRINGS = ListOf(STRING)
 _FABRIC: Table = (Field("tiers", _STRINGS, ()), Field("source", STRING, ""))
 
 _LINK: Table = (
-    Field("class", Choice(LinkClass), attribute="kind"),
+    Field("class", OneOf(LinkClass), attribute="kind"),
     Field("count", WHOLE, 0),
     Field("gbps", NUMBER, 0.0, attribute="bandwidth"),
 )
@@ -49,7 +49,7 @@ _GPU: Table = (
     Field("memory", WHOLE, 0),
     Field("pcieRoot", STRING, "", attribute="pcie_root"),
     Field("nics", _STRINGS, ()),
-    Field("mode", Choice(ShareMode), ShareMode.WHOLE),
+    Field("mode", OneOf(ShareMode), ShareMode.WHOLE),
     Field("index", WHOLE),
     Field("numa", WHOLE, None),
     Field("healthy", TRUTH, True),

@@ -6,10 +6,10 @@ from typing import Any
 
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.session import Session
-from arena_topo.kube.transport import Request, Transport
+from arena_topo.kube.transport import HttpTransport, Request
 from tests.kube.server import Server
 
-Make = Callable[[Target], Transport]
+Make = Callable[[Target], HttpTransport]
 
 
 def target(server: Server, user: Mapping[str, Any] | None = None, /, **cluster: Any) -> Target:
@@ -19,11 +19,11 @@ def target(server: Server, user: Mapping[str, Any] | None = None, /, **cluster: 
     return Target("c", "default", entry, user or {})
 
 
-def get(transport: Transport, path: str = "/x", **options: Any) -> Any:
+def get(transport: HttpTransport, path: str = "/x", **options: Any) -> Any:
     """Return the object at *path*."""
     return json.loads(transport.send(Request("GET", path, **options)).read())
 
 
-def session(transport: Transport, user: Mapping[str, Any] | None = None) -> Session:
+def session(transport: HttpTransport, user: Mapping[str, Any] | None = None) -> Session:
     """Return a session over *transport*."""
     return Session(transport, namespace="default", user=user)

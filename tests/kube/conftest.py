@@ -9,7 +9,7 @@ import pytest
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target
 from arena_topo.kube.static_client import StaticTransport
-from arena_topo.kube.transport import Transport
+from arena_topo.kube.transport import HttpTransport
 from tests.kube.asking import Make
 from tests.kube.server import Reply, Server, serve
 
@@ -40,7 +40,7 @@ def make(request: pytest.FixtureRequest, static: Make, official: Make) -> Make:
 
 
 def _closing(kind: Make, stack: ExitStack) -> Make:
-    def made(target: Target) -> Transport:
+    def made(target: Target) -> HttpTransport:
         transport = kind(target)
         stack.callback(transport.close)
         return transport

@@ -18,7 +18,7 @@ from arena_topo.output.plan.fragmentation import render_fragmentation
 from arena_topo.output.plan.render import render_plan
 from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.advise.fragmentation import fragmentation
-from arena_topo.planner.gpus.machine import Choice
+from arena_topo.planner.gpus.machine import GpuChoice
 from arena_topo.planner.gpus.ring_order import RingOrder, rotated_for_workers
 from arena_topo.planner.nodes.fleet import make_fleet
 from arena_topo.planner.nodes.node_state import NodeState, best_set
@@ -135,7 +135,7 @@ def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
 ) -> None:
     """The steps that rest on the set of GPUs say that they are heuristic."""
 
-    def guessed(state: NodeState, count: int) -> Choice | None:
+    def guessed(state: NodeState, count: int) -> GpuChoice | None:
         choice = best_set(state, count)
         return replace(choice, exact=False) if choice else None
 

@@ -50,7 +50,7 @@ def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comp
     return compare(_demand_of_spec(job, snapshot, options), snapshot, options.model)
 
 
-def reshaped(job: JobSpec, verdict: Placement) -> JobSpec:
+def reshaped_job(job: JobSpec, verdict: Placement) -> JobSpec:
     """Return *job* in the shape of *verdict*: fewer, larger pods that request in proportion, as many slots in all.
 
     For example, 8 workers of 1 GPU, 2 cpu and 1 slot that were coalesced into 2 pods of 4 GPUs become 2 workers of

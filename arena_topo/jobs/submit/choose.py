@@ -23,7 +23,7 @@ NO_GANG = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class SubmitChoice:
     """How a job is kept together and in place.
 
     ``backend`` is the gang's, empty for none; ``enforcement`` is the plan's, None for a job that gets no plan of ours.
@@ -35,7 +35,7 @@ class Choice:
     warnings: tuple[str, ...] = ()
 
 
-def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
+def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> SubmitChoice:
     """Return how *job* is kept together and in place on *cluster*.
 
     Raises ``UsageError`` for a gang scheduler that does not exist, and for a pin that nothing here can enforce.
@@ -43,10 +43,10 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
     facts, version = cluster.facts, cluster.context.version
     # A job that needs neither a gang nor a place: nothing was read that could be chosen by.
     if facts is None:
-        return Choice()
+        return SubmitChoice()
     backend = _backend(facts, version, place.gang) if job.gang else ""
     if not _is_planned(job, cluster, backend, place):
-        return Choice(backend=backend)
+        return SubmitChoice(backend=backend)
     support = PinSupport(
         version=version,
         admission=facts.policy.current,
@@ -57,10 +57,10 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> Choice:
     # and a recreated worker then needs no arena-topo resume. A user who names the gates gets them.
     gates_are_the_gang = backend == GATES and (place.gang.scheduler == GATES or not support.admission)
     enforcement = choose_enforcement(place.pin, support, gates_are_the_gang=gates_are_the_gang)
-    return Choice(backend=backend, enforcement=enforcement)
+    return SubmitChoice(backend=backend, enforcement=enforcement)
 
 
-def without_plan(choice: Choice, missing: tuple[str, ...], place: PlaceOptions) -> Choice:
+def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOptions) -> SubmitChoice:
     """Return *choice* for a user who lacks *missing*, rights that a plan needs.
 
     Raises ``Forbidden`` where a plan was asked for.

@@ -3,13 +3,13 @@
 ``prepare`` reads the cluster and is pure from there on; ``submit_prepared`` writes to it. In between, a command can say
 what will happen. Each step takes and returns one frozen value:
 
-    look      JobSpec, options          -> TargetCluster  (look.py)
-    choose    JobSpec, TargetCluster    -> Choice         (choose.py)
-    render    JobSpec, TargetCluster    -> Manifest       (manifest/render.py)
-    decorate  Manifest, Choice          -> PreparedJob    (gang/, manifest/decorate.py)
-    plan      PreparedJob, Snapshot     -> PlanRecord     (placement/propose.py)
-    pin       PlanRecord                -> Pins           (placement/enforcement.py)
-    create    Manifest                  -> SubmittedJob   (create.py)
+    look      JobSpec, options        -> TargetCluster  (look.py)
+    choose    JobSpec, TargetCluster  -> SubmitChoice   (choose.py)
+    render    JobSpec, TargetCluster  -> Manifest       (manifest/render.py)
+    decorate  Manifest, SubmitChoice  -> PreparedJob    (gang/, manifest/decorate.py)
+    plan      PreparedJob, Snapshot   -> PlanRecord     (placement/propose.py)
+    pin       PlanRecord              -> Pins           (placement/enforcement.py)
+    create    Manifest                -> SubmittedJob   (create.py)
 """
 
 import time
@@ -22,10 +22,10 @@ from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.enforcement import pinned_immediately, suspended_with_plan
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
-from arena_topo.jobs.placement.plan import reshaped
+from arena_topo.jobs.placement.plan import reshaped_job
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import Reservation
-from arena_topo.jobs.submit.choose import GATES, NO_GANG, Choice, choose, without_plan
+from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.create import create
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
@@ -102,12 +102,12 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
     demand = demand_of(manifest.job, cluster.snapshot, place.plan)
     verdict = plan(demand, cluster.snapshot, place.plan.model)
     # Without a place now the job keeps the shape that the user gave it, and waits in it.
-    shaped = reshaped(job, verdict) if isinstance(verdict, Placement) else job
+    shaped = reshaped_job(job, verdict) if isinstance(verdict, Placement) else job
     return manifest if shaped is job else render(shaped, cluster.context, template=options.template)
 
 
 def with_gang(
-    job: JobSpec, manifest: Manifest, cluster: TargetCluster, choice: Choice, place: PlaceOptions
+    job: JobSpec, manifest: Manifest, cluster: TargetCluster, choice: SubmitChoice, place: PlaceOptions
 ) -> PreparedJob:
     """Return *manifest* with what the back-end of its gang adds."""
     warnings = (*manifest.notes, *choice.warnings)

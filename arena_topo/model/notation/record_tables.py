@@ -121,7 +121,7 @@ STRING, WHOLE, NUMBER, TRUTH = Scalar(str), Scalar(int), Scalar(float), Scalar(b
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class OneOf:
     """A member of an Enum, written as its value."""
 
     kind: type[Enum]

@@ -57,7 +57,7 @@ def cluster_domains(snapshot: Snapshot) -> Domain:
     return _domain("", snapshot.cluster or "cluster", nodes, snapshot.fabric, 0)
 
 
-def choose(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
+def select_nodes(snapshot: Snapshot, names: Sequence[str]) -> Snapshot:
     """Return *snapshot* with only the nodes *names*; all of them where no name is given.
 
     Raises ``UsageError`` for a name that no node has.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.output.topology.domains import choose
+from arena_topo.output.topology.domains import select_nodes
 
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 
@@ -20,7 +20,7 @@ def render_topology(
     Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named.
     Raises ``UsageError`` for a node that does not exist.
     """
-    chosen = choose(snapshot, names)
+    chosen = select_nodes(snapshot, names)
     match form:
         case "text":
             return _text(chosen, named=bool(names), colour=colour)

@@ -14,7 +14,7 @@ from arena_topo.model.cluster.snapshot import GpuNode, Holder
 from arena_topo.model.plan.fragmentation import Gain, JobShare, Move
 from arena_topo.planner.advise.free_capacity import free_by_node, largest_by_level, usual_demand, usual_sizes
 from arena_topo.planner.gpus.machine import indices_of
-from arena_topo.planner.nodes.domain_choice import choose
+from arena_topo.planner.nodes.domain_choice import choose_domain
 from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Fleet, changed
 from arena_topo.planner.nodes.levels import LevelLimits, capacity_of, closest_level, level_names, spanned
@@ -141,7 +141,7 @@ def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
             continue
         for bandwidth_sensitive in (True, False):
             problem = Problem(without, capacity, demand.workers, job.gpus, bandwidth_sensitive)
-            pick = choose(problem, level).pick
+            pick = choose_domain(problem, level).pick
             key = tuple(
                 (position, offer.workers) for position, offer in zip(pick.nodes, pick.offers, strict=True)
             )

@@ -26,7 +26,7 @@ _MOST_NODES = 200_000
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class GpuChoice:
     """A set of GPUs, and why it is the one.
 
     ``mask`` has bit i for position i in ``GpuNode.gpus``; ``order`` are the same positions in ring order, in which
@@ -82,18 +82,18 @@ class Machine:
         """Return the predicted all-reduce bus bandwidth of the set *mask* in GB/s."""
         return self._values.busbw(mask)
 
-    def best(self, free: int, k: int) -> Choice | None:
+    def best(self, free: int, k: int) -> GpuChoice | None:
         """Return the best set of *k* GPUs among *free*, or None where fewer are free or *k* is not positive."""
         free &= self._all
         return self._choices[free, k] if 0 < k <= free.bit_count() else None
 
-    def _choose(self, question: tuple[int, int]) -> Choice:
+    def _choose(self, question: tuple[int, int]) -> GpuChoice:
         free, k = question
         # Too many states to value, or too many sets to compare: one good set is grown instead.
         if not self._valued or not self._ranking.can_compare(free, k):
             return self._grown(free, k)
         winner, second = self._ranking.two_best(free, k)
-        return Choice(
+        return GpuChoice(
             mask=winner,
             order=self._orders.of(winner),
             busbw=self.busbw(winner),
@@ -103,15 +103,15 @@ class Machine:
             exact=self._rates.proven,
         )
 
-    def _grown(self, free: int, k: int) -> Choice:
+    def _grown(self, free: int, k: int) -> GpuChoice:
         mask = grow(self._graph, positions_of(free), k, self.busbw)
         order, busbw = self._orders.of(mask), self.busbw(mask)
         if self._valued:
             best, loss = self._values.best_busbw(k), self._loss(free, mask)
-            return Choice(mask, order, busbw, best, loss, exact=False)
+            return GpuChoice(mask, order, busbw, best, loss, exact=False)
         # A set grown on the empty machine is no proof: the one grown from the free GPUs may happen to be better.
         best = self.busbw(grow(self._graph, positions_of(self._all), k, self.busbw))
-        return Choice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
+        return GpuChoice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
     def _loss(self, free: int, mask: int) -> float:
         return round(self._values.value(free) - self._values.value(free ^ mask), 3)

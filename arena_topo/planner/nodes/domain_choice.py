@@ -37,7 +37,7 @@ class DomainChoice:
     exact: bool
 
 
-def choose(problem: Problem, level: int) -> DomainChoice:
+def choose_domain(problem: Problem, level: int) -> DomainChoice:
     """Return the best pick at *level*, which has a domain that holds all workers of *problem*."""
     if level == 0:
         return _choose_node(problem)

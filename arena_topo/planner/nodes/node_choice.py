@@ -15,7 +15,7 @@ from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Capacity
 from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.search import Effort, greedy, search
-from arena_topo.planner.nodes.slack import Chosen, Goal, Group
+from arena_topo.planner.nodes.slack import Chosen, Goal, NodeGroup
 
 Merit = tuple[float, float, int, int]
 """The rank among picks of as many nodes in domains of one level, the lowest best: bandwidth with NICs counted and
@@ -110,7 +110,7 @@ def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     )
 
 
-def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[Group], bool]:
+def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGroup], bool]:
     """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take.
 
     The second value tells whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and 1 the
@@ -125,7 +125,7 @@ def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[Group], 
     groups, sets_exact = [], True
     for most, state_id, nodes in _alike(problem, domain, least, count):
         row = rows[gpus, sensitive, state_id, most, max(most - slack, 1)]
-        groups.append(Group(tuple(nodes), row.offers))
+        groups.append(NodeGroup(tuple(nodes), row.offers))
         sets_exact = sets_exact and row.exact
     return groups, sets_exact
 

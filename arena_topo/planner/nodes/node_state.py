@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import inf
 
 from arena_topo.model.cluster.snapshot import Taint
-from arena_topo.planner.gpus.machine import Choice, Machine
+from arena_topo.planner.gpus.machine import GpuChoice, Machine
 from arena_topo.planner.memo import Memo
 
 NIC_EFFICIENCY = 0.92
@@ -55,7 +55,7 @@ class Offer:
     stranded: int
     loss: float
     damage: int
-    choice: Choice | None
+    choice: GpuChoice | None
     exact: bool = True
 
 
@@ -161,7 +161,7 @@ def damage(stranded: int, loss: float) -> int:
     return (stranded << _LOSS_BITS) + round(loss * 1000)
 
 
-def best_set(state: NodeState, count: int) -> Choice | None:
+def best_set(state: NodeState, count: int) -> GpuChoice | None:
     """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown."""
     if state.machine is None or state.mask is None:
         return None

@@ -17,7 +17,7 @@ from math import inf
 from operator import attrgetter
 
 from arena_topo.planner.nodes.node_state import Offer
-from arena_topo.planner.nodes.slack import Chosen, Goal, Group, spread
+from arena_topo.planner.nodes.slack import Chosen, Goal, NodeGroup, spread
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class Effort:
         return True
 
 
-def search(groups: Sequence[Group], goal: Goal, effort: Effort) -> Chosen | None:
+def search(groups: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | None:
     """Return the best choice for *goal*: highest busbw, highest busbw inside, least damage.
 
     None where *effort* does not suffice. NICs bound a gang of several nodes only.
@@ -49,7 +49,7 @@ def search(groups: Sequence[Group], goal: Goal, effort: Effort) -> Chosen | None
     return _least_damaged(pool, goal) if slack == 0 else _spread(pool, goal, slack, effort)
 
 
-def greedy(groups: Sequence[Group], goal: Goal) -> Chosen:
+def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
     """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all of them full but one."""
     full = [(group.offers[0], position, group) for group in groups for position in group.nodes]
     full.sort(key=lambda entry: (*_full_rank(entry[0]), entry[1]))
@@ -73,7 +73,7 @@ _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
 
 
-_Rated = tuple[Group, tuple[float, ...]]
+_Rated = tuple[NodeGroup, tuple[float, ...]]
 """A group and the rate of each of its offers."""
 
 
@@ -81,11 +81,11 @@ def _full_rank(offer: Offer) -> tuple[int, float, float, int]:
     return -offer.workers, -offer.busbw, -offer.inside, offer.damage
 
 
-def _width(group: Group) -> tuple[int, int]:
+def _width(group: NodeGroup) -> tuple[int, int]:
     return -group.most, group.nodes[0]
 
 
-def _widest(pool: Sequence[Group], count: int) -> list[int]:
+def _widest(pool: Sequence[NodeGroup], count: int) -> list[int]:
     """Return the most workers of each of the *count* widest nodes of *pool*, which is sorted by width."""
     widest: list[int] = []
     for group in pool:
@@ -96,8 +96,8 @@ def _widest(pool: Sequence[Group], count: int) -> list[int]:
 
 
 def _raised(
-    pool: list[Group], goal: Goal, measure: Callable[[Offer], float], effort: Effort
-) -> list[Group] | None:
+    pool: list[NodeGroup], goal: Goal, measure: Callable[[Offer], float], effort: Effort
+) -> list[NodeGroup] | None:
     """Return *pool* with only the offers that reach the highest possible minimum of *measure*, still sorted."""
     rated = [(group, tuple(map(measure, group.offers))) for group in pool]
     rates = sorted({rate for _, rates in rated for rate in rates})
@@ -116,7 +116,7 @@ def _raised(
     return best
 
 
-def _limited(rated: Sequence[_Rated], least: float) -> list[Group]:
+def _limited(rated: Sequence[_Rated], least: float) -> list[NodeGroup]:
     """Return the groups with only the offers whose rate is *least* or more, sorted as before."""
     limited, is_sorted = [], True
     for group, rates in rated:
@@ -124,13 +124,13 @@ def _limited(rated: Sequence[_Rated], least: float) -> list[Group]:
             limited.append(group)
         elif max(rates) >= least:
             offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
-            limited.append(Group(group.nodes, tuple(offers)))
+            limited.append(NodeGroup(group.nodes, tuple(offers)))
             # Without its widest offer a group may belong further back.
             is_sorted = False
     return limited if is_sorted else sorted(limited, key=_width)
 
 
-def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | None:
+def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort) -> bool | None:
     """Whether *pool* has a choice for *goal*; None where *effort* does not suffice to tell."""
     widest = _widest(pool, goal.count)
     slack = sum(widest) - goal.workers
@@ -151,7 +151,7 @@ def _is_possible(pool: Sequence[Group], goal: Goal, effort: Effort) -> bool | No
     return None if chosen is None else bool(chosen)
 
 
-def _least_damaged(pool: Sequence[Group], goal: Goal) -> Chosen:
+def _least_damaged(pool: Sequence[NodeGroup], goal: Goal) -> Chosen:
     """Return the choice of least damage where every chosen node is full."""
     # Every place on the widest nodes is needed, so each node wider than the narrowest of them is taken.
     narrowest = _widest(pool, goal.count)[-1]
@@ -167,7 +167,7 @@ def _least_damaged(pool: Sequence[Group], goal: Goal) -> Chosen:
     return forced + [entry for entry, _ in zip(candidates, range(goal.count - len(forced)), strict=False)]
 
 
-def _spread(pool: Sequence[Group], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
+def _spread(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
     """Return the choice of least damage, empty where there is none, None where *effort* does not suffice."""
     if not effort.spend(len(pool) * (slack + 1) * min(goal.count, slack + 1) ** 2):
         return None

@@ -30,7 +30,7 @@ Chosen = list[tuple[int, Offer]]
 """The nodes that take the gang, by position, each with its offer."""
 
 
-class Group(NamedTuple):
+class NodeGroup(NamedTuple):
     """Nodes that are equally good, by position, and what each may take: the most workers first."""
 
     nodes: tuple[int, ...]
@@ -65,7 +65,7 @@ class _CostGroup:
     node and [0, -3] for one or more.
     """
 
-    nodes: tuple[tuple[int, Group], ...]
+    nodes: tuple[tuple[int, NodeGroup], ...]
     costs: dict[int, int]
     extra: list[list[int | None]]
 
@@ -82,7 +82,7 @@ _States = dict[tuple[int, int], tuple[int, _BackPointer]]
 """By the numbers of nodes taken and workers placed: the least damage so far, and how the state was reached."""
 
 
-def spread(pool: Sequence[Group], goal: Goal, slack: int) -> Chosen:
+def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
     """Return the choice of least damage for *goal* among *pool*, widest first; empty where there is none.
 
     *slack* is how many places more the widest nodes have than the goal needs.
@@ -98,9 +98,9 @@ def spread(pool: Sequence[Group], goal: Goal, slack: int) -> Chosen:
     return _unrolled(cost_groups, best[1]) if best else []
 
 
-def _cost_groups(pool: Sequence[Group], slack: int) -> list[_CostGroup]:
+def _cost_groups(pool: Sequence[NodeGroup], slack: int) -> list[_CostGroup]:
     """Return the nodes of *pool*, those together whose offers do the same damage, in its order."""
-    by_costs: dict[tuple[tuple[int, int], ...], list[tuple[int, Group]]] = {}
+    by_costs: dict[tuple[tuple[int, int], ...], list[tuple[int, NodeGroup]]] = {}
     for group in pool:
         costs = tuple((offer.workers, offer.damage) for offer in group.offers)
         by_costs.setdefault(costs, []).extend((position, group) for position in group.nodes)
@@ -178,7 +178,7 @@ def _unrolled(cost_groups: Sequence[_CostGroup], pointer: _BackPointer) -> Chose
     return chosen
 
 
-def _offer(group: Group, workers: int) -> Offer:
+def _offer(group: NodeGroup, workers: int) -> Offer:
     return next(offer for offer in group.offers if offer.workers == workers)
 
 

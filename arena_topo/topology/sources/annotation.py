@@ -27,9 +27,9 @@ from arena_topo.model.notation.record_tables import (
     STRING,
     TRUTH,
     WHOLE,
-    Choice,
     Field,
     ListOf,
+    OneOf,
     Table,
     attributes_of,
     read_fields,
@@ -72,7 +72,7 @@ _GPU: Table = (
     Field("r", STRING, "", attribute="pcie_root"),
     Field("c", ListOf(STRING), (), attribute="nics"),
     Field("bad", _Negated(), True, attribute="healthy"),
-    Field("mode", Choice(ShareMode), ShareMode.WHOLE),
+    Field("mode", OneOf(ShareMode), ShareMode.WHOLE),
 )
 _NIC: Table = (
     Field("n", STRING, attribute="name"),

@@ -14,7 +14,7 @@ from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.kube.session import Session
 from arena_topo.kube.static_client import StaticTransport
-from arena_topo.kube.transport import Request, Response, Transport
+from arena_topo.kube.transport import HttpTransport, Request, Response
 from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
@@ -32,7 +32,7 @@ class Killed(BaseException):
 class Mortal:
     """A transport whose process dies after so many requests: none is sent after that, whoever wants to clean up."""
 
-    transport: Transport
+    transport: HttpTransport
     left: int
 
     def send(self, request: Request) -> Response:

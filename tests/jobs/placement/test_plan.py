@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.placement.plan import plan_spec, reshaped
+from arena_topo.jobs.placement.plan import plan_spec, reshaped_job
 from arena_topo.model.job.job_spec import Compute, LauncherOptions, PodOptions
 from arena_topo.model.plan.placement import Placement, Transport
 from tests.jobs.placement.specs import JOB
@@ -20,7 +20,7 @@ def test_coalesced_pods_ask_for_what_their_ranks_asked() -> None:
     big = replace(CLUSTER.nodes[0], allocatable={**CLUSTER.nodes[0].allocatable, "x/y": 8})
     verdict = plan_spec(job, cluster([big]), PlanOptions(coalesce=True))
     assert isinstance(verdict, Placement)
-    shaped = reshaped(job, verdict)
+    shaped = reshaped_job(job, verdict)
     assert (1, 8, 8) == (shaped.workers, shaped.gpus, shaped.slots)
     assert Compute(cpu="2", memory="4294967296") == shaped.compute
     assert {"x/y": "4"} == shaped.pod.devices

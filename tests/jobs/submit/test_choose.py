@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.errors import Forbidden, UsageError
-from arena_topo.jobs.submit.choose import Choice, choose, without_plan
+from arena_topo.jobs.submit.choose import SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.look import TargetCluster
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
 from arena_topo.manifest.render import RenderContext
@@ -22,7 +22,7 @@ FACTS = ClusterFacts(worker_fields=frozenset({"schedulingGates"}))
 
 def chosen(
     job: JobSpec, resource: str, backend: str, place: PlaceOptions, facts: ClusterFacts = FACTS
-) -> Choice:
+) -> SubmitChoice:
     """Return what is chosen for *job* with the gang's *backend*, empty for no gang."""
     cluster = TargetCluster(context=RenderContext(ApiVersion.V2BETA1, resource), facts=facts)
     gang = GangRequest(scheduler=backend or "auto")
@@ -83,7 +83,7 @@ def test_the_policy_takes_the_place_of_gates_that_nobody_named(
 
 def test_without_the_rights_a_plan_that_was_asked_for_is_refused() -> None:
     """One that was not is left out, and that is told."""
-    choice = Choice(backend="volcano", enforcement=Enforcement.ADMISSION)
+    choice = SubmitChoice(backend="volcano", enforcement=Enforcement.ADMISSION)
     left = without_plan(choice, ("list nodes -A",), PlaceOptions())
 
     assert ("volcano", None) == (left.backend, left.enforcement)
@@ -96,6 +96,6 @@ def test_without_the_rights_a_plan_that_was_asked_for_is_refused() -> None:
 
 def test_gates_without_a_plan_are_no_gang() -> None:
     """Nobody would open them."""
-    choice = Choice(backend="gates", enforcement=Enforcement.GATES)
+    choice = SubmitChoice(backend="gates", enforcement=Enforcement.GATES)
 
     assert "" == without_plan(choice, ("patch pods",), PlaceOptions()).backend

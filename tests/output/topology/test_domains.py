@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
-from arena_topo.output.topology.domains import choose, cluster_domains
+from arena_topo.output.topology.domains import cluster_domains, select_nodes
 from tests.output.clusters import small_cluster
 
 
@@ -24,11 +24,11 @@ def test_nodes_are_chosen_by_name() -> None:
     snapshot = small_cluster()
 
     assert ["l40s-0", "v100-0"] == [
-        node.name for node in choose(snapshot, ["l40s-0", "v100-0", "l40s-0"]).nodes
+        node.name for node in select_nodes(snapshot, ["l40s-0", "v100-0", "l40s-0"]).nodes
     ]
-    assert snapshot is choose(snapshot, [])
+    assert snapshot is select_nodes(snapshot, [])
     with pytest.raises(UsageError, match="there is no node gpu-9"):
-        choose(snapshot, ["gpu-9"])
+        select_nodes(snapshot, ["gpu-9"])
 
 
 def test_domains_count_what_is_below_them() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
-from arena_topo.planner.gpus.machine import Choice, Machine
+from arena_topo.planner.gpus.machine import GpuChoice, Machine
 from tests.examples import examples
 from tests.planner.machines import machine_of
 from tests.planner.strategies import DIRECT, HOPS, graph_of, nodes, relabelled
@@ -91,7 +91,7 @@ def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject)
     assert sorted(choice.order) == [place for place in range(box.size) if first >> place & 1]
 
 
-def score(choice: Choice | None) -> tuple[float, float, float]:
+def score(choice: GpuChoice | None) -> tuple[float, float, float]:
     """Return the parts of a choice that do not depend on numbers of GPUs."""
     assert choice is not None
     return choice.busbw, choice.loss, choice.best

@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arena_topo.planner.nodes.node_state import Offer
-from arena_topo.planner.nodes.slack import Goal, Group, spread
+from arena_topo.planner.nodes.slack import Goal, NodeGroup, spread
 
 
 def offer(workers: int, damage: int) -> Offer:
@@ -17,7 +17,7 @@ def offer(workers: int, damage: int) -> Offer:
 
 
 @st.composite
-def pools(draw: st.DrawFn) -> list[Group]:
+def pools(draw: st.DrawFn) -> list[NodeGroup]:
     """Draw groups of nodes, widest first; some do the same damage, some cannot take every number of workers."""
     costs = draw(
         st.lists(
@@ -29,13 +29,15 @@ def pools(draw: st.DrawFn) -> list[Group]:
     sizes = [draw(st.integers(1, 2)) for _ in costs]
     starts = accumulate(sizes, initial=0)
     groups = [
-        Group(tuple(range(start, start + size)), tuple(offer(n, cost[n]) for n in sorted(cost, reverse=True)))
+        NodeGroup(
+            tuple(range(start, start + size)), tuple(offer(n, cost[n]) for n in sorted(cost, reverse=True))
+        )
         for cost, size, start in zip(costs, sizes, starts, strict=False)
     ]
     return sorted(groups, key=lambda group: (-group.most, group.nodes[0]))
 
 
-def choices(pool: Sequence[Group], goal: Goal) -> Iterator[int]:
+def choices(pool: Sequence[NodeGroup], goal: Goal) -> Iterator[int]:
     """Yield the damage of every choice that meets *goal*."""
     nodes = [(None, *group.offers) for group in pool for _ in group.nodes]
     for chosen in product(*nodes):
@@ -45,7 +47,7 @@ def choices(pool: Sequence[Group], goal: Goal) -> Iterator[int]:
 
 
 @given(pools(), st.integers(1, 5), st.integers(0, 3))
-def test_no_other_choice_does_less_damage(pool: list[Group], count: int, slack: int) -> None:
+def test_no_other_choice_does_less_damage(pool: list[NodeGroup], count: int, slack: int) -> None:
     """Beside all choices one by one; nothing is found where there is none."""
     widest = sorted((group.most for group in pool for _ in group.nodes), reverse=True)
     assume(count <= len(widest))
@@ -66,7 +68,7 @@ def test_no_other_choice_does_less_damage(pool: list[Group], count: int, slack: 
 
 def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
     """Though they stand in different groups."""
-    early, late = Group((3,), (offer(2, 0),)), Group((1, 2), (offer(2, 0),))
+    early, late = NodeGroup((3,), (offer(2, 0),)), NodeGroup((1, 2), (offer(2, 0),))
     best = spread([late, early], Goal(2, 4), 0)
 
     assert [1, 2] == sorted(i for i, _ in best)
@@ -75,9 +77,9 @@ def test_of_nodes_that_are_equally_good_the_first_are_taken() -> None:
 def test_the_example_of_the_module() -> None:
     """Five workers on two of three nodes: two on the first, three on the second, at a damage of 1."""
     pool = [
-        Group((0,), (offer(3, 4), offer(2, 1))),
-        Group((1,), (offer(3, 0), offer(2, 9))),
-        Group((2,), (offer(2, 5),)),
+        NodeGroup((0,), (offer(3, 4), offer(2, 1))),
+        NodeGroup((1,), (offer(3, 0), offer(2, 9))),
+        NodeGroup((2,), (offer(2, 5),)),
     ]
     chosen = spread(pool, Goal(2, 5), 1)
 

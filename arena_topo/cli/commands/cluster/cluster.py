@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import command, many, output_format, switch, text
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError
@@ -14,7 +14,7 @@ from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import Session
 from arena_topo.model.objects import Object
 
-cluster = Group(name="cluster", help="Set up a cluster so that plans are enforced.")
+cluster = CommandGroup(name="cluster", help="Set up a cluster so that plans are enforced.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import argument, command, option, switch, text
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode, UsageError
 from arena_topo.model.keys import ACK_SCHEDULE
 
-node = Group(name="node", help="Switch the vendor's topology scheduling of nodes.")
+node = CommandGroup(name="node", help="Switch the vendor's topology scheduling of nodes.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import argument, command, output_format, switch, text
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import load_snapshot
 from arena_topo.errors import NotFound, UsageError
 
 _MODES = ("none", "exclusive", "topology", "share")
 
-top = Group(name="top", help="Show how GPUs are used.")
+top = CommandGroup(name="top", help="Show how GPUs are used.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

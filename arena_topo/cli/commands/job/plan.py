@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.command import argument, command, output_format, switch
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PICTURES = ("svg", "html")
 FORMS = ("text", "json", "yaml", *_PICTURES)
 
-plan = Group(
+plan = CommandGroup(
     name="plan",
     aliases={"mpi": ("mpijob", "mj")},
     help="Show where a job would run, and why, before anything is created.",

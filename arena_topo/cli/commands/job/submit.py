@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.command import argument, command, option, text
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
     from arena_topo.model.job.job_spec import JobSpec
 
-submit = Group(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
+submit = CommandGroup(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
 
 
 class MPIJobVersion(Notation[ApiVersion]):

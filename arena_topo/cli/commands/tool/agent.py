@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import command, option, switch, text
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
 
-agent = Group(name="agent", help="Publish the GPU topology of nodes that nothing else describes.")
+agent = CommandGroup(name="agent", help="Publish the GPU topology of nodes that nothing else describes.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

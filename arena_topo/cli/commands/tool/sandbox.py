@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import argument, command, option, text
-from arena_topo.cli.groups import Group
+from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import from_file
 
@@ -28,7 +28,7 @@ def speed() -> float:
     )
 
 
-sandbox = Group(
+sandbox = CommandGroup(
     name="sandbox",
     help="""Try everything on a simulated cluster.
 

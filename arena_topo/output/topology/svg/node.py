@@ -9,7 +9,7 @@ from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.output.topology.domains import gpu_count, remarks
 from arena_topo.output.topology.svg.elements import element, label, picture, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
-from arena_topo.output.topology.svg.users import User, user_colours, users_of
+from arena_topo.output.topology.svg.users import GpuUser, user_colours, users_of
 
 Value = TypeVar("Value")
 
@@ -185,7 +185,7 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
         yield titled(tip, circle, label(str(index), x, y + 5, text), *badge)
 
 
-def _badge(user: User | None, centre: tuple[float, float]) -> Iterator[str]:
+def _badge(user: GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
     """Yield the number of a worker as a tag on its GPU, towards the middle of the ring."""
     if user is None or user.worker is None:
         return
@@ -198,7 +198,7 @@ def _badge(user: User | None, centre: tuple[float, float]) -> Iterator[str]:
 
 
 def _state(
-    node: GpuNode, position: int, users: Mapping[int, User], colours: Mapping[str, int]
+    node: GpuNode, position: int, users: Mapping[int, GpuUser], colours: Mapping[str, int]
 ) -> tuple[str, str]:
     gpu = node.gpus[position] if position < len(node.gpus) else None
     index = gpu.index if gpu else position

@@ -8,7 +8,7 @@ from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.output.topology.svg.elements import USERS
 
 
-class User(NamedTuple):
+class GpuUser(NamedTuple):
     """Who uses a GPU: a job or pod as ``namespace/name``, and the number of the MPIJob's worker where it is one."""
 
     key: str
@@ -26,7 +26,7 @@ def user_colours(nodes: Sequence[GpuNode]) -> dict[str, int]:
     return {key: index % USERS for index, key in enumerate(keys)}
 
 
-def users_of(node: GpuNode) -> dict[int, User]:
+def users_of(node: GpuNode) -> dict[int, GpuUser]:
     """Return the user of each GPU of *node* whose user is known."""
     return {index: _user(holder) for holder in node.holders for index in holder.indices or ()}
 
@@ -36,7 +36,7 @@ def _key(holder: Holder) -> str:
     return f"{holder.namespace}/{name}" if holder.namespace else name
 
 
-def _user(holder: Holder) -> User:
+def _user(holder: Holder) -> GpuUser:
     # A pod of no MPIJob may be called like a worker by chance.
     worker = parse_worker_name(holder.pod)
-    return User(_key(holder), worker.index if worker and worker.job == holder.job else None)
+    return GpuUser(_key(holder), worker.index if worker and worker.job == holder.job else None)

@@ -38,7 +38,7 @@ def store(name: str, table: dict[str, Any]) -> None:
     import tempfile
 
     with suppress(OSError):
-        folder = cache_folder()
+        folder = tables_folder()
         folder.mkdir(parents=True, exist_ok=True)
         # In the same folder, because a file replaces another in one step only within a file system.
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
@@ -50,7 +50,7 @@ def store(name: str, table: dict[str, Any]) -> None:
             Path(temporary).unlink(missing_ok=True)
 
 
-def cache_folder() -> Path:
+def tables_folder() -> Path:
     """Return the folder of tables in the user's cache."""
     return user_folders.cache_folder() / "gpusets"
 
@@ -68,5 +68,5 @@ def _shipped(name: str) -> str:
 
 def _stored(name: str) -> str:
     with suppress(OSError, UnicodeDecodeError):
-        return (cache_folder() / file_name(name)).read_text()
+        return (tables_folder() / file_name(name)).read_text()
     return ""

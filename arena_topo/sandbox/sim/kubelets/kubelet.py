@@ -9,7 +9,7 @@ from arena_topo.sandbox.api.container_logs import ContainerLog, ContainerLogs
 from arena_topo.sandbox.api.objects import Api
 from arena_topo.sandbox.api.store import Change
 from arena_topo.sandbox.sim.kubelets import pod_status
-from arena_topo.sandbox.sim.kubelets.programs import Program
+from arena_topo.sandbox.sim.kubelets.programs import PodProgram
 from arena_topo.sandbox.sim.loops import Clock
 from arena_topo.sandbox.sim.objects import ENDED_PHASES, PODS, is_deleting, put_status, record_event
 
@@ -25,7 +25,7 @@ class Kubelet:
     """One task per pod; ``program`` says what a pod does, None while it waits for others."""
 
     def __init__(
-        self, api: Api, logs: ContainerLogs, clock: Clock, program: Callable[[Object], Program | None]
+        self, api: Api, logs: ContainerLogs, clock: Clock, program: Callable[[Object], PodProgram | None]
     ) -> None:
         self._api = api
         self._logs = logs
@@ -130,10 +130,10 @@ class Kubelet:
 
     async def _run_program(self, pod: Object) -> int:
         """Print a container's lines from where it was and return its exit code; a server never returns."""
-        program: Program | None = None
+        program: PodProgram | None = None
         while program is None:
             current = self._current(pod)
-            program = self._program(current) if current is not None else Program()
+            program = self._program(current) if current is not None else PodProgram()
             # Until all workers run, a launcher's mpirun would only repeat its connections.
             if program is None:
                 await self._clock.sleep(WAIT_SECONDS)

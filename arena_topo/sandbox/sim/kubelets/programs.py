@@ -37,7 +37,7 @@ Lines = tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class PodProgram:
     """The lines that a container prints, and how it ends: an exit code, or None for never by itself."""
 
     lines: Lines = ()
@@ -45,7 +45,7 @@ class Program:
     linger: float = 0.0
 
 
-def program_of(api: Api, pod: Object) -> Program | None:
+def program_of(api: Api, pod: Object) -> PodProgram | None:
     """Return what *pod* does, None while it has to wait, as a launcher does for its workers."""
     labels = pod["metadata"].get("labels") or {}
     # Only a launcher's output depends on others: mpirun starts the ranks of all workers.
@@ -81,18 +81,18 @@ def _rank_group(api: Api, pod: Object) -> RankGroup:
     return RankGroup(pod["spec"]["nodeName"], ranks, labels.get(PRODUCT, ""), visible, RDMA in limits)
 
 
-def _program(pod: Object, groups: Sequence[RankGroup]) -> Program:
+def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     """Return what a pod's first container does, with its gang's ranks where they are."""
     container = pod["spec"]["containers"][0]
     command = " ".join([*(container.get("command") or []), *(container.get("args") or [])])
     benchmark = benchmark_of(command)
     if benchmark is not None and groups:
-        return Program(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]))
+        return PodProgram(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]))
     if any(server in command for server in _SERVERS):
-        return Program(code=None)
+        return PodProgram(code=None)
     exits, sleeps = _EXIT.search(command), _SLEEP.search(command)
     text = f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"
-    return Program(((0.0, text),), int(exits[1]) if exits else 0, float(sleeps[1]) if sleeps else 0.5)
+    return PodProgram(((0.0, text),), int(exits[1]) if exits else 0, float(sleeps[1]) if sleeps else 0.5)
 
 
 def benchmark_of(command: str) -> Benchmark | None:

@@ -9,13 +9,13 @@ from itertools import combinations, islice
 from arena_topo.model.keys import ACK_GPU, TOPOLOGY_NAME
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api
-from arena_topo.sandbox.sim.scheduling.filters import NodeState, judge, requests_of
+from arena_topo.sandbox.sim.scheduling.filters import SchedulerNode, judge, requests_of
 
 GROUP = "topology.kubernetes.io/gpu-group"
 _CONFIG_MAPS = ("", "configmaps")
 
 
-def arrange(pods: list[Object], nodes: list[NodeState]) -> dict[str, str] | None:
+def arrange(pods: list[Object], nodes: list[SchedulerNode]) -> dict[str, str] | None:
     """Return the node of every pod of a job that asks for topology: the tightest that takes them all.
 
     None where the pods do not ask, or no single node has room: the scheduler then places them one by one.
@@ -40,7 +40,7 @@ def _asks(pod: Object) -> bool:
     return TOPOLOGY_NAME in (pod["metadata"].get("labels") or {}) and bool(requests_of(pod).get(ACK_GPU))
 
 
-def choose_gpus(api: Api, node: NodeState, pods: list[Object]) -> dict[str, str]:
+def choose_gpus(api: Api, node: SchedulerNode, pods: list[Object]) -> dict[str, str]:
     """Return the annotation of every pod: the GPUs it gets of the free set whose weakest link is the strongest.
 
     Example: four GPUs of a DGX-1 are 0,1,2,3, where each pair has an NVLink, and not 0,1,2,5, where one pair has none.
@@ -72,6 +72,6 @@ def _rates(api: Api, node: str) -> list[list[float]]:
     return []
 
 
-def _allocated(node: NodeState) -> set[int]:
+def _allocated(node: SchedulerNode) -> set[int]:
     texts = [(pod["metadata"].get("annotations") or {}).get(GROUP, "") for pod in node.pods]
     return {int(index) for text in texts for index in text.split(",") if index}

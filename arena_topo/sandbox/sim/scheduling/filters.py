@@ -21,7 +21,7 @@ _CORDON = Taint("node.kubernetes.io/unschedulable", "", "NoSchedule")
 
 
 @dataclass(slots=True)
-class NodeState:
+class SchedulerNode:
     """A node as the scheduler sees it; ``free`` amounts and ``pods`` change as pods are placed."""
 
     name: str
@@ -53,14 +53,14 @@ class Verdict:
     preemptible: bool = False
 
 
-def node_state(node: Object) -> NodeState:
+def node_state(node: Object) -> SchedulerNode:
     """Return the state of an empty node."""
     spec, meta = node.get("spec", {}), node["metadata"]
     taints = tuple(Taint(t["key"], t.get("value", ""), t["effect"]) for t in spec.get("taints") or ())
     allocatable = resources(node.get("status", {}).get("allocatable"))
     unschedulable = bool(spec.get("unschedulable"))
     labels = meta.get("labels") or {}
-    return NodeState(meta["name"], labels, taints, unschedulable, allocatable, dict(allocatable))
+    return SchedulerNode(meta["name"], labels, taints, unschedulable, allocatable, dict(allocatable))
 
 
 def requests_of(pod: Object) -> dict[str, int]:
@@ -69,7 +69,7 @@ def requests_of(pod: Object) -> dict[str, int]:
 
 
 def judge(
-    pod: Object, requests: Mapping[str, int], node: NodeState, nodes: list[NodeState]
+    pod: Object, requests: Mapping[str, int], node: SchedulerNode, nodes: list[SchedulerNode]
 ) -> Verdict | None:
     """Return why *node* cannot take *pod* with its *requests*, or None if it can; the first filter decides."""
     tolerations = tuple(
@@ -96,7 +96,7 @@ def judge(
     return None
 
 
-def _is_selected(spec: Object, node: NodeState) -> bool:
+def _is_selected(spec: Object, node: SchedulerNode) -> bool:
     """Whether a pod's node selector and required node affinity choose *node*."""
     if any(node.labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -120,7 +120,7 @@ def _requirements(expressions: Iterable[Object] | None) -> tuple[Requirement, ..
     )
 
 
-def _is_skewed(pod: Object, constraint: Object, node: NodeState, nodes: list[NodeState]) -> bool:
+def _is_skewed(pod: Object, constraint: Object, node: SchedulerNode, nodes: list[SchedulerNode]) -> bool:
     """Whether *pod* on *node* would break a spread constraint.
 
     Example: with ``maxSkew: 1`` over hostnames and two pods on node a, none on b, a third pod on a would make the skew

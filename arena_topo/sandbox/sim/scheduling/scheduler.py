@@ -17,7 +17,7 @@ from arena_topo.sandbox.sim.objects import (
     set_condition,
 )
 from arena_topo.sandbox.sim.scheduling import ack_topology
-from arena_topo.sandbox.sim.scheduling.filters import NodeState, Verdict, judge, node_state, requests_of
+from arena_topo.sandbox.sim.scheduling.filters import SchedulerNode, Verdict, judge, node_state, requests_of
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 GATED = "Scheduling is blocked due to non-empty scheduling gates"
@@ -67,7 +67,7 @@ class Scheduler:
             gang.bound = sum(gang_of(pod) == key and bool(pod["spec"].get("nodeName")) for pod in pods)
             self._place_gang(gang, nodes)
 
-    def _nodes(self, pods: list[Object]) -> list[NodeState]:
+    def _nodes(self, pods: list[Object]) -> list[SchedulerNode]:
         states = {state.name: state for state in map(node_state, self._api.store.values(NODES))}
         for pod in pods:
             state = states.get(pod["spec"].get("nodeName", ""))
@@ -85,7 +85,7 @@ class Scheduler:
                 return int(group["spec"].get("minMember", 1))
         return 0
 
-    def _place(self, pod: Object, nodes: list[NodeState]) -> None:
+    def _place(self, pod: Object, nodes: list[SchedulerNode]) -> None:
         chosen, verdicts = _choose(pod, nodes)
         if chosen is None:
             self._reject(pod, explain(verdicts))
@@ -93,7 +93,7 @@ class Scheduler:
         chosen.add(pod)
         self._bind(pod, chosen.name)
 
-    def _place_gang(self, gang: Gang, nodes: list[NodeState]) -> None:
+    def _place_gang(self, gang: Gang, nodes: list[SchedulerNode]) -> None:
         """Bind as many pods of a gang as have room, or none where that leaves it below its minimum."""
         count = gang.bound + len(gang.waiting)
         if gang.minimum == 0:
@@ -106,7 +106,7 @@ class Scheduler:
         # Without an arrangement, as on every cluster but ACK's, each pod goes to the node that suits it best.
         arranged = ack_topology.arrange(gang.waiting, nodes) or {}
         by_name = {node.name: node for node in nodes}
-        placed: list[tuple[Object, NodeState]] = []
+        placed: list[tuple[Object, SchedulerNode]] = []
         failed: list[tuple[Object, str]] = []
         for pod in gang.waiting:
             node = by_name.get(arranged.get(pod["metadata"]["name"], ""))
@@ -131,7 +131,7 @@ class Scheduler:
         for pod, message in failed:
             self._reject(pod, message)
 
-    def _annotate_gpus(self, placed: list[tuple[Object, NodeState]]) -> None:
+    def _annotate_gpus(self, placed: list[tuple[Object, SchedulerNode]]) -> None:
         """Write on the pods of a gang on one ACK node which GPUs they get."""
         node, pods = placed[0][1], [pod for pod, _ in placed]
         # The gang's own pods are on the node already, and have no GPUs yet.
@@ -192,7 +192,7 @@ def gang_of(pod: Object) -> GangKey | None:
     return (pod["metadata"]["namespace"], name) if name else None
 
 
-def _choose(pod: Object, nodes: list[NodeState]) -> tuple[NodeState | None, list[Verdict]]:
+def _choose(pod: Object, nodes: list[SchedulerNode]) -> tuple[SchedulerNode | None, list[Verdict]]:
     """Return the node that suits *pod* best, the emptiest, or what speaks against each node."""
     requests, verdicts, fitting = requests_of(pod), [], []
     for node in nodes:
@@ -207,7 +207,7 @@ def _choose(pod: Object, nodes: list[NodeState]) -> tuple[NodeState | None, list
     return best, verdicts
 
 
-def _load(node: NodeState, resources: set[str]) -> float:
+def _load(node: SchedulerNode, resources: set[str]) -> float:
     """Return the mean share of *resources* in use; of two alike, the node with fewer pods is the emptier."""
     shares = [
         1 - node.free.get(name, 0) / node.capacity[name] for name in resources if node.capacity.get(name)
