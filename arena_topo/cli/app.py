@@ -9,14 +9,14 @@ _CLUSTER = "Cluster commands"
 _OTHER = "Other commands"
 
 COMMANDS = {
-    "submit": Entry("arena_topo.cli.commands.job.submit:submit", "Submit a training job.", _JOBS),
+    "submit": Entry("arena_topo.cli.commands.submit.submit:submit", "Submit a training job.", _JOBS),
     "plan": Entry(
-        "arena_topo.cli.commands.job.plan:plan",
+        "arena_topo.cli.commands.submit.plan:plan",
         "Show where a job would run, and why, before anything is created.",
         _JOBS,
     ),
     "resume": Entry(
-        "arena_topo.cli.commands.job.resume:resume", "Resume a job that waits for a placement.", _JOBS
+        "arena_topo.cli.commands.submit.resume:resume", "Resume a job that waits for a placement.", _JOBS
     ),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
@@ -27,7 +27,7 @@ COMMANDS = {
         _CLUSTER,
     ),
     "predict": Entry(
-        "arena_topo.cli.commands.job.predict:predict", "Predict how fast a benchmark would train.", _JOBS
+        "arena_topo.cli.commands.submit.predict:predict", "Predict how fast a benchmark would train.", _JOBS
     ),
     "top": Entry("arena_topo.cli.commands.cluster.top:top", "Show how GPUs are used.", _CLUSTER),
     "node": Entry(

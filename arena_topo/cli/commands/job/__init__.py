@@ -1,1 +1,1 @@
-"""Commands about one training job."""
+"""Commands about jobs in the cluster: reading, following and deleting them."""
