@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from arena_topo.cli.command import text
+from arena_topo.cli.command import argument, text
 from arena_topo.errors import UsageError
 
 Value = TypeVar("Value")
@@ -92,3 +92,30 @@ class JobType(Notation[str]):
 def job_type() -> str:
     """Return Arena's ``--type``, which is checked; there is one kind to choose from."""
     return text("-T", "--type", type=JobType(), help="Kind of the job: mpijob.")
+
+
+class JobName(Notation[str]):
+    """The name of a job in the cluster, which may have its kind before it, as in kubectl: ``mpijob/vgg16``."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return the name alone."""
+        del flag
+        from arena_topo.model.job.validation import named_job
+
+        return named_job(text)
+
+
+def job_name() -> str:
+    """Return the argument that names one job; every command that takes a job's name declares it so, or ``job_names``."""
+    name: str = argument(metavar="JOB", type=JobName())
+    return name
+
+
+def job_names(*, required: bool = True) -> tuple[str, ...]:
+    """Return the argument that names several jobs."""
+    several: tuple[str, ...] = argument(
+        metavar="JOB..." if required else "[JOB...]", nargs=-1, required=required, type=JobName()
+    )
+    return several

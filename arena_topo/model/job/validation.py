@@ -19,6 +19,12 @@ _ENV_NAME = re.compile(r"[!-<>-~]+")
 
 LONGEST_JOB_NAME = 49
 
+_KINDS = frozenset(
+    {"mpijob", "mpijobs", *(f"{kind}.kubeflow.org" for kind in ("mpijob", "mpijobs"))}
+    | {f"mpijobs.{version.value}.kubeflow.org" for version in ApiVersion}
+)
+"""What may stand before the slash of KIND/NAME: what kubectl prints and takes."""
+
 
 def check_job_name(name: str) -> None:
     """Raise ``UsageError`` unless *name* can name a job in every version of the API."""
@@ -35,6 +41,22 @@ def check_job_name(name: str) -> None:
             "and must start and end with an alphanumeric character",
             hint="for example --name=vgg16-4gpu",
         )
+
+
+def named_job(text: str) -> str:
+    """Return the name of the job that *text* refers to, ``NAME`` or kubectl's ``mpijob/NAME``.
+
+    It is all that may become part of a path of the API: an empty name would stand for all jobs, and ``job/status`` for
+    a part of one. Jobs that others submitted may have longer names than ours, with dots. Raises ``UsageError``.
+    """
+    kind, slash, name = text.rpartition("/")
+    is_job = not slash or kind.lower() in _KINDS
+    if not is_job or not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
+        raise UsageError(
+            f"{text!r} does not name an MPI job",
+            hint="give the name of a job, as arena-topo list prints it, or mpijob/NAME",
+        )
+    return name
 
 
 def check_for_version(name: str, workers: int, version: ApiVersion) -> None:

@@ -1,10 +1,16 @@
 """A notation is read once, and what is wrong with it is said with the flag's name."""
 
+from collections.abc import Iterator
+
 import click
 import pytest
 
-from arena_topo.cli.options.notations import Duration
+from arena_topo.cli.app import cli
+from arena_topo.cli.options.notations import Duration, JobName
 from arena_topo.errors import UsageError
+from tests.cli.conftest import Invoke, Serve
+from tests.fakes import Answer, Call, missing
+from tests.objects import mpijob
 
 
 def read(duration: Duration, text: str, default: float | None = None) -> float | None:
@@ -48,3 +54,64 @@ def test_what_is_no_duration_names_its_flag(duration: Duration, text: str, messa
 def test_an_empty_duration_is_the_flags_default(default: float | None) -> None:
     """A script may pass a variable that is not set."""
     assert default == read(Duration(), "", default)
+
+
+def commands(group: click.Group) -> Iterator[click.Command]:
+    """Yield every command below *group*."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command)
+        else:
+            yield command
+
+
+def test_every_command_that_takes_a_job_checks_its_name() -> None:
+    """Before it meets a path."""
+    arguments = {
+        command.name: parameter.type
+        for command in commands(cli)
+        for parameter in command.params
+        if isinstance(parameter, click.Argument) and "JOB" in (parameter.metavar or "")
+    }
+    assert {"get", "logs", "delete", "resume"} <= arguments.keys()
+    assert {} == {name: kind for name, kind in arguments.items() if not isinstance(kind, JobName)}
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("get", ""),
+        ("get", "a/../b"),
+        ("logs", "deploy/x"),
+        ("delete", "k1", ""),
+        ("delete", "k2/status"),
+        ("resume", "."),
+    ],
+    ids=" ".join,
+)
+def test_a_bad_name_is_one_error_and_touches_nothing(
+    invoke: Invoke, serve: Serve, args: tuple[str, ...]
+) -> None:
+    """Nothing is sent, even for a good name beside it."""
+    transport = serve(lambda _: Answer(body={}))
+    outcome = invoke(*args)
+
+    assert (2, "", []) == (outcome.code, outcome.out, transport.calls)
+    assert f"error: {args[-1]!r} does not name an MPI job\n" in outcome.err
+
+
+def test_a_name_may_have_its_kind_before_it(invoke: Invoke, serve: Serve) -> None:
+    """And twice the same job is one job."""
+    gone: list[str] = []
+
+    def cluster(call: Call) -> Answer:
+        if call.method == "DELETE":
+            gone.append(call.path)
+        return missing("a") if gone and call.method == "GET" else Answer(body=mpijob("a"))
+
+    serve(cluster)
+    assert 0 == invoke("delete", "mpijob/a", "a").code
+    assert ["/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs/a"] == gone

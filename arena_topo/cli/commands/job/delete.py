@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import argument, command, option
+from arena_topo.cli.command import command, option
 from arena_topo.cli.options.go_flags import GoFlags, go_flag
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import Duration, job_type
+from arena_topo.cli.options.notations import Duration, job_names, job_type
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound
 from arena_topo.model import arena_texts
 
@@ -16,7 +16,7 @@ from arena_topo.model import arena_texts
 class DeleteFlags:
     """What ``delete`` takes."""
 
-    names: tuple[str, ...] = argument(metavar="JOB...", nargs=-1, required=True)
+    names: tuple[str, ...] = job_names()
     type: str = job_type()
     wait: bool = go_flag("--wait", default=True, help="Wait until the jobs are gone; true by default.")
     timeout: float = option(

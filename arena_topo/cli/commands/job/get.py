@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import argument, command, option
+from arena_topo.cli.command import command, option
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import job_type
+from arena_topo.cli.options.notations import job_name, job_type
 from arena_topo.cli.terminal import say
 
 
@@ -14,7 +14,7 @@ from arena_topo.cli.terminal import say
 class GetFlags:
     """What ``get`` takes."""
 
-    name: str = argument(metavar="JOB")
+    name: str = job_name()
     type: str = job_type()
     output: str | None = option(
         "-o",

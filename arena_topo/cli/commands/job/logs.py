@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import argument, command, option, switch, text
+from arena_topo.cli.command import command, option, switch, text
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import Duration, Notation, job_type
+from arena_topo.cli.options.notations import Duration, Notation, job_name, job_type
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
 
@@ -31,7 +31,7 @@ class Instant(Notation[str]):
 class LogsFlags:
     """What ``logs`` takes."""
 
-    name: str = argument(metavar="JOB")
+    name: str = job_name()
     follow: bool = switch("-f", "--follow", help="Wait for the log to start, and print it as it grows.")
     instance: str = text(
         "-i", "--instance", metavar="TEXT", help="Instance whose log to print; the launcher by default."

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import argument, command
+from arena_topo.cli.command import command
 from arena_topo.cli.commands.submit.submit import print_placement
 from arena_topo.cli.options.go_flags import GoFlags
 from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import job_name
 from arena_topo.cli.options.placement import wait_limit
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode
@@ -18,7 +19,7 @@ from arena_topo.errors import ExitCode
 class ResumeFlags:
     """What ``resume`` takes."""
 
-    name: str = argument(metavar="JOB")
+    name: str = job_name()
     wait: float | None = wait_limit()
     kube: KubeFlags
 
