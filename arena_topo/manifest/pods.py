@@ -23,8 +23,10 @@ class PodParts:
     env_from: list[Object]
     resources: Object
     command: list[str] = field(default_factory=list)
+    ports: list[Object] = field(default_factory=list)
     security_context: Object = field(default_factory=dict)
     host_network: bool = False
+    restart_policy: str = ""
 
 
 def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
@@ -70,7 +72,8 @@ def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
 def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return the one template that v1alpha1 gives launcher and workers alike."""
     base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
-    return replace(base, command=[literal(word) for word in job.command])
+    # The operators of v1 and v2beta1 set the policy of the role, and warn of one in the template; this one sets none.
+    return replace(base, command=[literal(word) for word in job.command], restart_policy="Never")
 
 
 def literal(text: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.manifest import pods
+from arena_topo.manifest import over_ssh, pods
 from arena_topo.manifest.templates import render_template
 from arena_topo.model import keys
 from arena_topo.model.job.job_spec import JobSpec
@@ -58,19 +58,20 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
 
 def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
     network = uses_host_network(job, context)
+    worker = pods.worker(job, gpu_resource=context.gpu_resource, host_network=network)
+    launcher = pods.launcher(job, host_network=network)
     common = {
         "job": job,
         "labels": pods.job_labels(job),
         "annotations": pods.job_annotations(job),
-        "launcher_resources": pods.launcher(job, host_network=network).resources,
+        "launcher_resources": launcher.resources,
     }
     if context.version is ApiVersion.V1ALPHA1:
         return {**common, "pod": pods.shared(job, gpu_resource=context.gpu_resource, host_network=network)}
-    return {
-        **common,
-        "worker": pods.worker(job, gpu_resource=context.gpu_resource, host_network=network),
-        "launcher": pods.launcher(job, host_network=network),
-    }
+    # The operators of the other versions start ranks with kubectl exec, in the container's own environment.
+    if context.version is ApiVersion.V2BETA1:
+        worker, launcher = over_ssh.worker(worker), over_ssh.launcher(launcher, job.mpi.implementation)
+    return {**common, "worker": worker, "launcher": launcher}
 
 
 def uses_host_network(job: JobSpec, context: RenderContext) -> bool:
@@ -81,16 +82,23 @@ def uses_host_network(job: JobSpec, context: RenderContext) -> bool:
 
 
 def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
-    # Only v1alpha1 lacks fields; it would drop what it does not know in silence.
-    if version is not ApiVersion.V1ALPHA1:
-        return
-    uses = {
+    # An API server drops fields that the version lacks, in silence.
+    by_ssh = {
+        "--mpi-implementation": job.mpi.implementation != "OpenMPI",
+        "--ssh-auth-mount-path": bool(job.mpi.ssh_auth_path),
+    }
+    newer_than_alpha = {
         "--ttl-after-finished": job.run.ttl is not None,
         "--running-timeout": job.run.timeout is not None,
         "--launcher-selector": bool(job.launcher.selector),
         "--slots-per-worker": job.slots != max(job.gpus, 1),
     }
-    for flag, is_used in uses.items():
+    lacking: dict[ApiVersion, dict[str, bool]] = {
+        ApiVersion.V2BETA1: {},
+        ApiVersion.V1: by_ssh,
+        ApiVersion.V1ALPHA1: {**newer_than_alpha, **by_ssh},
+    }
+    for flag, is_used in lacking[version].items():
         if is_used:
             raise UsageError(
                 f"{flag} cannot be expressed in MPIJob {version.value}, the version that this cluster serves",
@@ -132,7 +140,7 @@ def _notes(job: JobSpec, context: RenderContext) -> tuple[str, ...]:
     if not (uses_host_network(job, context) and context.version is ApiVersion.V2BETA1 and job.workers > 1):
         return ()
     note = (
-        "with --hostNetwork every worker's ssh server takes port 22 of its node: "
-        "workers that share a node cannot all start"
+        "with --hostNetwork every worker's ssh server takes port 22 of its node: each worker needs a node of its own, "
+        "on which nothing else listens there"
     )
     return (note,)

@@ -20,6 +20,7 @@ from arena_topo.model.job.job_spec import (
     HostDirectory,
     JobSpec,
     LauncherOptions,
+    MpiOptions,
     PodOptions,
     RunOptions,
 )
@@ -279,3 +280,25 @@ def test_arenas_readers_find_the_job() -> None:
     ):
         assert ("mpijob", "vgg16") == (labels["app"], labels["release"])
     assert "4" == job["metadata"]["annotations"]["requestGPUsOfJobOwner"]
+
+
+@pytest.mark.parametrize(
+    ("mpi", "flag"),
+    [
+        (MpiOptions(implementation="MPICH"), "--mpi-implementation"),
+        (MpiOptions(ssh_auth_path="/home/mpi/.ssh"), "--ssh-auth-mount-path"),
+    ],
+)
+@pytest.mark.parametrize("version", [V1, ALPHA])
+def test_ranks_that_start_without_ssh_have_no_choice_of_mpi(
+    version: ApiVersion, mpi: MpiOptions, flag: str
+) -> None:
+    """The API server would drop the field, and the job would start with another MPI."""
+    with pytest.raises(UsageError, match=flag):
+        made(replace(PLAIN, mpi=mpi), version)
+
+
+@pytest.mark.parametrize(("version", "policy"), [(V2, None), (V1, None), (ALPHA, "Never")])
+def test_the_operator_sets_the_restart_policy(version: ApiVersion, policy: str | None) -> None:
+    """The operators of v2beta1 and v1 warn of one in the template by an event; Arena's needs it."""
+    assert policy == pod_of(made(PLAIN, version))["spec"].get("restartPolicy")

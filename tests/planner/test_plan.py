@@ -45,6 +45,7 @@ def questions(draw: st.DrawFn) -> Demand:
         node_selector={LABEL: kind} if kind else {},
         required_level=draw(st.sampled_from(["", "", "rack"])),
         coalesce=draw(st.booleans()),
+        one_per_node=draw(st.booleans()),
     )
 
 
@@ -91,3 +92,22 @@ def test_a_proven_answer_stays_proven_after_a_heuristic_one() -> None:
     assert is_proven(before)
     assert not is_proven(heuristic)
     assert before == plan_on(on_v100, fleet)
+
+
+@settings(max_examples=examples(200))
+@given(mixed(), questions())
+def test_workers_that_need_a_node_each_never_share_one(snapshot: Snapshot, question: Demand) -> None:
+    """And where each can have one, the gang is not refused for it."""
+    demand = replace(question, one_per_node=True, coalesce=False)
+    answer = plan_on(demand, fleet_of(snapshot))
+    if isinstance(answer, Placement):
+        assert demand.workers == len({slot.node for slot in answer.slots})
+    elif not demand.required_level:
+        taking = [
+            node
+            for node in snapshot.nodes
+            if isinstance(
+                plan_on(replace(demand, workers=1), fleet_of(replace(snapshot, nodes=(node,)))), Placement
+            )
+        ]
+        assert len(taking) < demand.workers

@@ -9,11 +9,13 @@ import click
 from arena_topo.cli.command import many, option, text
 from arena_topo.cli.options.go_flags import GoFlags, go_flag
 from arena_topo.cli.options.job_notations import (
+    ABSOLUTE_PATH,
     ANNOTATION,
     CLEAN_POLICY,
     DEVICE,
     ENV,
     LABEL,
+    MPI_IMPLEMENTATION,
     PULL_POLICY,
     QUANTITY,
     SECONDS,
@@ -142,6 +144,17 @@ class JobFlags:
     mounts_on_launcher: bool = go_flag(
         "--mounts-on-launcher", help="Mount the claims of --data on the launcher too."
     )
+    mpi_implementation: str = _text(
+        "--mpi-implementation",
+        type=MPI_IMPLEMENTATION,
+        default="OpenMPI",
+        help="MPI of the image: OpenMPI, MPICH or Intel.",
+    )
+    ssh_auth_mount_path: str = _text(
+        "--ssh-auth-mount-path",
+        type=ABSOLUTE_PATH,
+        help="Folder of the ssh keys, where the image's user is not root; /root/.ssh by default.",
+    )
     retry: int = _number("--retry", default=0, help="Number of times to retry the launcher.")
     clean_task_policy: str = _text(
         "--clean-task-policy",
@@ -190,7 +203,7 @@ def job_spec(
     *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
     followed ``--``, run as it is. Raises ``UsageError``.
     """
-    from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, RunOptions
+    from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, MpiOptions, RunOptions
 
     validation.check_job_name(flags.name)
     if not flags.image:
@@ -221,6 +234,7 @@ def job_spec(
             ttl=_whole(flags.ttl_after_finished),
             timeout=_whole(flags.running_timeout),
         ),
+        mpi=MpiOptions(implementation=flags.mpi_implementation, ssh_auth_path=flags.ssh_auth_mount_path),
     )
 
 

@@ -193,6 +193,18 @@ class LocalFile(Notation["ConfigFile"]):
             raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
 
 
+class AbsolutePath(Notation[str]):
+    """An absolute path in the container; empty stays empty."""
+
+    name = "path"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*, which is an absolute path."""
+        if text and not text.startswith("/"):
+            raise UsageError(f"{flag}: {text!r} is not an absolute path")
+        return text
+
+
 def _check_device(flag: str, name: str, count: str) -> None:
     validation.check_key(flag, name)
     # Slots, plans and requested GPUs are counted by --gpus, and two flags for one resource could disagree.
@@ -209,4 +221,6 @@ TEXT = Text()
 QUANTITY = Quantity()
 PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
 CLEAN_POLICY = OneOf("All", "Running", "None")
+ABSOLUTE_PATH = AbsolutePath()
+MPI_IMPLEMENTATION = OneOf("OpenMPI", "MPICH", "Intel")
 SECONDS = Duration(bare_seconds=True)

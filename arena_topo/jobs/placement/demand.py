@@ -28,6 +28,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         launcher=_requests(launcher),
         launcher_selector=(launcher.get("spec") or {}).get("nodeSelector") or {},
         gpu_resource=gpu_resource,
+        one_per_node=_takes_host_port(spec),
         node_selector=spec.get("nodeSelector") or {},
         affinity=_required_affinity(spec),
         tolerations=tuple(_toleration(toleration) for toleration in spec.get("tolerations") or ()),
@@ -54,6 +55,13 @@ def _gpu_resource(requests: Resources, snapshot: Snapshot) -> str:
     offered = {node.gpu_resource for node in snapshot.nodes}
     candidates = [name for name in requests if name in offered or name.endswith("/gpu")]
     return max(candidates, key=lambda name: requests[name], default="")
+
+
+def _takes_host_port(spec: Object) -> bool:
+    """Whether a pod of *spec* takes a port of its node, which two alike cannot: kube-scheduler's plugin NodePorts."""
+    ports = [port for container in spec.get("containers") or () for port in container.get("ports") or ()]
+    # In the node's network every port that a container declares is the node's.
+    return any(port.get("hostPort") or spec.get("hostNetwork") for port in ports)
 
 
 def _toleration(raw: Object) -> Toleration:

@@ -96,6 +96,17 @@ class RunOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MpiOptions:
+    """Which MPI the image has, and where its ssh finds the job's keys; MPIJob v2beta1 alone has a choice.
+
+    ``implementation`` is ``OpenMPI``, ``MPICH`` or ``Intel``. ``ssh_auth_path`` empty means root's own ``/root/.ssh``.
+    """
+
+    implementation: str = "OpenMPI"
+    ssh_auth_path: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """An MPI job of ``workers`` pods with ``gpus`` GPUs each.
 
@@ -116,3 +127,4 @@ class JobSpec:
     pod: PodOptions = field(default_factory=PodOptions)
     launcher: LauncherOptions = field(default_factory=LauncherOptions)
     run: RunOptions = field(default_factory=RunOptions)
+    mpi: MpiOptions = field(default_factory=MpiOptions)

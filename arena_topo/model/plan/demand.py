@@ -22,7 +22,7 @@ class TopologyPolicy(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing.
+    """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing; each on a node of its own with ``one_per_node``.
 
     ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage in bytes,
     other devices by count). ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
@@ -37,6 +37,7 @@ class Demand:
     launcher: Resources = field(default_factory=dict)
     launcher_selector: Mapping[str, str] = field(default_factory=dict)
     gpu_resource: str = ""
+    one_per_node: bool = False
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: tuple[SelectorTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()

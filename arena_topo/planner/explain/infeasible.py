@@ -67,8 +67,10 @@ def _partly(demand: Demand, capacity: Capacity) -> Iterator[Reason]:
         return
     verb = "takes" if taking == 1 else "take"
     if capacity.total < demand.workers:
+        alone = ", one each because a worker takes a port of its node" if demand.one_per_node else ""
         yield Reason(
-            f"{plural(taking, 'node')} {verb} {capacity.total} of {demand.workers} workers together", taking
+            f"{plural(taking, 'node')} {verb} {capacity.total} of {demand.workers} workers together{alone}",
+            taking,
         )
     else:
         yield Reason(f"{plural(taking, 'node')} {verb} workers, but not close enough together", taking)

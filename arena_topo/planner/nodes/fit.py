@@ -114,10 +114,11 @@ def launcher_hosts(demand: Demand, fleet: Fleet) -> Iterator[int]:
 def _places(demand: Demand, state: NodeState) -> int:
     if state.free < demand.gpus or not open_to(demand, state):
         return 0
+    most = 1 if demand.one_per_node else demand.workers
     # Only cpu, memory and pods limit such a gang, and those are looked up node by node.
     if not demand.gpus:
-        return demand.workers
-    return min(state.free // demand.gpus, demand.workers) if serves_resource(demand, state) else 0
+        return most
+    return min(state.free // demand.gpus, most) if serves_resource(demand, state) else 0
 
 
 def _unselect(demand: Demand, fleet: Fleet, places: list[int]) -> bool:

@@ -49,6 +49,23 @@ def test_a_users_affinity_counts() -> None:
     assert (term,) == demand_of(job, CLUSTER, PlanOptions()).affinity
 
 
+@pytest.mark.parametrize(
+    ("version", "host_network", "expected"),
+    [
+        (ApiVersion.V2BETA1, True, True),
+        (ApiVersion.V2BETA1, False, False),
+        (ApiVersion.V1, True, False),
+    ],
+)
+def test_workers_that_take_a_port_of_their_node_need_one_each(
+    version: ApiVersion, host_network: bool, expected: bool
+) -> None:
+    """The ssh servers of v2beta1 do in the node's network; without ssh nothing listens."""
+    job = replace(JOB, pod=replace(JOB.pod, host_network=host_network))
+    demand = demand_of(render(job, RenderContext(version)).job, CLUSTER, PlanOptions())
+    assert expected is demand.one_per_node
+
+
 def test_gpus_of_another_vendor_are_a_device() -> None:
     """They are counted as GPUs where nodes offer them."""
     amd = replace(CLUSTER.nodes[0], gpu_resource="amd.com/gpu", allocatable={"amd.com/gpu": 8})

@@ -53,6 +53,10 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
 @pytest.mark.parametrize(
     ("demand", "reason"),
     [
+        (
+            Demand(2, 1, one_per_node=True),
+            "1 node takes 1 of 2 workers together, one each because a worker takes a port of its node",
+        ),
         (Demand(1, 1, node_selector={"x": "y"}), "5 nodes lack the label x=y"),
         (
             Demand(1, 1, gpu_resource="amd.com/gpu"),
@@ -66,7 +70,7 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
             "5 nodes do not match the node affinity",
         ),
     ],
-    ids=["selector", "resource", "cpu", "memory", "gpus", "affinity"],
+    ids=["a node each", "selector", "resource", "cpu", "memory", "gpus", "affinity"],
 )
 def test_the_reason_names_what_is_missing(demand: Demand, reason: str) -> None:
     """In the unit that users write."""
