@@ -21,7 +21,10 @@ async def _serve_until_signalled(home: Home) -> None:
 def main() -> int:
     """Serve, and print why if that is not possible."""
     try:
-        asyncio.run(_serve_until_signalled(Home(Path(sys.argv[1]))))
+        home = Home(Path(sys.argv[1]))
+        # The kernel releases the lock, at the very end of this process.
+        home.hold()
+        asyncio.run(_serve_until_signalled(home))
     except (ArenaTopoError, OSError) as error:
         sys.stderr.write(f"error: {error}\n")
         return 1

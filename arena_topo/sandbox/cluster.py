@@ -2,7 +2,8 @@
 
 import asyncio
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 
@@ -32,9 +33,9 @@ _POD_GROUPS = frozenset({("scheduling.x-k8s.io", "podgroups"), ("scheduling.sigs
 
 
 class Cluster:
-    """Everything behind the sandbox's HTTP server."""
+    """Everything behind the sandbox's HTTP server; ``end`` ends the server."""
 
-    def __init__(self, users: Mapping[str, User], clock: Clock) -> None:
+    def __init__(self, users: Mapping[str, User], clock: Clock, end: Callable[[], None]) -> None:
         self.store = Store()
         self.api = Api(self.store, Registry(builtin_kinds()))
         self.logs = ContainerLogs()
@@ -42,6 +43,7 @@ class Cluster:
         self.server = Server(self.api, self.logs, users, self.control)
         self.kubelet = Kubelet(self.api, self.logs, clock, partial(program_of, self.api))
         self.layout = ""
+        self._end = end
         self._saved_version = 0
         self.api.after_create.append(self._complete)
         self.store.listen(self._withdraw)
@@ -140,6 +142,8 @@ class Cluster:
                 pass
             case "POST", "/_sandbox/compact":
                 self.store.compact()
+            case "POST", "/_sandbox/stop":
+                self._end()
             case "PUT", "/_sandbox/log":
                 self._print(body)
             case _:
@@ -156,6 +160,7 @@ class Cluster:
         """Return what ``arena-topo sandbox status`` shows."""
         return {
             "simulated": True,
+            "pid": os.getpid(),
             "layout": self.layout,
             "nodes": len(self.store.values(NODES)),
             "pods": len(self.store.values(PODS)),

@@ -3,10 +3,10 @@
 import contextlib
 import fcntl
 import json
+import math
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from typing import Any
 
 from arena_topo.errors import ArenaTopoError, UsageError
-from arena_topo.sandbox import layouts
+from arena_topo.sandbox import layouts, process
 from arena_topo.sandbox.home import Home
 
 CONTEXT = "arena-topo-sandbox"
@@ -63,11 +63,12 @@ def usage(home: Home) -> list[str]:
     ]
 
 
-def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) -> Status:
+def start(home: Home, layout: str = "", *, speed: float | None = None, port: int = 0) -> Status:
     """Start the server in the background, wait until it is ready, and return its status.
 
-    Does nothing when it is running already. Raises ``UsageError`` for a layout that does not exist or differs from
-    the one whose state is kept, ``ArenaTopoError`` when the server does not start.
+    What is not given is as in the last run. Does nothing when it is running already. Raises ``UsageError`` for a
+    layout that does not exist, or where the one whose state is kept or the running server has other options;
+    ``ArenaTopoError`` when the server does not start.
     """
     # The server's process would only die of an ImportError in its log.
     missing = [name for name in _PACKAGES if find_spec(name) is None]
@@ -75,7 +76,7 @@ def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) ->
         hint = "pip install 'arena-topo[sandbox]'"
         raise ArenaTopoError(f"the sandbox needs {' and '.join(missing)}", hint=hint)
     layout = layouts.resolved(layout)
-    if speed <= 0:
+    if speed is not None and not 0 < speed < math.inf:
         raise UsageError(f"--speed is invalid: {speed:g}", hint="give a number above 0, for example 10")
     home.prepare()
     with _locked(home):
@@ -84,16 +85,29 @@ def start(home: Home, layout: str = "", *, speed: float = 1.0, port: int = 0) ->
         if kept and layout not in {"", kept}:
             hint = f"start over with: arena-topo sandbox reset --layout {layout}"
             raise UsageError(f"the sandbox already has the layout {kept}", hint=hint)
+        kept_port = int(settings.get("port", 0))
         if current.running:
+            _check_options(current, kept_port, speed, port)
             return current
         layout = kept or layout or DEFAULT_LAYOUT
         # An invalid layout is an error of this command, not one in the log of a server that did not start.
         layouts.load(layout, "1970-01-01T00:00:00Z")
         # The port of the last run is taken again, so that kubeconfigs in use go on working.
-        kept_port = int(settings.get("port", 0))
         port = port or (kept_port if _is_bindable(kept_port) else _free_port())
+        speed = speed or float(settings.get("speed", 1.0))
         home.settings.write_text(json.dumps({"layout": layout, "speed": speed, "port": port}), "utf-8")
         return _wait_ready(home, _spawn(home))
+
+
+def _check_options(running: Status, running_port: int, speed: float | None, port: int) -> None:
+    """Raise ``UsageError`` where the running server has not the options that are asked for."""
+    asked = {"speed": (speed, running.speed), "port": (port or None, running_port)}
+    differing = {name: pair for name, pair in asked.items() if pair[0] is not None and pair[0] != pair[1]}
+    if differing:
+        present = " and ".join(f"{name} {now:g}" for name, (_, now) in differing.items())
+        flags = " ".join(f"--{name} {wanted:g}" for name, (wanted, _) in differing.items())
+        hint = f"its state is kept by: arena-topo sandbox stop && arena-topo sandbox start {flags}"
+        raise UsageError(f"the sandbox is already running, with {present}", hint=hint)
 
 
 @contextlib.contextmanager
@@ -133,8 +147,8 @@ def _is_bindable(port: int) -> bool:
 def _spawn(home: Home) -> subprocess.Popen[bytes]:
     """Start the server's process, in a session of its own so that the terminal's signals do not reach it."""
     with home.log.open("wb") as log:
-        process = subprocess.Popen(  # noqa: S603  # our own module, by this very interpreter
-            [sys.executable, "-m", "arena_topo.sandbox", str(home.folder)],
+        server = subprocess.Popen(  # noqa: S603  # our own module, by this very interpreter
+            process.command_of(home, sys.executable),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -143,22 +157,22 @@ def _spawn(home: Home) -> subprocess.Popen[bytes]:
             # Wherever this process found its modules, the server finds the same ones.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
-    home.pid.write_text(str(process.pid), "utf-8")
-    return process
+    process.record(home, server.pid)
+    return server
 
 
-def _wait_ready(home: Home, process: subprocess.Popen[bytes]) -> Status:
+def _wait_ready(home: Home, server: subprocess.Popen[bytes]) -> Status:
     end = time.monotonic() + START_SECONDS
-    while time.monotonic() < end and process.poll() is None:
+    while time.monotonic() < end and server.poll() is None:
         current = status(home)
         if current.running:
             # The process outlives this one on purpose: without a return code, Popen would warn of it.
-            process.returncode = 0
+            server.returncode = 0
             return current
         time.sleep(_POLL_SECONDS)
-    if process.poll() is None:
-        process.terminate()
-        process.wait()
+    if server.poll() is None:
+        server.terminate()
+        server.wait()
     last = home.log.read_text("utf-8", errors="replace").strip().rpartition("\n")[2]
     raise ArenaTopoError(f"the sandbox did not start: {last}", hint=f"its log: {home.log}")
 
@@ -168,50 +182,37 @@ def status(home: Home) -> Status:
     answer = home.ask("GET", "/_sandbox/status")
     if answer is None:
         return Status(home, running=False, layout=_settings(home).get("layout", ""))
-    figures = {name: answer[name] for name in ("layout", "nodes", "pods", "speed")}
-    return Status(home, running=True, pid=_pid(home), **figures)
-
-
-def _pid(home: Home) -> int:
-    try:
-        return int(home.pid.read_text("utf-8"))
-    except (OSError, ValueError):
-        return 0
+    figures = {name: answer[name] for name in ("pid", "layout", "nodes", "pods", "speed")}
+    return Status(home, running=True, **figures)
 
 
 def stop(home: Home) -> bool:
     """Stop the server, its state kept; return whether it was running.
 
-    Raises ``ArenaTopoError`` when it does not end.
+    It ends itself when its administrator asks; one that does not answer gets a signal once it is recognised. Raises
+    ``ArenaTopoError`` when it is not, or does not end.
     """
+    home.check()
     if not home.folder.exists():
         return False
     with _locked(home):
-        if not status(home).running:
+        answer = home.ask("POST", "/_sandbox/stop")
+        if answer is None and not home.is_held():
             return False
-        pid = _pid(home)
-        os.kill(pid, signal.SIGTERM)
+        pid = process.terminate(home) if answer is None else int(answer["pid"])
         end = time.monotonic() + STOP_SECONDS
         while time.monotonic() < end:
-            if _has_ended(pid):
-                home.pid.unlink(missing_ok=True)
+            if not home.is_held():
+                # A server that this very process started stays a zombie until it is waited for.
+                with contextlib.suppress(ChildProcessError):
+                    os.waitpid(pid, 0)
+                home.process.unlink(missing_ok=True)
                 return True
             time.sleep(_POLL_SECONDS)
     raise ArenaTopoError(f"the sandbox's process {pid} does not end", hint=f"its log: {home.log}")
 
 
-def _has_ended(pid: int) -> bool:
-    # A server that this very process started stays a zombie until it is waited for.
-    with contextlib.suppress(ChildProcessError):
-        os.waitpid(pid, os.WNOHANG)
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    return False
-
-
-def reset(home: Home, layout: str = "", *, speed: float = 1.0) -> Status:
+def reset(home: Home, layout: str = "", *, speed: float | None = None) -> Status:
     """Forget all objects and start again, with another layout if one is named."""
     layout = layouts.resolved(layout) or status(home).layout or DEFAULT_LAYOUT
     # A layout that cannot be used must not cost the user the state there is.

@@ -18,7 +18,7 @@ async def serve(home: Home, ended: asyncio.Event) -> None:
     """Serve the sandbox of a folder until *ended* is set; its kubeconfigs are written once it answers."""
     settings = json.loads(home.settings.read_text("utf-8"))
     identity.ensure_identity(home)
-    cluster = Cluster(identity.users(home), Clock(float(settings["speed"])))
+    cluster = Cluster(identity.users(home), Clock(float(settings["speed"])), ended.set)
     if home.state.exists():
         cluster.restore(json.loads(home.state.read_text("utf-8")))
     else:

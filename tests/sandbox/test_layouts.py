@@ -37,7 +37,7 @@ def test_a_layout_has_its_machines(name: str, nodes: int, gpus: int) -> None:
 @pytest.mark.parametrize("name", layouts.names())
 def test_kubelets_have_reported_before_the_first_request(name: str) -> None:
     """Whoever asks a sandbox the moment it serves sees every node Ready and with its address."""
-    cluster = Cluster({}, Clock(1.0))
+    cluster = Cluster({}, Clock(1.0), lambda: None)
     cluster.create(layouts.load(name, _AT))
     statuses = [node["status"] for node in cluster.store.values(("", "nodes"))]
 

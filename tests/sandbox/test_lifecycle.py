@@ -70,6 +70,42 @@ def test_a_running_sandbox_keeps_its_layout(home: Home) -> None:
     assert caught.value.hint == "start over with: arena-topo sandbox reset --layout racks"
 
 
+@pytest.mark.parametrize(
+    ("options", "present", "flags"),
+    [
+        pytest.param({"speed": 5.0}, "speed 20", "--speed 5", id="speed"),
+        pytest.param({"port": 1}, "port {port}", "--port 1", id="port"),
+        pytest.param({"speed": 5.0, "port": 1}, "speed 20 and port {port}", "--speed 5 --port 1", id="both"),
+    ],
+)
+def test_a_running_sandbox_keeps_its_options(
+    home: Home, options: dict[str, float], present: str, flags: str
+) -> None:
+    """Other options need a restart, and the error says what runs and how to restart it."""
+    with pytest.raises(UsageError) as caught:
+        lifecycle.start(home, **options)  # type: ignore[arg-type]  # a port is an int
+    port = json.loads(home.settings.read_text("utf-8"))["port"]
+
+    assert f"the sandbox is already running, with {present.format(port=port)}" == caught.value.message
+    assert f"its state is kept by: arena-topo sandbox stop && arena-topo sandbox start {flags}" == (
+        caught.value.hint
+    )
+
+
+def test_the_same_options_find_the_running_sandbox(home: Home) -> None:
+    """A script may start the sandbox that it needs again and again."""
+    first = lifecycle.status(home)
+
+    assert first.pid == lifecycle.start(home, "two-dgx1", speed=20).pid
+
+
+@pytest.mark.parametrize("speed", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_speed_is_a_positive_number(tmp_path: Path, speed: float) -> None:
+    """Anything else is refused before anything starts."""
+    with pytest.raises(UsageError, match="--speed is invalid"):
+        lifecycle.start(Home(tmp_path / "home"), speed=speed)
+
+
 def test_status_says_that_it_is_a_simulation(home: Home) -> None:
     """The status names layout, kubeconfig and context, and that nothing is real."""
     lines = "\n".join(lifecycle.status(home).lines())

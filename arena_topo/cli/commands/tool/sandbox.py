@@ -17,14 +17,13 @@ def layout() -> str:
     return text("--layout", metavar="NAME", help=f"The machines: {LAYOUTS}.")
 
 
-def speed() -> float:
+def speed() -> float | None:
     """Return the flag ``--speed``."""
     return option(
         "--speed",
         type=click.FLOAT,
-        default=1.0,
-        show_default=True,
-        help="Simulated seconds per real second.",
+        default=None,
+        help="Simulated seconds per real second; 1, or as in the last run.",
     )
 
 
@@ -52,7 +51,7 @@ class StartFlags:
     """What ``sandbox start`` takes."""
 
     layout: str = layout()
-    speed: float = speed()
+    speed: float | None = speed()
     port: int = option(
         "--port",
         type=click.IntRange(0, 65535),
@@ -97,7 +96,7 @@ class ResetFlags:
     """What ``sandbox reset`` takes."""
 
     layout: str = layout()
-    speed: float = speed()
+    speed: float | None = speed()
 
 
 @command("reset", ResetFlags)
