@@ -3,10 +3,13 @@
 import time
 from collections.abc import Callable
 
-from arena_topo.errors import NotFound, WaitTimeout
+from arena_topo.errors import Forbidden, NotFound, WaitTimeout
+from arena_topo.jobs.arena_record import is_arena_record, record_name
 from arena_topo.jobs.lookup import find_job
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.resources import CONFIG_MAPS, mpijobs
 from arena_topo.kube.session import Session
+from arena_topo.model.keys import ARENA_CREATED_BY, ARENA_CREATED_BY_VALUE, MANAGED_BY
+from arena_topo.model.objects import Object
 
 _PERIOD = 0.2
 """Seconds between two looks at a job that is being deleted."""
@@ -23,6 +26,8 @@ def delete_job(session: Session, name: str) -> Callable[[], bool]:
     # By its uid, so that a job that somebody else created under the name meanwhile stays.
     uid = served.job["metadata"]["uid"]
     session.delete(path, propagation="Foreground", uid=uid)
+    if _is_arenas(served.job):
+        _delete_record(session, name)
 
     def is_gone() -> bool:
         # A job with another uid was created after ours was gone.
@@ -32,6 +37,26 @@ def delete_job(session: Session, name: str) -> Callable[[], bool]:
             return True
 
     return is_gone
+
+
+def _is_arenas(job: Object) -> bool:
+    labels = job["metadata"].get("labels") or {}
+    return labels.get(ARENA_CREATED_BY) == ARENA_CREATED_BY_VALUE and MANAGED_BY not in labels
+
+
+def _delete_record(session: Session, name: str) -> None:
+    """Delete the record of a job that Arena made, which before 0.15.5 does not belong to the job.
+
+    With a record that is left behind, Arena refuses to submit a job of that name again.
+    """
+    path = CONFIG_MAPS.path(session.namespace, record_name(name))
+    try:
+        record = session.get(path)
+        if is_arena_record(record):
+            session.delete(path, uid=record["metadata"]["uid"])
+    # The job is deleted, which is what was asked for; the record may have gone with it.
+    except (NotFound, Forbidden):
+        return
 
 
 def wait_until_gone(

@@ -4,13 +4,14 @@ import os
 
 import pytest
 
-from tests.controlplane.binaries.ensure import ensure_built
+from tests.controlplane.binaries.ensure import Built, ensure_arena, ensure_built
 from tests.controlplane.errors import ControlPlaneError
 
 MARKER = "controlplane"
 REQUIRE = "ARENA_TOPO_REQUIRE_CONTROLPLANE"
 
 _UNAVAILABLE = pytest.StashKey[str]()
+_NO_ARENA = pytest.StashKey[str]()
 
 
 def is_required() -> bool:
@@ -18,7 +19,7 @@ def is_required() -> bool:
     return os.environ.get(REQUIRE, "") not in {"", "0"}
 
 
-def build_for(config: pytest.Config, *, coscheduling: bool) -> None:
+def build_for(config: pytest.Config, *, coscheduling: bool, arena: bool) -> None:
     """Build what is missing, outside any test's timeout and with the progress visible; remember why it failed."""
     capture = config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled():
@@ -26,6 +27,12 @@ def build_for(config: pytest.Config, *, coscheduling: bool) -> None:
             ensure_built(coscheduling=coscheduling)
         except ControlPlaneError as error:
             config.stash[_UNAVAILABLE] = str(error)
+        # Apart from the rest: without Arena only the tests of what both of us do are left out.
+        try:
+            if arena:
+                ensure_arena()
+        except ControlPlaneError as error:
+            config.stash[_NO_ARENA] = str(error)
 
 
 def why_unavailable(config: pytest.Config) -> str:
@@ -35,8 +42,19 @@ def why_unavailable(config: pytest.Config) -> str:
 
 def require_built(config: pytest.Config) -> None:
     """Skip the test, or fail it where the control plane is required, if there is none."""
-    if reason := why_unavailable(config):
-        message = f"the real control plane cannot be had: {reason}"
-        if is_required():
-            pytest.fail(message, pytrace=False)
-        pytest.skip(message)
+    _leave_out("the real control plane", why_unavailable(config))
+
+
+def require_arena(config: pytest.Config) -> Built:
+    """Return where kubeflow/arena lies; skip the test, or fail it as above, where it cannot be built."""
+    _leave_out("kubeflow/arena", config.stash.get(_NO_ARENA, ""))
+    return ensure_arena()
+
+
+def _leave_out(what: str, reason: str) -> None:
+    if not reason:
+        return
+    message = f"{what} cannot be had: {reason}"
+    if is_required():
+        pytest.fail(message, pytrace=False)
+    pytest.skip(message)

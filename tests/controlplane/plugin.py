@@ -90,7 +90,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     config = session.config
     marks = [mark for item in session.items for mark in item.iter_markers(MARKER)]
     if marks and not config.option.collectonly:
-        build_for(config, coscheduling=any("coscheduling" in mark.args for mark in marks))
+        wanted = {extra for mark in marks for extra in mark.args}
+        build_for(config, coscheduling="coscheduling" in wanted, arena="arena" in wanted)
         config.stash[_TALLY].unavailable = why_unavailable(config)
 
 

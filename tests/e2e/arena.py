@@ -27,6 +27,7 @@ class Arena:
     """The tool with one user's kubeconfig."""
 
     kubeconfig: Path
+    program: Path = PROGRAM
 
     @property
     def env(self) -> dict[str, str]:
@@ -37,7 +38,7 @@ class Arena:
     def __call__(self, *args: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
         """Run a command to its end."""
         done = subprocess.run(
-            [PROGRAM, *args], env=self.env, capture_output=True, text=True, timeout=timeout, check=False
+            [self.program, *args], env=self.env, capture_output=True, text=True, timeout=timeout, check=False
         )
         return Outcome(done.returncode, done.stdout, done.stderr)
 
@@ -57,7 +58,7 @@ class Arena:
     def running(self, *args: str) -> Iterator["Running"]:
         """Run a command beside the test."""
         with subprocess.Popen(
-            [PROGRAM, *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [self.program, *args], env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         ) as process:
             running = Running(process)
             try:

@@ -9,6 +9,7 @@ from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 from tests.e2e.rights import GROUP, Rule, grant
 
@@ -117,6 +118,8 @@ def test_a_command_that_lacks_a_right_names_it(
 ) -> None:
     """One error, exit code 1, and the verb and the resource in it."""
     assert 0 == submit(arena, "job").code
+    # A log is asked for once there can be one.
+    eventually(lambda: "RUNNING" in arena("get", "job").out, "the job to run")
     limited = user(lacking)
     outcome = limited(*command)
     verb, _, resource = lacking.partition(" ")

@@ -4,9 +4,14 @@ import pytest
 
 from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.delete import delete_job, wait_until_gone
-from tests.fakes import Answer, in_turn, missing, session
+from tests.fakes import Answer, in_turn, missing, refusal, session
 from tests.objects import mpijob
 
+ARENAS = {**mpijob("job"), "metadata": {**mpijob("job")["metadata"], "labels": {"createdBy": "MPIJob"}}}
+RECORD = {
+    "metadata": {"name": "job-mpijob", "uid": "r", "labels": {"createdBy": "arena"}},
+    "data": {"app": "mpijob.kubeflow.org/job"},
+}
 AGAIN = {**mpijob("job"), "metadata": {**mpijob("job")["metadata"], "uid": "another"}}
 
 
@@ -21,6 +26,34 @@ def test_the_server_deletes_what_belongs_to_the_job_first() -> None:
         call.body["propagationPolicy"],
         call.body["preconditions"],
     )
+
+
+def test_arenas_record_goes_with_a_job_that_arena_made() -> None:
+    """Or Arena would refuse to submit a job of that name again."""
+    opened, transport = session(
+        in_turn(Answer(body=ARENAS), Answer(body={}), Answer(body=RECORD), Answer(body={}))
+    )
+    delete_job(opened, "job")
+    call = transport.calls[-1]
+
+    assert ("DELETE", "/api/v1/namespaces/default/configmaps/job-mpijob", {"uid": "r"}) == (
+        call.method,
+        call.path,
+        call.body["preconditions"],
+    )
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [missing("job-mpijob"), refusal(403, "Forbidden"), Answer(body={"metadata": {"name": "job-mpijob"}})],
+    ids=["gone", "not allowed", "a user's own"],
+)
+def test_a_record_that_cannot_be_deleted_stops_nothing(answer: Answer) -> None:
+    """And a user's ConfigMap of that name stays."""
+    opened, transport = session(in_turn(Answer(body=ARENAS), Answer(body={}), answer))
+    delete_job(opened, "job")
+
+    assert ["GET", "DELETE", "GET"] == [call.method for call in transport.calls]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """Creating a job and the objects that belong to it: nothing is left half created."""
 
+from dataclasses import dataclass
+
 from arena_topo.errors import Conflict, NotFound
+from arena_topo.jobs.arena_record import write_arena_record
 from arena_topo.kube.resources import mpijobs, path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import Manifest
@@ -8,8 +11,16 @@ from arena_topo.model.job.mpijob import owner_reference
 from arena_topo.model.objects import Object
 
 
-def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> tuple[Object, ...]:
-    """Create the objects of *manifest*, the job first, and return them as the server has them.
+@dataclass(frozen=True, slots=True)
+class CreatedJob:
+    """The objects of a job as the server has them, the job first, and what the user should know about them."""
+
+    objects: tuple[Object, ...]
+    notes: tuple[str, ...] = ()
+
+
+def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> CreatedJob:
+    """Create the objects of *manifest*, the job first and Arena's record of it last.
 
     Raises the refusal of the API server.
     """
@@ -19,10 +30,11 @@ def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> tu
         session.create(_collection(companion), companion, dry_run=True)
     job = _create_job(session, manifest, dry_run=dry_run)
     if dry_run:
-        return (job, *manifest.companions)
+        return CreatedJob((job, *manifest.companions))
     try:
         owned = [_owned(companion, job) for companion in manifest.companions]
         companions = [session.create(_collection(companion), companion) for companion in owned]
+        note = write_arena_record(session, job)
     except BaseException:
         # Also when the user interrupts: a job without its files would never start. By its uid, so that a job that
         # somebody else created under the name meanwhile stays.
@@ -30,7 +42,7 @@ def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> tu
         path = mpijobs(manifest.version).path(meta["namespace"], meta["name"])
         session.delete(path, uid=meta["uid"])
         raise
-    return (job, *companions)
+    return CreatedJob((job, *companions), (note,) if note else ())
 
 
 def name_taken(name: str) -> Conflict:

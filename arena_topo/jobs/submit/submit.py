@@ -62,10 +62,11 @@ class PreparedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedJob:
-    """What was created: the objects, and the placement where the job has a plan."""
+    """What was created: the objects, the placement where the job has a plan, and what to tell the user of them."""
 
     objects: tuple[Object, ...]
     placed: PlacedJob | None = None
+    notes: tuple[str, ...] = ()
 
 
 def prepare(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> PreparedJob:
@@ -140,7 +141,8 @@ def submit_prepared(
     """
     manifest = prepared.manifest
     if dry_run or prepared.enforcement is None:
-        return SubmittedJob(objects=create(session, manifest, dry_run=dry_run))
+        created = create(session, manifest, dry_run=dry_run)
+        return SubmittedJob(objects=created.objects, notes=created.notes)
     planner = JobPlanner(
         manifest.job,
         # The rendered job has its final shape already: coalescing it once more would plan for other pods than these.
@@ -167,9 +169,9 @@ def _created(
 ) -> SubmittedJob:
     """Create a job that starts at once: with *pins* in its place, without them wherever it fits."""
     job = with_pins(manifest.job, pins) if pins else manifest.job
-    objects = create(session, replace(manifest, job=job))
-    placed = PlacedJob(objects[0], record, planner.verdict, suspended=False)
-    return SubmittedJob(objects=objects, placed=placed)
+    created = create(session, replace(manifest, job=job))
+    placed = PlacedJob(created.objects[0], record, planner.verdict, suspended=False)
+    return SubmittedJob(objects=created.objects, placed=placed, notes=created.notes)
 
 
 def _placed(
@@ -178,15 +180,16 @@ def _placed(
     """Create the job suspended, or gated, with its first plan, and start it once a plan for it is confirmed."""
     # The reservation creates the job in the middle of its steps and keeps the job alone; the output names these as well.
     companions: list[Object] = []
+    notes: list[str] = []
 
     def create_suspended(record: PlanRecord) -> Object:
-        job, *others = create(
-            session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record)))
-        )
+        created = create(session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record))))
+        job, *others = created.objects
         companions.extend(others)
+        notes.extend(created.notes)
         return job
 
     reservation = Reservation(session, manifest.version, create_suspended, levels=place.plan.levels)
     wait = WaitPolicy(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
     placed = place_job(reservation, planner, wait)
-    return SubmittedJob(objects=(placed.job, *companions), placed=placed)
+    return SubmittedJob(objects=(placed.job, *companions), placed=placed, notes=tuple(notes))

@@ -16,7 +16,7 @@ from typing import IO
 from tests.controlplane.binaries.locks import locked
 from tests.controlplane.binaries.pins import pinned_version
 from tests.controlplane.binaries.toolchain import Go, find_go
-from tests.controlplane.binaries.tools import COSCHEDULING, TOOLS, Binary, Patch, Tool
+from tests.controlplane.binaries.tools import ARENA, COSCHEDULING, TOOLS, Binary, Patch, Tool
 from tests.controlplane.errors import BuildFailed
 from tests.controlplane.paths import SOURCES, cache_root
 
@@ -43,6 +43,12 @@ class Built:
 
     def _find(self, relative: Path) -> Path:
         return next(folder / relative for folder in self.folders if (folder / relative).exists())
+
+
+def ensure_arena(progress: IO[str] | None = None) -> Built:
+    """Build kubeflow/arena 0.15.5 if it is missing, and return where it lies; raises as ``ensure_built`` does."""
+    progress = progress or sys.stderr
+    return Built((ensure_tool(ARENA, find_go(progress), progress),))
 
 
 def ensure_built(*, coscheduling: bool = False, progress: IO[str] | None = None) -> Built:
@@ -96,7 +102,7 @@ def _build_tool(tool: Tool, go: Go, home: Path, progress: IO[str]) -> None:
     for manifests in tool.manifests:
         module = _module_folder(go, tool, manifests.module)
         for name, path in manifests.files.items():
-            shutil.copyfile(module / path, scratch / "manifests" / name)
+            _copy(module / path, scratch / "manifests" / name)
     shutil.rmtree(scratch / "patched", ignore_errors=True)
     scratch.rename(home)
 
@@ -108,9 +114,7 @@ def _build_arguments(binary: Binary, target: Path, extra: list[str]) -> list[str
 def _patched(patch: Patch, go: Go, tool: Tool, folder: Path) -> list[str]:
     """Change a copy of the module, and return the build flag that makes Go use the copy."""
     copy = folder / "module"
-    shutil.copytree(_module_folder(go, tool, patch.module), copy, copy_function=shutil.copyfile)
-    for path in (copy, *copy.rglob("*/")):
-        path.chmod(0o755)  # folders of Go's module cache are read-only
+    _copy(_module_folder(go, tool, patch.module), copy)
     text = (copy / patch.file).read_text()
     if text.count(patch.old) != 1:
         raise BuildFailed(f"{patch.file} of {patch.module} does not hold {patch.old!r} once: {patch.why}")
@@ -119,6 +123,16 @@ def _patched(patch: Patch, go: Go, tool: Tool, folder: Path) -> list[str]:
         shutil.copyfile(SOURCES / tool.folder / name, folder / name)
     _go(go, tool, ["mod", "edit", f"-replace={patch.module}={copy}", str(folder / "go.mod")])
     return [f"-modfile={folder / 'go.mod'}"]
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file, or a folder with all that is in it, of Go's module cache."""
+    if source.is_file():
+        shutil.copyfile(source, target)
+        return
+    shutil.copytree(source, target, copy_function=shutil.copyfile)
+    for path in (target, *target.rglob("*/")):
+        path.chmod(0o755)  # folders of Go's module cache are read-only
 
 
 def _module_folder(go: Go, tool: Tool, module: str) -> Path:

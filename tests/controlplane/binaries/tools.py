@@ -30,7 +30,7 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """Files taken from a module, name in the cache -> path inside the module."""
+    """Files and folders taken from a module, name in the cache -> path inside the module."""
 
     module: str
     files: dict[str, str]
@@ -121,4 +121,10 @@ COSCHEDULING = Tool(
     "coscheduling",
     (Binary("coscheduling", "sigs.k8s.io/scheduler-plugins/cmd/scheduler"),),
     (Manifests("sigs.k8s.io/scheduler-plugins", {"podgroup.yaml": "manifests/coscheduling/crd.yaml"}),),
+)
+
+ARENA = Tool(
+    "arena",
+    (Binary("arena", "github.com/kubeflow/arena/cmd/arena"),),
+    (Manifests("github.com/kubeflow/arena", {"mpijob-chart": "charts/mpijob"}),),
 )

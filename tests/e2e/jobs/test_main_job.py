@@ -35,6 +35,11 @@ def submit(arena: Arena, documented: DocumentedJob) -> None:
     assert (0, f"mpijob.kubeflow.org/{documented.name} created\n") == (outcome.code, outcome.out), outcome.err
 
 
+def names(kube: Kube, kind: str, namespace: str) -> list[str]:
+    """Return the names of all objects of a *kind*."""
+    return [item["metadata"]["name"] for item in kube.list("v1", kind, namespace)]
+
+
 @pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)
 def test_a_documented_job_runs_from_submit_to_delete(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str], documented: DocumentedJob
@@ -58,9 +63,7 @@ def test_a_documented_job_runs_from_submit_to_delete(
     eventually(
         lambda: not any(kube.list(*kind, namespace) for kind in leftovers), "the operator's objects to go"
     )
-    assert ["kube-root-ca.crt"] == [
-        each["metadata"]["name"] for each in kube.list("v1", "ConfigMap", namespace)
-    ]
+    eventually(lambda: ["kube-root-ca.crt"] == names(kube, "ConfigMap", namespace), "Arena's record to go")
 
 
 def test_on_the_vendors_nodes_the_vendors_resource_is_asked_for(

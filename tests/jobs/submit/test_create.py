@@ -21,7 +21,7 @@ def created(
 ) -> tuple[tuple[Object, ...], list[str]]:
     """Return what was created, and the calls as METHOD plural."""
     opened, transport = session(server)
-    objects = create(opened, manifest, dry_run=dry_run)
+    objects = create(opened, manifest, dry_run=dry_run).objects
     return objects, [
         f"{call.method} {call.path.rsplit('/', 1)[-1]}{' dry' if 'dryRun' in call.query else ''}"
         for call in transport.calls
@@ -30,11 +30,11 @@ def created(
 
 @pytest.mark.parametrize("version", ApiVersion)
 def test_the_job_is_created_in_its_version(version: ApiVersion) -> None:
-    """In one call."""
+    """In one call, and Arena's record of it in another."""
     objects, calls = created(Server(version), render(JOB, RenderContext(version)))
 
     assert f"kubeflow.org/{version.value}" == objects[0]["apiVersion"]
-    assert ["POST mpijobs"] == calls
+    assert ["POST mpijobs", "POST configmaps"] == calls
 
 
 def test_fields_that_the_server_does_not_know_are_errors() -> None:
@@ -62,7 +62,7 @@ def test_files_are_tried_out_created_after_the_job_and_owned_by_it() -> None:
     """Killed in between, the job is there and can be deleted with all that is its."""
     objects, calls = created(Server(), WITH_FILE)
 
-    assert ["POST configmaps dry", "POST mpijobs", "POST configmaps"] == calls
+    assert ["POST configmaps dry", "POST mpijobs", "POST configmaps", "POST configmaps"] == calls
     owner = {"apiVersion": "kubeflow.org/v2beta1", "kind": "MPIJob", "name": "job", "uid": "u1"}
     assert [owner] == objects[1]["metadata"]["ownerReferences"]
 

@@ -116,6 +116,7 @@ def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fla
     _print_notes(prepared.warnings, prepared.notes)
     submitted = submit_prepared(session, prepared, place, Waiter(say), dry_run=options.dry_run)
     _print_objects(submitted.objects, flags.output, " (server dry run)" if options.dry_run else "")
+    _print_notes((), submitted.notes)
     if submitted.placed:
         print_placement(job.name, submitted.placed)
     # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
