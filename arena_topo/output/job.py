@@ -6,7 +6,7 @@ Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.g
 from datetime import datetime
 from typing import Any
 
-from arena_topo.model.job.job_view import Instance, JobView
+from arena_topo.model.job.job_view import Instance, JobView, PlanView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.output.lines import tabulate
 
@@ -51,7 +51,7 @@ def _local_time(moment: datetime | None) -> str:
 
 
 def job_document(job: JobView) -> dict[str, Any]:
-    """Return *job* under Arena's keys, in Arena's order, for JSON and YAML."""
+    """Return *job* under Arena's keys, in Arena's order, for JSON and YAML; what Arena does not have comes after them."""
     chief = job.chief
     # Keys of Arena's that an MPI job has no value for stay, empty, for scripts that read them.
     return {
@@ -71,6 +71,32 @@ def job_document(job: JobView) -> dict[str, Any]:
         "modelName": "",
         "modelVersion": "",
         "modelSource": "",
+        "apiVersion": f"kubeflow.org/{job.version}",
+        "workers": job.workers,
+        "endTimestamp": int(job.ended.timestamp()) if job.ended else None,
+        "message": job.message,
+        "advice": job.advice,
+        "plan": _plan_document(job.plan) if job.plan else None,
+    }
+
+
+def _plan_document(plan: PlanView) -> dict[str, Any]:
+    return {
+        "message": plan.message,
+        "stage": plan.stage,
+        "enforcement": plan.enforcement,
+        "gpuEnforcement": plan.gpu_enforcement,
+        "level": plan.level,
+        "domain": plan.domain,
+        "moved": list(plan.moved),
+        "workers": [
+            {
+                "name": worker.name,
+                "node": worker.node,
+                "gpus": None if worker.gpus is None else list(worker.gpus),
+            }
+            for worker in plan.workers
+        ],
     }
 
 
@@ -86,6 +112,7 @@ def _instance_document(instance: Instance) -> dict[str, Any]:
         "requestGPUs": instance.gpus,
         "gpuMetrics": {},
         "creationTimestamp": int(instance.created.timestamp()),
+        "reason": instance.reason,
     }
 
 

@@ -77,15 +77,17 @@ def test_a_pod_without_a_node_shows_so() -> None:
 
 
 def test_the_document_has_the_keys_of_arena_in_their_order() -> None:
-    """As pkg/apis/types/training.go declares them."""
+    """As pkg/apis/types/training.go declares them, and ours behind them."""
     document = job_document(view(DOCUMENTED_JOBS[0]))
 
     assert [
         "uuid", "name", "namespace", "duration", "status", "trainer", "tensorboard", "chiefName", "instances",
         "priority", "requestGPUs", "allocatedGPUs", "creationTimestamp", "modelName", "modelVersion", "modelSource",
+        "apiVersion", "workers", "endTimestamp", "message", "advice", "plan",
     ] == list(document)  # fmt: skip
     assert [
         "ip", "status", "name", "age", "node", "nodeIP", "chief", "requestGPUs", "gpuMetrics", "creationTimestamp",
+        "reason",
     ] == list(document["instances"][0])  # fmt: skip
     assert ("11s", "RUNNING", "mpijob") == (document["duration"], document["status"], document["trainer"])
     assert "pytorch-topo-4-vgg16-launcher-mnjzr" == document["chiefName"]

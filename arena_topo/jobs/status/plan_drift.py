@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.model.job.job_view import PlanView
+from arena_topo.model.job.job_view import PlannedWorker, PlanView
 from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
@@ -25,7 +25,19 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
         return PlanView(message=str(error))
     nodes = {worker_name(job["metadata"]["name"], slot.worker): slot.node for slot in record.slots}
     moved = tuple(_moved_pods(nodes, pods))
-    return PlanView(message=_message(job, record, pods, moved), moved=moved)
+    return PlanView(
+        message=_message(job, record, pods, moved),
+        moved=moved,
+        stage=record.stage.value,
+        enforcement=record.enforcement.value,
+        gpu_enforcement=record.gpu_enforcement.value,
+        level=record.level,
+        domain=record.domain,
+        workers=tuple(
+            PlannedWorker(worker_name(job["metadata"]["name"], slot.worker), slot.node, slot.gpus)
+            for slot in record.slots
+        ),
+    )
 
 
 def _moved_pods(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:

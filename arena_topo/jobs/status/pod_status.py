@@ -76,11 +76,25 @@ def _ended_word(terminated: Object) -> str:
     )
 
 
+def is_held_up(pod: Object) -> bool:
+    """Whether *pod* has not started, or its containers are to be started again and do not run meanwhile."""
+    status = pod.get("status") or {}
+    phase = status.get("phase") or "Pending"
+    if phase != "Running":
+        return bool(phase == "Pending")
+    return any(_waiting(container) for container in status.get("containerStatuses") or [])
+
+
+def _waiting(container: Object) -> Object | None:
+    waiting: Object | None = (container.get("state") or {}).get("waiting")
+    return waiting
+
+
 def why_waiting(pod: Object) -> str:
     """Return what a pod that does not run waits for, in one line, empty if it runs or has ended."""
-    status = pod.get("status") or {}
-    if status.get("phase") not in (None, "Pending"):
+    if not is_held_up(pod):
         return ""
+    status = pod.get("status") or {}
     # A pod without a node has no container statuses: the scheduler's reason comes first.
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
@@ -88,9 +102,20 @@ def why_waiting(pod: Object) -> str:
             return f"{condition.get('reason') or 'Unschedulable'}: {text}"
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     for container in containers:
-        waiting = (container.get("state") or {}).get("waiting") or {}
+        waiting = _waiting(container) or {}
         if waiting.get("reason"):
-            text = str(waiting.get("message") or "")
+            text = _last_end(container) or str(waiting.get("message") or "")
             return f"{waiting['reason']}: {text}" if text else str(waiting["reason"])
     node = (pod.get("spec") or {}).get("nodeName")
     return f"starting on {node}" if node else "not scheduled yet"
+
+
+def _last_end(container: Object) -> str:
+    """Return how a container that is started again ended the last time, empty before its first end."""
+    ended = (container.get("lastState") or {}).get("terminated")
+    # The kubelet's own message says how long it waits, and for which pod, not what happened.
+    return (
+        f"it exited with code {ended.get('exitCode')}, {container.get('restartCount', 0)} restarts"
+        if ended
+        else ""
+    )

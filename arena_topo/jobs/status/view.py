@@ -6,11 +6,12 @@ The three versions of MPIJob write the same facts of a job's status in different
 from collections.abc import Sequence
 from datetime import datetime
 
+from arena_topo.jobs.status.advice import advice
 from arena_topo.jobs.status.conditions import true_condition
-from arena_topo.jobs.status.plan_drift import plan_view
-from arena_topo.jobs.status.pod_status import pod_word, why_waiting
+from arena_topo.jobs.status.failure import failure_message
+from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
 from arena_topo.model import keys
-from arena_topo.model.job.job_view import Instance, JobStatus, JobView
+from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
 from arena_topo.model.job.mpijob import ApiVersion, is_launcher, replicas
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
@@ -56,9 +57,20 @@ def job_view(
         instances=instances,
         requested_gpus=_requested_gpus(job),
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
-        message=_message(job, pods, status),
-        plan=plan_view(job, pods),
+        workers=_worker_count(job),
+        message=_message(job, pods, status, chief),
+        advice=advice(job, pods, status, chief),
+        plan=_plan(job, pods),
     )
+
+
+def _plan(job: Object, pods: Sequence[Object]) -> PlanView | None:
+    # Values of plans take their time to import, and most jobs of others have no plan.
+    if keys.PLAN not in (job["metadata"].get("annotations") or {}):
+        return None
+    from arena_topo.jobs.status.plan_drift import plan_view
+
+    return plan_view(job, pods)
 
 
 def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobStatus:
@@ -75,7 +87,8 @@ def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobSta
             return JobStatus.PENDING
         queued = keys.KUEUE_QUEUE in (job["metadata"].get("labels") or {})
         return JobStatus.QUEUING if queued else JobStatus.SUSPENDED
-    if chief is None or any((pod.get("status") or {}).get("phase", "Pending") == "Pending" for pod in pods):
+    # A worker whose sshd cannot start keeps restarting in phase Running, and nothing can be computed on it.
+    if chief is None or any(map(is_held_up, pods)):
         return JobStatus.PENDING
     return JobStatus.RUNNING
 
@@ -109,6 +122,7 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
         node="" if pending else (pod.get("spec") or {}).get("nodeName", ""),
         ip=status.get("podIP", ""),
         node_ip=status.get("hostIP", ""),
+        reason=why_waiting(pod),
     )
 
 
@@ -121,8 +135,13 @@ def _sort_key(pod: Object) -> tuple[int, int, str]:
 
 
 def _pod_gpus(pod: Object) -> int:
+    """Return the GPUs of a pod or of a pod template."""
     containers = (pod.get("spec") or {}).get("containers") or []
-    return sum(_gpu_limits(container) for container in containers)
+    # No container requests the GPUs of a claim: submit wrote their number into an annotation of the template.
+    claimed = str(((pod.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS, ""))
+    return sum(_gpu_limits(container) for container in containers) + (
+        int(claimed) if claimed.isdecimal() else 0
+    )
 
 
 def _gpu_limits(container: Object) -> int:
@@ -160,9 +179,14 @@ def _requested_gpus(job: Object) -> int:
     return sum(pods.count * _pod_gpus(pods.template) for pods in replicas(job))
 
 
-def _message(job: Object, pods: Sequence[Object], status: JobStatus) -> str:
+def _worker_count(job: Object) -> int:
+    # Workers come first, and a job of v1alpha1 has no other replicas.
+    return next((pods.count for pods in replicas(job)), 0)
+
+
+def _message(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:
     if status is JobStatus.FAILED:
-        return str((true_condition(job, "Failed") or {}).get("message") or "")
+        return failure_message(job, pods, chief)
     if status is not JobStatus.PENDING:
         return ""
     waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_sort_key)]

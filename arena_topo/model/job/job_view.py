@@ -26,7 +26,7 @@ class Instance:
     """One pod of a job.
 
     ``status`` is the word that ``kubectl get pods`` would print; ``node`` is empty while the pod has none;
-    ``gpus`` counts the GPUs it asks for; ``age`` in seconds.
+    ``gpus`` counts the GPUs it asks for; ``age`` in seconds; ``reason`` is why it does not run, empty if it does.
     """
 
     name: str
@@ -38,17 +38,35 @@ class Instance:
     node: str = ""
     ip: str = ""
     node_ip: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedWorker:
+    """The place of one worker: its pod, its node, and the indices of its GPUs there, None where they were not planned."""
+
+    name: str
+    node: str
+    gpus: tuple[int, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
     """A job's plan, compared with what became of it.
 
-    ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned one.
+    ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned one. The
+    rest is the plan's own: how far its reservation got, how it is enforced, its level and domain, and the place of each
+    worker; all empty where it cannot be read.
     """
 
     message: str
     moved: tuple[str, ...] = ()
+    stage: str = ""
+    enforcement: str = ""
+    gpu_enforcement: str = ""
+    level: str = ""
+    domain: str = ""
+    workers: tuple[PlannedWorker, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +74,8 @@ class JobView:
     """One job and its pods, launcher first, then workers by index.
 
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
-    is what the operator or the scheduler says about a job that does not run; ``plan`` is None for jobs without one.
+    is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about it;
+    ``plan`` is None for jobs without one.
     """
 
     name: str
@@ -71,7 +90,9 @@ class JobView:
     instances: tuple[Instance, ...]
     requested_gpus: int
     allocated_gpus: int
+    workers: int = 0
     message: str = ""
+    advice: str = ""
     plan: PlanView | None = None
 
     @property

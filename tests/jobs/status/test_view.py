@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from arena_topo.jobs.status.view import chief_pod, job_view
-from arena_topo.model.job.job_view import JobStatus, JobView
+from arena_topo.model.job.job_view import JobStatus, JobView, PlannedWorker
 from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
 from tests.objects import condition, mpijob, pod
 
 NOW = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
@@ -167,3 +169,49 @@ def test_the_priority_is_the_workers() -> None:
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["priorityClassName"] = "high"
 
     assert "high" == seen(job, []).priority
+
+
+def test_a_claimed_gpu_counts() -> None:
+    """No container requests it: submit wrote the number into an annotation of the template."""
+    job, worker = mpijob("job", workers=2), pod("job-worker-0")
+    for template in (worker, job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]):
+        template.setdefault("metadata", {})["annotations"] = {"arena-topo.dev/claimed-gpus": "2"}
+        template["spec"]["containers"][0]["resources"] = {}
+    view = seen(job, [LAUNCHER, worker])
+
+    assert [0, 2] == [each.gpus for each in view.instances]
+    assert (4, 2) == (view.requested_gpus, view.allocated_gpus)
+
+
+def test_a_job_whose_worker_keeps_crashing_is_not_running() -> None:
+    """The pod's phase is Running, and nothing can be computed on it."""
+    terminated = {"exitCode": 255, "reason": "Error"}
+    waiting = {"reason": "CrashLoopBackOff", "message": "back-off 5m0s restarting failed container"}
+    statuses = [
+        {
+            "name": "mpi",
+            "restartCount": 4,
+            "state": {"waiting": waiting},
+            "lastState": {"terminated": terminated},
+        }
+    ]
+    view = seen(mpijob("job"), [LAUNCHER, WORKERS[0], pod("job-worker-1", containerStatuses=statuses)])
+
+    assert JobStatus.PENDING is view.status
+    assert "job-worker-1: CrashLoopBackOff: it exited with code 255, 4 restarts" == view.message
+    assert ["", "", "CrashLoopBackOff: it exited with code 255, 4 restarts"] == [
+        each.reason for each in view.instances
+    ]
+
+
+def test_the_plan_of_a_job_is_in_its_view() -> None:
+    """With the place of each worker."""
+    job = mpijob("job", workers=1)
+    slots = (Slot(0, "n1", (3,)),)
+    record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.GATES, level="node")
+    job["metadata"]["annotations"] = {"arena-topo.dev/plan": encode(record)}
+    plan = seen(job, [LAUNCHER, WORKERS[0]]).plan
+
+    assert plan is not None
+    assert ("confirmed", "gates", "node") == (plan.stage, plan.enforcement, plan.level)
+    assert (PlannedWorker("job-worker-0", "n1", (3,)),) == plan.workers

@@ -53,3 +53,5 @@ def get(flags: GetFlags) -> None:
         say(f"\n{job.status.value.lower()}: {job.message}")
     if job.plan:
         say(f"plan: {job.plan.message}", style="warning" if job.plan.moved else "")
+    if job.advice:
+        say(f"hint: {job.advice}", style="hint")
