@@ -8,6 +8,7 @@ from arena_topo.cli.command import text
 from arena_topo.cli.terminal import warn
 from arena_topo.errors import UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.user_files import read_bytes, read_stream
 
 if TYPE_CHECKING:
     from arena_topo.model.cluster.snapshot import Snapshot
@@ -57,7 +58,7 @@ def load_snapshot(
 def read_text(file: str, flag: str = "--from") -> str:
     """Return the text of *file*, which *flag* names; ``-`` is stdin. Raises ``UsageError``."""
     try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        data = read_stream(sys.stdin.buffer) if file == "-" else read_bytes(file)
     except OSError as error:
         raise UsageError(f"{flag}: {file} cannot be read: {error.strerror}") from error
     try:

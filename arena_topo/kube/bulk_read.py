@@ -13,7 +13,7 @@ import msgspec
 from arena_topo.errors import DocumentError, Forbidden, NotFound
 from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import Choice, Session
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.model.objects import Object
 
@@ -21,6 +21,9 @@ Quantities = dict[str, str | int | float]
 
 _PAGE = 1000
 """Items of a list for each call: a page of pods is some megabytes."""
+
+_LONGEST_FAULT = 200
+"""Characters of what is wrong with an answer."""
 
 _LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have ended hold no resources; on busy clusters they are most of the list."""
@@ -167,16 +170,15 @@ def _pods(session: Session, forbidden: list[str]) -> Iterator[Pod]:
 def _pages(
     session: Session, path: str, decoder: "msgspec.json.Decoder[_List]", query: dict[str, str]
 ) -> Iterator[_List]:
-    token = ""
-    while True:
-        body = session.get_raw(path, limit=_PAGE, **{**query, "continue": token or None})
+    def read(choice: Choice) -> tuple[_List, str]:
+        body = session.get_raw(path, **query, **choice)
         try:
             page = decoder.decode(body)
-        except msgspec.DecodeError as error:
+        # Objects that are nested deeper than Python's stack are none of Kubernetes either.
+        except (msgspec.DecodeError, RecursionError) as error:
             raise DocumentError(
-                f"the server answered GET {path} with something unexpected: {error}"
+                f"the server answered GET {path} with something unexpected: {str(error)[:_LONGEST_FAULT]}"
             ) from error
-        yield page
-        token = page.metadata.next_page
-        if not token:
-            return
+        return page, page.metadata.next_page
+
+    return session.read_pages(path, read, _PAGE)

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass, field
 
+REQUEST_TIMEOUT = 120.0
+"""Seconds for one request: twice what an API server gives itself for it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionFlags:
     """What the user chose with kubectl's flags; empty means: as the kubeconfig says.
 
-    ``timeout`` is in seconds for one request, 0 for none.
+    ``timeout`` is in seconds for one request, 0 for no limit.
     """
 
     namespace: str = ""
@@ -22,4 +25,4 @@ class ConnectionFlags:
     insecure: bool = False
     impersonate: str = ""
     impersonate_groups: tuple[str, ...] = ()
-    timeout: float = 0.0
+    timeout: float = REQUEST_TIMEOUT

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from arena_topo.errors import DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.objects import Object
+from arena_topo.user_files import LARGEST_SETTING, read_bytes
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _PATH_KEYS = {"certificate-authority", "client-certificate", "client-key", "tokenFile"}
@@ -111,7 +112,7 @@ def _load(path: Path, *, explicit: bool) -> Object:
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        text = path.read_bytes()
+        text = read_bytes(path, LARGEST_SETTING)
     except FileNotFoundError:
         if not explicit:
             return {}

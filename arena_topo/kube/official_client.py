@@ -14,8 +14,19 @@ from typing import Any, Self
 from arena_topo.errors import DocumentError, Unauthorized
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.proxies import proxy_of
-from arena_topo.kube.static_client import credentials, without_strict_checks
-from arena_topo.kube.transport import AnswerLost, Request, Response, failure, send_by_rule
+from arena_topo.kube.static_client import checked_files, token_of, without_strict_checks
+from arena_topo.kube.transport import (
+    LARGEST_BODY,
+    AnswerClock,
+    AnswerLost,
+    ClockedResponse,
+    Request,
+    Response,
+    failure,
+    read_body,
+    send_by_rule,
+    too_large,
+)
 
 
 class OfficialTransport:
@@ -25,6 +36,7 @@ class OfficialTransport:
         self._load = load
         self._client = load()
         self._server = str(self._client.configuration.host)
+        self._clock = AnswerClock(Request("GET", ""))
 
     def send(self, request: Request) -> Response:
         """Send through the pool, which keeps the connections of answers that have been read."""
@@ -53,6 +65,8 @@ class OfficialTransport:
             headers.add(name, value)
         pools = self._client.rest_client.pool_manager
         pool = pools.connection_from_url(self._server)
+        self._clock = AnswerClock(request)
+        self._read_by_clock(pool)
         connections = pool.num_connections
         try:
             raw = pools.request(
@@ -60,7 +74,7 @@ class OfficialTransport:
                 self._server + request.path,
                 body=request.body,
                 headers=headers,
-                # The limit is on silence: a log that is followed may last for hours.
+                # The clock limits the whole answer; this is for the connection, and for the time to send.
                 timeout=urllib3.Timeout(total=None, connect=request.timeout, read=request.timeout),
                 preload_content=False,
                 # The rule of transport.py holds instead of urllib3's, and credentials follow no redirect.
@@ -77,6 +91,16 @@ class OfficialTransport:
                 raise AnswerLost from error
             raise failure(self._server, cause) from error
         return OfficialResponse(raw, self._server)
+
+    def _read_by_clock(self, pool: Any) -> None:
+        """Have the connections that *pool* opens read each answer by the clock of its request."""
+
+        def response(*args: Any, **kwargs: Any) -> ClockedResponse:
+            return ClockedResponse(*args, clock=self._clock, **kwargs)
+
+        if not isinstance(vars(pool.ConnectionCls).get("response_class"), staticmethod):
+            own = {"response_class": staticmethod(response)}
+            pool.ConnectionCls = type("ClockedConnection", (pool.ConnectionCls,), own)
 
     def _credentials(self) -> dict[str, str]:
         headers = {
@@ -101,19 +125,28 @@ class OfficialResponse:
 
     def read(self) -> bytes:
         """Return the whole body."""
-        return self._unread + self._guard(lambda: bytes(self._raw.read()))
+        try:
+            return self._guard(
+                lambda: read_body(lambda size: bytes(self._raw.read(size, decode_content=False)))
+            )
+        except TimeoutError as error:
+            raise failure(self._server, error) from error
 
     def readline(self) -> bytes:
         """Return the next line."""
-        while b"\n" not in self._unread:
+        pieces, chunk, size = [], self._unread, 0
+        while b"\n" not in chunk:
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > LARGEST_BODY:
+                raise too_large()
             # read1 returns what has arrived; read would keep a followed log back until all bytes are there.
-            chunk = self._guard(lambda: bytes(self._raw.read1(65536)))
+            chunk = self._guard(lambda: bytes(self._raw.read1(65536, decode_content=False)))
             if not chunk:
-                line, self._unread = self._unread, b""
-                return line
-            self._unread += chunk
-        line, _, self._unread = self._unread.partition(b"\n")
-        return line + b"\n"
+                self._unread = b""
+                return b"".join(pieces)
+        rest, end, self._unread = chunk.partition(b"\n")
+        return b"".join((*pieces, rest, end))
 
     def close(self) -> None:
         """Drop the rest and the connection with it."""
@@ -142,13 +175,15 @@ def from_target(target: Target) -> OfficialTransport:
         "users": [{"name": "chosen", "user": dict(target.user)}],
     }
 
+    checked_files(target)
+
     def load() -> Any:
         from kubernetes import client, config
 
         # The package reads a token file once and keeps the token; load() runs again after a 401.
         if target.user.get("tokenFile"):
-            token = credentials(target.user)["Authorization"].removeprefix("Bearer ")
-            document["users"][0]["user"] = {"token": token}
+            others = {key: value for key, value in target.user.items() if key not in ("token", "tokenFile")}
+            document["users"][0]["user"] = {**others, "token": token_of(target.user)}
         configuration = client.Configuration()
         with _CapturedLog() as log:
             try:

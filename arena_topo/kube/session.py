@@ -6,10 +6,12 @@ reading and writing one.
 
 import json
 import os
+import sys
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal
-from urllib.parse import quote, urlencode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
@@ -17,7 +19,7 @@ from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flag
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
-from arena_topo.kube.transport import HttpTransport, Request, Response
+from arena_topo.kube.transport import AnswerTooLarge, HttpTransport, Request, Response
 from arena_topo.model.objects import Object
 
 Query = Mapping[str, str | int | bool | None]
@@ -29,6 +31,24 @@ _MOST_RETRIES = 5
 
 _LONGEST_WAIT = 10.0
 """Seconds before a retry, however long the server asks for."""
+
+_MOST_PAGES = 2000
+"""Pages of one list: a million objects, of which the largest clusters have a fraction."""
+
+_LIST_TIMEOUTS = 5
+"""A list may take this many times as long as one request."""
+
+_SHORTEST_TIMEOUT = 0.001
+"""Seconds for a request that is out of time: it fails with the transport's own words."""
+
+_LONGEST_HOST = 253
+"""Characters of a name in DNS."""
+
+Page = TypeVar("Page")
+
+
+Choice = dict[str, str | int | None]
+"""What chooses a page of a list, as parameters of the API: ``limit`` and ``continue``."""
 
 _STATIC_USER = frozenset(
     {
@@ -46,10 +66,15 @@ _PAGE = 500
 """Items of a list for each call, as kubectl asks for them."""
 
 
+def _tell(text: str) -> None:
+    sys.stderr.write(f"{text}\n")
+
+
 class Session:
     """One user at one API server.
 
-    *timeout* is in seconds for one request, 0 for none; *user* is the kubeconfig's entry, for the identity to act as.
+    *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit; *user* is the
+    kubeconfig's entry, for the identity to act as. *notify* is told what a request waits for, and *sleep* passes the time.
     Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server answers, a kind of
     ``ApiError`` when the server refuses.
     """
@@ -62,8 +87,12 @@ class Session:
         timeout: float = 0.0,
         server: str = "",
         user: Mapping[str, Any] | None = None,
+        notify: Callable[[str], None] = _tell,
+        sleep: Callable[[float], None] = time.sleep,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._transport = transport
+        self._notify, self._sleep, self._now = notify, sleep, now
         self._timeout = timeout or None
         self._headers = (("User-Agent", "arena-topo"), *_impersonation(user or {}))
         self.namespace = namespace
@@ -109,13 +138,40 @@ class Session:
 
     def pages(self, path: str, **query: str | int | bool | None) -> Iterator[Object]:
         """Yield the list at *path* page by page."""
-        token = ""
-        while True:
-            page = self.get(path, limit=_PAGE, **{**query, "continue": token or None})
+
+        def read(choice: Choice) -> tuple[Object, str]:
+            page = self.get(path, **query, **choice)
+            return page, str((page.get("metadata") or {}).get("continue") or "")
+
+        return self.read_pages(path, read, _PAGE)
+
+    def read_pages(self, path: str, read: Callable[[Choice], tuple[Page, str]], size: int) -> Iterator[Page]:
+        """Yield the pages of the list at *path*; *read* returns one, with the token of the next, empty at the end.
+
+        A page that is too large is asked for again with a tenth of its
+        items: objects may have a megabyte each. Raises ``DocumentError`` for a list that does not end.
+        """
+        token, started = "", self._now()
+        for _ in range(_MOST_PAGES):
+            try:
+                page, following = read({"limit": size, "continue": token or None})
+            except AnswerTooLarge:
+                if size == 1:
+                    raise
+                size = max(1, size // 10)
+                continue
             yield page
-            token = str((page.get("metadata") or {}).get("continue") or "")
-            if not token:
+            if not following:
                 return
+            late = self._timeout is not None and self._now() - started > _LIST_TIMEOUTS * self._timeout
+            # A server that sends the same token again sends the same page again.
+            if following == token or late:
+                break
+            token = following
+        raise DocumentError(
+            f"the server's list of {path} does not end",
+            hint="--request-timeout allows more time for each page",
+        )
 
     def list(self, path: str, **query: str | int | bool | None) -> list[Object]:
         """Return every item of the list at *path*."""
@@ -125,7 +181,9 @@ class Session:
         self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
     ) -> Response:
         """Open an answer that is read for long, as a log is; *timeout* is the longest silence in seconds."""
-        request = Request("GET", _with_query(path, query), headers=self._headers, timeout=timeout)
+        request = Request(
+            "GET", _with_query(path, query), None, self._headers, self._timeout, silence=timeout
+        )
         return self._accepted(request, stream=True)
 
     def close(self) -> None:
@@ -147,7 +205,8 @@ class Session:
         answer = self._accepted(Request(method, _with_query(path, query), encoded, headers, self._timeout))
         try:
             document = json.loads(answer.read() or b"{}")
-        except ValueError:
+        # Nesting deeper than Python's stack is no object of an API server either.
+        except (ValueError, RecursionError):
             document = None
         # A login page before the server answers 200 with HTML.
         if not isinstance(document, dict):
@@ -158,14 +217,19 @@ class Session:
         return document
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
-        """Send until the server accepts: once more with new credentials, up to five more times when it says to retry."""
+        """Send until the server accepts: once more with new credentials, up to five more times when it says to retry.
+
+        All of this has the time that the user gives to one request.
+        """
         send = self._transport.stream if stream else self._transport.send
         retries, is_renewed = 0, False
+        ends = None if request.timeout is None else self._now() + request.timeout
         while True:
-            answer = send(request)
+            left = None if ends is None else max(ends - self._now(), _SHORTEST_TIMEOUT)
+            answer = send(replace(request, timeout=left))
             if answer.status < 300:
                 return answer
-            error = api_error(answer.status, answer.read())
+            error = _refusal(answer)
             # A stream has a connection of its own; the others go on over the kept one.
             if stream:
                 answer.close()
@@ -174,10 +238,29 @@ class Session:
                 is_renewed = True
                 continue
             wait = _retry_after(answer)
-            if wait is None or retries == _MOST_RETRIES:
+            if wait is None or retries == _MOST_RETRIES or (ends is not None and self._now() + wait > ends):
                 raise error
             retries += 1
-            time.sleep(wait)
+            # A second is no wait that anybody wonders about.
+            if wait > 1:
+                self._notify(
+                    f"the server asks to try again in {wait:g} s (HTTP status {answer.status}), "
+                    f"attempt {retries} of {_MOST_RETRIES}"
+                )
+            self._sleep(wait)
+
+
+def _refusal(answer: Response) -> ArenaTopoError:
+    """Return the error for an *answer* that is none of success."""
+    # Read to its end, so that the connection can be kept.
+    body = answer.read()
+    if answer.status < 400:
+        where = urlsplit(answer.header("Location")).netloc[:_LONGEST_HOST]
+        return DocumentError(
+            f"the server redirects to {where or 'another place'!r} (HTTP status {answer.status}), where credentials are not sent",
+            hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
+        )
+    return api_error(answer.status, body)
 
 
 def _retry_after(answer: Response) -> float | None:

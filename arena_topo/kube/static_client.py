@@ -5,6 +5,7 @@ import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
@@ -12,7 +13,20 @@ from urllib.parse import urlsplit
 
 from arena_topo.errors import DocumentError
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.transport import AnswerLost, Request, Response, failure, send_by_rule
+from arena_topo.kube.transport import (
+    LARGEST_BODY,
+    AnswerClock,
+    AnswerLost,
+    AnswerTooLarge,
+    ClockedResponse,
+    Request,
+    Response,
+    failure,
+    read_body,
+    send_by_rule,
+    too_large,
+)
+from arena_topo.user_files import LARGEST_SETTING, read_bytes
 
 
 class StaticTransport:
@@ -93,6 +107,7 @@ class StaticTransport:
             raise failure(self._target.server, error) from error
 
     def _exchange(self, connection: HTTPConnection, request: Request) -> Response:
+        connection.response_class = partial(ClockedResponse, clock=AnswerClock(request))  # type: ignore[assignment]  # it is called
         # A kept connection still has the timeout of the request before.
         if connection.sock is not None:
             connection.sock.settimeout(request.timeout)
@@ -118,13 +133,18 @@ class StaticResponse:
 
     def read(self) -> bytes:
         """Return the whole body."""
-        with self._broken_stream():
-            return self._raw.read()
+        try:
+            with self._broken_stream():
+                return read_body(self._raw.read, self._raw.length)
+        except TimeoutError as error:
+            raise failure(self._server, error) from error
 
     def readline(self) -> bytes:
         """Return the next line."""
         with self._broken_stream():
-            line = self._raw.readline()
+            line = self._raw.readline(LARGEST_BODY)
+            if len(line) == LARGEST_BODY:
+                raise too_large()
             # http.client reports a chunked body that was cut off as if it had ended.
             if not line.endswith(b"\n") and self._is_unfinished():
                 raise ConnectionResetError("the stream broke off")
@@ -142,7 +162,7 @@ class StaticResponse:
     def _broken_stream(self) -> Iterator[None]:
         try:
             yield
-        except TimeoutError:
+        except (TimeoutError, AnswerTooLarge):
             # Whether silence is an error is up to the reader: a quiet log is resumed.
             self.close()
             raise
@@ -169,21 +189,8 @@ class _NamedHTTPSConnection(HTTPSConnection):
 
 
 def credentials(user: Mapping[str, object]) -> dict[str, str]:
-    """Return the headers of a user's static credentials; a token file is read each time, as it may rotate.
-
-    Raises ``DocumentError`` when the token file cannot be read.
-    """
-    token = str(user.get("token") or "")
-    if token_file := user.get("tokenFile"):
-        try:
-            token = Path(str(token_file)).read_text().strip()
-        except OSError as error:
-            raise DocumentError(f"the token file {token_file} cannot be read: {error.strerror}") from error
-    # Such a token would end its header, or be refused by http.client with the secret in the error's text.
-    if not (token.isascii() and token.isprintable()):
-        raise DocumentError(
-            "the token of the kubeconfig's user contains characters that are not allowed in a token (a line break?)"
-        )
+    """Return the headers of a user's static credentials. Raises ``DocumentError`` for a token that cannot be used."""
+    token = token_of(user)
     if token:
         return {"Authorization": f"Bearer {token}"}
     if user.get("username"):
@@ -192,8 +199,53 @@ def credentials(user: Mapping[str, object]) -> dict[str, str]:
     return {}
 
 
+def token_of(user: Mapping[str, object]) -> str:
+    """Return the bearer token of *user*, empty for a user without one; a file is read each time, as it may rotate.
+
+    As in kubectl, a token beside a file stands in for a file that cannot be read or is empty. Raises ``DocumentError``.
+    """
+    token, fault = str(user.get("token") or ""), ""
+    if token_file := user.get("tokenFile"):
+        try:
+            text = read_bytes(str(token_file), LARGEST_SETTING).decode().strip()
+            token, fault = text or token, "" if text else "is empty"
+        except OSError as error:
+            fault = f"cannot be read: {error.strerror}"
+        except UnicodeDecodeError:
+            fault = "is not a text"
+        if not token:
+            raise DocumentError(
+                f"the token file {token_file} {fault}", hint="kubectl config view --minify shows its entry"
+            )
+    # Such a token would end its header, or be refused by http.client with the secret in the error's text.
+    if not (token.isascii() and token.isprintable()):
+        raise DocumentError(
+            "the token of the kubeconfig's user contains characters that are not allowed in a token (a line break?)"
+        )
+    return token
+
+
+def checked_files(target: Target) -> None:
+    """Raise ``DocumentError`` for a certificate or a key in a file that cannot be read, or has no end."""
+    # OpenSSL would read a device until the memory is used up.
+    for entry, key in (
+        (target.cluster, "certificate-authority"),
+        (target.user, "client-certificate"),
+        (target.user, "client-key"),
+    ):
+        if (path := entry.get(key)) and not entry.get(f"{key}-data"):
+            try:
+                read_bytes(str(path), LARGEST_SETTING)
+            except OSError as error:
+                raise DocumentError(
+                    f"the certificates of context {target.context!r} cannot be used: {path}: {error.strerror}",
+                    hint="kubectl config view --minify shows the entry",
+                ) from error
+
+
 def _tls_context(target: Target) -> ssl.SSLContext:
     cluster, user = target.cluster, target.user
+    checked_files(target)
     try:
         # As in kubectl, embedded data comes before a file, and without either the system's authorities count.
         if data := cluster.get("certificate-authority-data"):

@@ -31,7 +31,7 @@ _HINTS = {
     429: "the server asks to slow down: try again in a moment",
 }
 _LONGEST_MESSAGE = 2000
-"""Characters that are shown of an answer other than a Status object, such as a proxy's page in HTML."""
+"""Characters that are shown of what the server says, which may be a proxy's page in HTML."""
 
 
 def api_error(status: int, body: bytes) -> ApiError:
@@ -40,7 +40,9 @@ def api_error(status: int, body: bytes) -> ApiError:
     A proxy or a login page before the API server answers with HTML, of which the user sees the beginning.
     """
     document = _status(body)
-    message = str(document.get("message") or "") or body.decode(errors="replace").strip()[:_LONGEST_MESSAGE]
+    message = str(document.get("message") or "") or body.decode(errors="replace").strip()
+    message = message[:_LONGEST_MESSAGE]
+    details = document.get("details")
     # The server's own message is the one word Unauthorized, which does not say that the credentials are the reason.
     if status == 401:
         message = f"the server does not accept your credentials ({message or 'Unauthorized'})"
@@ -49,8 +51,8 @@ def api_error(status: int, body: bytes) -> ApiError:
         message or f"the server answered with HTTP status {status}",
         hint=_HINTS.get(status, ""),
         status=status,
-        reason=str(document.get("reason") or ""),
-        details=document.get("details") or {},
+        reason=str(document.get("reason") or "")[:_LONGEST_MESSAGE],
+        details=details if isinstance(details, dict) else {},
     )
 
 
@@ -63,6 +65,6 @@ def is_unserved(error: NotFound) -> bool:
 def _status(body: bytes) -> dict[str, Any]:
     try:
         document = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) and document.get("kind") == "Status" else {}

@@ -14,36 +14,56 @@ Both keep connections open and follow one rule when the server closes them, as s
   lost.
 - A request that times out, or that fails on a new connection, is not repeated, and neither is anything once the headers
   of an answer have come: a stream that breaks off is resumed by its reader, who knows what came already.
+
+A server may be slow or broken, so that both bound an answer by one rule, below ``http.client``, which both are built
+on: a total time for all of it, however it is spread over status lines, headers and chunks; a size of its head, with all
+``100 Continue`` before it; and a size of its body. Bodies are never decompressed, as no compression is asked for.
 """
 
 import socket
 import ssl
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from http.client import HTTPResponse, IncompleteRead
+from io import BufferedReader, RawIOBase
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from arena_topo.errors import ConnectionFailed
+from arena_topo.errors import ArenaTopoError, ConnectionFailed
+
+LARGEST_BODY = 64 * 2**20
+"""Bytes of an answer's body, or of one line of a stream: a page of 1,000 pods has five to twenty million."""
+
+LARGEST_HEAD = 2**20
+"""Bytes before an answer's body: a status line and headers."""
+
+_PIECE = 2**20
+"""Bytes that are read at once, so that a declared size makes nobody reserve memory for what never comes."""
 
 _REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it leaves: ``path`` with its query, ``timeout`` in seconds or None for no limit."""
+    """A request as it leaves: ``path`` with its query, and limits in seconds, None for no limit.
+
+    ``timeout`` is for the whole answer, of a stream for its headers; ``silence`` is the longest pause of a stream.
+    """
 
     method: str
     path: str
     body: bytes | None = None
     headers: tuple[tuple[str, str], ...] = ()
     timeout: float | None = None
+    silence: float | None = None
 
 
 class Response(Protocol):
     """An answer whose body is read once, whole or line by line.
 
-    Reading raises ``ConnectionFailed`` when the stream breaks off, ``TimeoutError`` when it stays silent for
-    longer than the request's timeout.
+    Reading raises ``ConnectionFailed`` when the answer breaks off or takes too long, and ``AnswerTooLarge``;
+    ``readline`` raises ``TimeoutError`` when a stream stays silent for longer than the request allows.
     """
 
     status: int
@@ -75,6 +95,106 @@ class HttpTransport(Protocol):
 
     def close(self) -> None:
         """Close the connections."""
+
+
+class AnswerTooLarge(ArenaTopoError):
+    """A server sent more than anybody has to read; a list may be asked for in smaller pages."""
+
+
+class AnswerClock:
+    """When the answer to one request must have come; the time counts from the construction of the clock."""
+
+    def __init__(self, request: Request, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._ends = None if request.timeout is None else now() + request.timeout
+        self._silence = request.silence
+
+    def left(self) -> float | None:
+        """Return the seconds for which a reader may wait for more, None for no limit. Raises ``TimeoutError``."""
+        if self._ends is None:
+            return self._silence
+        left = self._ends - self._now()
+        if left <= 0:
+            raise TimeoutError("the time for the whole answer is over")
+        return left
+
+    def start_stream(self) -> None:
+        """Lift the total time of a stream, whose headers have come: from now on only its pauses are limited."""
+        if self._silence is not None:
+            self._ends = None
+
+
+class ClockedResponse(HTTPResponse):
+    """An answer of ``http.client`` that is read by *clock*, headers included; urllib3 wraps one as well."""
+
+    def __init__(self, sock: socket.socket, *args: Any, clock: AnswerClock, **kwargs: Any) -> None:
+        super().__init__(sock, *args, **kwargs)
+        self._clock = clock
+        self._socket = _ClockedSocket(sock, self.fp.detach(), clock)
+        self.fp = BufferedReader(self._socket)
+
+    def begin(self) -> None:
+        """Read the status line and the headers."""
+        super().begin()
+        self._socket.is_in_head = False
+        self._clock.start_stream()
+
+
+class _ClockedSocket(RawIOBase):
+    """The bytes of a socket, each wait for which has the time that the clock leaves.
+
+    A socket's own timeout begins anew with every byte: a server that sends one byte a second would never exceed it.
+    """
+
+    def __init__(self, sock: socket.socket, raw: Any, clock: AnswerClock) -> None:
+        self._socket, self._raw, self._clock = sock, raw, clock
+        self._size = 0
+        self.is_in_head = True
+
+    def readable(self) -> bool:
+        """Return True, as ``BufferedReader`` asks."""
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        """Read what has come into *buffer*, and return its size."""
+        self._socket.settimeout(self._clock.left())
+        size: int | None = self._raw.readinto(buffer)
+        self._size += size or 0
+        # http.client limits the headers of one answer, and skips any number of 100 Continue before it.
+        if self.is_in_head and self._size > LARGEST_HEAD:
+            raise ConnectionAbortedError(f"more than {LARGEST_HEAD} bytes came before the answer's body")
+        return size
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        self._raw.close()
+        super().close()
+
+
+def read_body(read: Callable[[int], bytes], size: int | None = None) -> bytes:
+    """Return the whole body, of which *read* returns the next piece; *size* is what the server declares.
+
+    Raises ``AnswerTooLarge``, and ``IncompleteRead`` where less comes than was declared.
+    """
+    if (size or 0) > LARGEST_BODY:
+        raise too_large()
+    pieces, total = [], 0
+    while piece := read(_PIECE):
+        total += len(piece)
+        if total > LARGEST_BODY:
+            raise too_large()
+        pieces.append(piece)
+    if size is not None and total < size:
+        raise IncompleteRead(b"", size - total)
+    return b"".join(pieces)
+
+
+def too_large() -> AnswerTooLarge:
+    """Return the error for an answer, or a line of a stream, that is larger than any that is read."""
+    return AnswerTooLarge(
+        f"the server's answer has more than {LARGEST_BODY // 2**20} MiB",
+        hint="is it an API server, or something before one? kubectl cluster-info shows its address",
+    )
 
 
 def failure(server: str, error: Exception) -> ConnectionFailed:

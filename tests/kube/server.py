@@ -6,7 +6,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -40,7 +40,8 @@ class Reply:
     """What to answer: a body, or chunks with pauses, and how the connection ends.
 
     ``ending`` is ``end`` to keep it open, ``drop`` to close it after the answer, ``no answer`` to close it instead of
-    answering, ``silence`` to say nothing more.
+    answering, ``silence`` to say nothing more. ``raw`` are bytes in place of all that, headers included, sent *pace*
+    seconds apart for as long as the client reads them.
     """
 
     status: int = 200
@@ -48,6 +49,8 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
     chunks: list[bytes] = field(default_factory=list)
     ending: str = "end"
+    raw: Iterable[bytes] = ()
+    pace: float = 0.0
 
 
 Rule = Callable[[Seen], Reply]
@@ -142,6 +145,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._drop(server)
 
     def _reply(self, reply: Reply, server: Server) -> None:
+        if reply.raw:
+            self.close_connection = True
+            for piece in reply.raw:
+                self.wfile.write(piece)
+                if reply.pace and server.silence.wait(reply.pace):
+                    return
+            return
         if reply.ending == "silence" and not reply.chunks:
             server.silence.wait(20)
             return

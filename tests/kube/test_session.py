@@ -3,12 +3,15 @@
 import json
 from collections.abc import Callable
 from contextlib import closing
+from itertools import count
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
 from arena_topo.errors import (
     ApiError,
+    ArenaTopoError,
     Conflict,
     DocumentError,
     Expired,
@@ -231,3 +234,79 @@ def test_a_session_goes_on_beside_its_stream(make: Make, server: Server) -> None
     with closing(asking.stream("/log", timeout=5)) as stream:
         assert b"one\n" == stream.readline()
         assert {"a": 1} == asking.get("/x")
+
+
+def test_what_a_request_waits_for_is_told(make: Make, server: Server) -> None:
+    """With the time and the number of the attempt; at most ten seconds, five times."""
+    server.rule = lambda _: Reply(429, headers={"Retry-After": "3600"})
+    told: list[str] = []
+    slept: list[float] = []
+    asking = Session(make(target(server)), namespace="n", notify=told.append, sleep=slept.append)
+    with pytest.raises(TooManyRequests):
+        asking.get("/x")
+
+    assert ([10.0] * 5, 6) == (slept, len(server.seen))
+    assert "the server asks to try again in 10 s (HTTP status 429), attempt 1 of 5" == told[0]
+
+
+def test_waiting_counts_as_time_of_the_request(make: Make, server: Server) -> None:
+    """What would not come in time is an error at once."""
+    server.rule = lambda _: Reply(503, headers={"Retry-After": "7"})
+    slept: list[float] = []
+    asking = Session(make(target(server)), namespace="n", timeout=5, sleep=slept.append)
+    with pytest.raises(ApiError):
+        asking.get("/x")
+
+    assert ([], 1) == (slept, len(server.seen))
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+def test_no_redirect_is_followed(make: Make, server: Server, code: int) -> None:
+    """Another host would get the credentials."""
+    server.rule = lambda _: Reply(code, headers={"Location": "https://evil.example/x"})
+    with pytest.raises(DocumentError, match=r"redirects to 'evil\.example' .* credentials are not sent"):
+        session(make(target(server, {"token": "t"}))).get("/x")
+    assert 1 == len(server.seen)
+
+
+def test_a_list_without_an_end_is_left(make: Make, server: Server) -> None:
+    """Whether a page leads to itself, to ever more pages, or takes ever more time."""
+    tokens = count()
+    server.rule = lambda _: Reply(body=b'{"metadata": {"continue": "again"}}')
+    with pytest.raises(DocumentError, match="the server's list of /x does not end"):
+        session(make(target(server))).list("/x")
+    assert 2 == len(server.seen)
+    server.rule = lambda _: Reply(body=b'{"metadata": {"continue": "t%d"}}' % next(tokens))
+    with pytest.raises(DocumentError, match="the server's list of /x does not end"):
+        session(make(target(server))).list("/x")
+    now = count(step=30)
+    slow = Session(make(target(server)), namespace="n", timeout=100, now=lambda: float(next(now)))
+    with pytest.raises(DocumentError, match="the server's list of /x does not end"):
+        slow.list("/x")
+
+
+def test_pages_that_are_too_large_are_asked_for_in_parts(
+    make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever writes much into his objects hides nobody else's."""
+    monkeypatch.setattr("arena_topo.kube.transport.LARGEST_BODY", 100_000)
+
+    def rule(seen: Seen) -> Reply:
+        limit = int(dict(parse_qsl(seen.path.partition("?")[2]))["limit"])
+        body: Object = {"items": [{"text": "x" * 1000}] * limit}
+        return Reply(body=json.dumps(body).encode())
+
+    server.rule = rule
+
+    assert 50 == len(session(make(target(server))).list("/x"))
+
+
+@pytest.mark.parametrize("body", [b"[" * 100_000, b'{"a":' * 100_000, b'{"kind": "Status", "message": 5}'])
+@pytest.mark.parametrize("code", [200, 500])
+def test_nesting_is_no_internal_error(make: Make, server: Server, body: bytes, code: int) -> None:
+    """Neither in an object nor in a refusal."""
+    server.rule = lambda _: Reply(code, body)
+    try:
+        session(make(target(server))).get("/x")
+    except ArenaTopoError as error:
+        assert len(error.message) < 2100  # noqa: PT017  # it is no failure that an answer is an object

@@ -1,12 +1,14 @@
 """Both transports keep one contract: the standard library's, and the official client's."""
 
 import base64
+import gzip
 import socket
 import ssl
 import threading
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +26,7 @@ from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target, in_cluster
 from arena_topo.kube.session import is_static
 from arena_topo.kube.static_client import StaticTransport
-from arena_topo.kube.transport import Request
+from arena_topo.kube.transport import AnswerTooLarge, Request
 from tests.kube.asking import Make, get, session, target
 from tests.kube.server import Reply, Seen, Server, proxy, refusing_port, serve, status
 
@@ -175,7 +177,7 @@ def test_a_stream_is_read_line_by_line(make: Make, server: Server) -> None:
 def test_lines_come_before_the_stream_ends(make: Make, server: Server) -> None:
     """And a stream that stays silent is noticed; a busy machine has the same time to connect."""
     server.rule = lambda _: Reply(chunks=[b"one\n"], ending="silence")
-    with closing(make(target(server)).stream(Request("GET", "/x", timeout=1.5))) as stream:
+    with closing(make(target(server)).stream(Request("GET", "/x", silence=1.5))) as stream:
         assert b"one\n" == stream.readline()
         with pytest.raises(TimeoutError):
             stream.readline()
@@ -265,6 +267,130 @@ def test_a_connection_with_half_an_answer_is_not_kept(make: Make, server: Server
     server.rule = lambda _: Reply(body=b"two")
 
     assert b"two" == transport.send(Request("POST", "/x", body=b"{}")).read()
+
+
+_HEAD = b"HTTP/1.1 200 OK\r\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        (_HEAD + b"X: ", b"y"),
+        (_HEAD + b"Content-Length: 1000\r\n\r\n", b" "),
+        (_HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+    ids=["headers", "body", "chunks", "100 Continue"],
+)
+def test_an_answer_that_trickles_in_has_one_time_for_all_of_it(
+    make: Make, server: Server, raw: tuple[bytes, bytes]
+) -> None:
+    """However often something comes."""
+    server.rule = lambda _: Reply(raw=chain([raw[0]], repeat(raw[1])), pace=0.02)
+    with pytest.raises(ConnectionFailed, match="did not answer in time"):
+        make(target(server)).send(Request("GET", "/x", timeout=0.4)).read()
+
+
+def test_answers_that_never_begin_are_bounded(make: Make, server: Server) -> None:
+    """Also without any limit of time."""
+    server.rule = lambda _: Reply(raw=repeat(b"HTTP/1.1 100 Continue\r\n\r\n" * 1000))
+    with pytest.raises(ConnectionFailed, match="bytes came before the answer's body"):
+        make(target(server)).send(Request("GET", "/x"))
+
+
+@pytest.mark.parametrize("head", [b"\r\n", b"Content-Length: 1" + b"0" * 17 + b"\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\nfffffffff\r\n"], ids=["to the end", "declared", "one chunk"])  # fmt: skip
+def test_a_body_without_an_end_is_too_large(
+    make: Make, server: Server, head: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it declares, no more memory is taken than the limit."""
+    monkeypatch.setattr("arena_topo.kube.transport.LARGEST_BODY", 2**21)
+    server.rule = lambda _: Reply(raw=chain([_HEAD + head], repeat(b"x" * 65536)))
+    with pytest.raises(AnswerTooLarge):
+        make(target(server)).send(Request("GET", "/x")).read()
+
+
+@pytest.mark.parametrize(
+    "head", [b"Content-Length: 10\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\n9\r\nhalf"]
+)
+def test_half_a_body_is_none(make: Make, server: Server, head: bytes) -> None:
+    """Whether its size was declared for all of it or for a chunk."""
+    server.rule = lambda _: Reply(raw=[_HEAD + head])
+    with pytest.raises(ConnectionFailed):
+        make(target(server)).send(Request("GET", "/x")).read()
+
+
+def test_nothing_is_decompressed(make: Make, server: Server) -> None:
+    """No compression was asked for, and a small body may hold a very large one."""
+    bomb = gzip.compress(b" " * 2**20)
+    server.rule = lambda _: Reply(body=bomb, headers={"Content-Encoding": "gzip"})
+
+    assert bomb == make(target(server)).send(Request("GET", "/x")).read()
+    assert "identity" == server.seen[0].header("Accept-Encoding")
+
+
+def test_a_line_without_an_end_is_too_large(
+    make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As is any other answer."""
+    for module in ("static_client", "official_client"):
+        monkeypatch.setattr(f"arena_topo.kube.{module}.LARGEST_BODY", 2**17)
+    server.rule = lambda _: Reply(raw=chain([_HEAD + b"\r\n"], repeat(b"x" * 65536)))
+    with closing(make(target(server)).stream(Request("GET", "/x"))) as stream, pytest.raises(AnswerTooLarge):
+        stream.readline()
+
+
+def test_a_stream_may_last_longer_than_a_request(make: Make, server: Server) -> None:
+    """Its headers have the time of one; after them only its pauses count."""
+    lines = [b"%d\n" % number for number in range(12)]
+    server.rule = lambda _: Reply(raw=[_HEAD + b"\r\n", *lines], pace=0.1)
+    with closing(make(target(server)).stream(Request("GET", "/x", timeout=0.8, silence=20))) as stream:
+        assert lines == list(iter(stream.readline, b""))
+
+
+@pytest.mark.parametrize(
+    ("content", "user", "expected"),
+    [
+        (b"of-file", {"token": "t"}, "Bearer of-file"),
+        (b"", {"token": "t"}, "Bearer t"),
+        (None, {"token": "t"}, "Bearer t"),
+        (b"", {}, "is empty"),
+        (b"\xff", {}, "is not a text"),
+        (None, {}, "cannot be read"),
+    ],
+)
+def test_a_token_stands_in_for_a_file_without_one(
+    make: Make, server: Server, tmp_path: Path, content: bytes | None, user: dict[str, str], expected: str
+) -> None:
+    """As in kubectl; without either there is nothing to send."""
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    entry = target(server, {**user, "tokenFile": str(file)})
+    if expected.startswith("Bearer"):
+        get(make(entry))
+        assert expected == server.seen[0].header("Authorization")
+        return
+    with pytest.raises(DocumentError, match=expected):
+        get(make(entry))
+    assert [] == server.seen
+
+
+def test_a_certificate_beside_a_token_file_is_shown(make: Make, server: Server, tmp_path: Path) -> None:
+    """Both say who the user is, and the server decides."""
+    pair = server.authority.client("ann")
+    (tmp_path / "token").write_text("t")
+    user = {"client-certificate": str(pair.certificate), "client-key": str(pair.key)}
+    get(make(target(server, {**user, "tokenFile": str(tmp_path / "token")})))
+
+    assert ("ann", "Bearer t") == (server.seen[0].peer, server.seen[0].header("Authorization"))
+
+
+@pytest.mark.parametrize("key", ["certificate-authority", "client-certificate", "client-key"])
+def test_a_certificate_that_has_no_end_is_refused(make: Make, server: Server, key: str) -> None:
+    """OpenSSL would read a device until the memory is used up."""
+    user, cluster = ({}, {key: "/dev/zero"}) if "authority" in key else ({key: "/dev/zero"}, {})
+    with pytest.raises(DocumentError, match="/dev/zero: it has more than 4 MiB"):
+        make(target(server, user, **cluster))
 
 
 def plugin(folder: Path, script: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import click
 
 from arena_topo.cli.command import many, option, parameters, switch, text
 from arena_topo.cli.options.notations import Duration, Notation
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube.connection_flags import REQUEST_TIMEOUT, ConnectionFlags
 
 
 class Namespace(Notation[str]):
@@ -46,9 +46,9 @@ class KubeFlags(ConnectionFlags):
     timeout: float = option(
         "--request-timeout",
         type=Duration(bare_seconds=True),
-        default=0.0,
+        default=REQUEST_TIMEOUT,
         metavar="TEXT",
-        help="Limit for one request, for example 30s; 0 for no limit.",
+        help="Limit for one request, for example 30s; 2m by default, 0 for no limit.",
     )
     impersonate_groups: tuple[str, ...] = many(
         "--as-group", type=click.STRING, metavar="TEXT", help="Group to act as."
