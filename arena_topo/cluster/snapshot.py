@@ -14,7 +14,7 @@ from arena_topo.model.notation.quantity import Resources, resources
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import POD_ANNOTATIONS, PodFacts, job_of
-from arena_topo.topology.raw_objects import Malformed, RawObject
+from arena_topo.topology.raw_objects import Malformed, RawObject, identity, skipped
 
 
 def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
@@ -64,7 +64,7 @@ def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]
             yield node_facts(node)
         except Malformed as error:
             # One malformed object must not hide the rest of the cluster.
-            warnings.append(f"Node {node['metadata']['name']}: {error}; skipped")
+            warnings.append(skipped(identity(node, "Node"), error))
 
 
 def _pods(pods: Iterable[Pod], warnings: list[str]) -> Iterator[PodFacts]:
@@ -72,7 +72,7 @@ def _pods(pods: Iterable[Pod], warnings: list[str]) -> Iterator[PodFacts]:
         try:
             yield _pod(pod)
         except ValueError as error:
-            warnings.append(f"Pod {pod.metadata.namespace}/{pod.metadata.name}: {error}; skipped")
+            warnings.append(skipped(f"Pod {pod.metadata.namespace}/{pod.metadata.name}", error))
 
 
 def _pod(pod: Pod) -> PodFacts:

@@ -15,15 +15,13 @@ from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource
 from arena_topo.kube.session import Choice, Session
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
+from arena_topo.model.notation.bounded_json import cut, without_depths
 from arena_topo.model.objects import Object
 
 Quantities = dict[str, str | int | float]
 
 _PAGE = 1000
 """Items of a list for each call: a page of pods is some megabytes."""
-
-_LONGEST_FAULT = 200
-"""Characters of what is wrong with an answer."""
 
 _LIVE = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have ended hold no resources; on busy clusters they are most of the list."""
@@ -171,14 +169,21 @@ def _pages(
     session: Session, path: str, decoder: "msgspec.json.Decoder[_List]", query: dict[str, str]
 ) -> Iterator[_List]:
     def read(choice: Choice) -> tuple[_List, str]:
-        body = session.get_raw(path, **query, **choice)
-        try:
-            page = decoder.decode(body)
-        # Objects that are nested deeper than Python's stack are none of Kubernetes either.
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise DocumentError(
-                f"the server answered GET {path} with something unexpected: {str(error)[:_LONGEST_FAULT]}"
-            ) from error
+        page = _decoded(session.get_raw(path, **query, **choice), decoder, path)
         return page, page.metadata.next_page
 
     return session.read_pages(path, read, _PAGE)
+
+
+def _decoded(body: bytes, decoder: "msgspec.json.Decoder[_List]", path: str) -> _List:
+    try:
+        try:
+            return decoder.decode(body)
+        except RecursionError:
+            # One object with a deep field of free form, as a ResourceClaim may carry, must not hide all others.
+            return decoder.decode(without_depths(body))
+    # Text that is not UTF-8 is no error of msgspec's own.
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DocumentError(
+            f"the server answered GET {path} with something unexpected: {cut(str(error))}"
+        ) from error

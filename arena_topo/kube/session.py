@@ -20,6 +20,7 @@ from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import AnswerTooLarge, HttpTransport, Request, Response
+from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.objects import Object
 
 Query = Mapping[str, str | int | bool | None]
@@ -204,9 +205,8 @@ class Session:
         encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         answer = self._accepted(Request(method, _with_query(path, query), encoded, headers, self._timeout))
         try:
-            document = json.loads(answer.read() or b"{}")
-        # Nesting deeper than Python's stack is no object of an API server either.
-        except (ValueError, RecursionError):
+            document = read_body(answer.read() or b"{}")
+        except ValueError:
             document = None
         # A login page before the server answers 200 with HTML.
         if not isinstance(document, dict):

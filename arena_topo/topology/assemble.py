@@ -16,7 +16,7 @@ from arena_topo.topology.merge import NodeHardware, merge
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.occupancy import Occupancy, occupancy
 from arena_topo.topology.pod_facts import PodFacts
-from arena_topo.topology.raw_objects import Malformed, RawObject, labels, name, read_each
+from arena_topo.topology.raw_objects import Malformed, RawObject, labels, name, read_each, skipped
 from arena_topo.topology.reading import Reading, Trust
 from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordinator, node_resource_topology
 
@@ -145,7 +145,7 @@ def _of_node(node: NodeFacts, now: datetime | None, warnings: list[str]) -> Iter
         try:
             yield from read(node)
         except (Malformed, DocumentError) as error:
-            warnings.append(f"Node {node.name}: {error}; skipped")
+            warnings.append(skipped(f"Node {node.name}", error))
 
 
 def gpu_resource(amounts: Resources) -> str:

@@ -1,11 +1,13 @@
 """Typed access to objects of the API server: whatever is not as its format says raises ``Malformed``."""
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from json import JSONDecodeError
 from typing import Any, TypeVar
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.notation import bounded_json
+from arena_topo.model.notation.bounded_json import MOST_NUMBER, cut, shown
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount, resources
 
@@ -13,6 +15,13 @@ RawObject = Mapping[str, Any]
 """An API object as ``json.loads`` gives it."""
 
 Value = TypeVar("Value")
+
+MOST_GPUS = 256
+"""More GPUs than any node has: a source that counts more is garbled, and would cost the memory of its matrix."""
+
+_MOST_NAME = 253
+_MOST_REASON = 300
+"""Characters of a reason: a value that it quotes may be as long as an annotation."""
 
 
 class Malformed(Exception):  # named by the fact, as the project's errors are
@@ -33,16 +42,27 @@ def read_each(
         try:
             yield from read(obj)
         except (Malformed, DocumentError) as error:
-            warnings.append(f"{identity(obj, kind)}: {error}; skipped")
+            warnings.append(skipped(identity(obj, kind), error))
 
 
-def identity(obj: RawObject, kind: str = "") -> str:
+def skipped(name: str, error: Exception) -> str:
+    """Return the warning that the object called *name* is left out because of *error*, on one line of some length."""
+    return f"{name}: {cut(str(error), _MOST_REASON)}; skipped"
+
+
+def identity(obj: object, kind: str = "") -> str:
     """Return what an object is called, for example ``ConfigMap kube-system/gpu-1``; *kind* as in ``read_each``."""
-    meta = obj.get("metadata")
     # Objects are named because they are malformed: naming them must not raise in turn.
+    meta = obj.get("metadata") if isinstance(obj, Mapping) else None
     meta = meta if isinstance(meta, Mapping) else {}
-    namespace = f"{meta['namespace']}/" if meta.get("namespace") else ""
-    return f"{obj.get('kind') or kind or 'object'} {namespace}{meta.get('name', '?')}"
+    own_kind = obj.get("kind") if isinstance(obj, Mapping) else None
+    namespace = f"{_word(meta.get('namespace'))}/" if meta.get("namespace") else ""
+    return f"{_word(own_kind) or kind or 'object'} {namespace}{_word(meta.get('name')) or '?'}"
+
+
+def _word(value: object) -> str:
+    # Names have 253 characters at most; whatever is no name is shown as the value that it is.
+    return cut(value, _MOST_NAME) if isinstance(value, str) else shown(value) if value else ""
 
 
 def mapping(obj: RawObject, key: str) -> RawObject:
@@ -77,7 +97,7 @@ def optional_string(obj: RawObject, key: str) -> str:
     """Return the string at *key*, an empty one where it is absent; raises ``Malformed``."""
     value = obj.get(key)
     if value is not None and not isinstance(value, str):
-        raise Malformed(f"{key} is {value!r}, expected a string")
+        raise Malformed(f"{key} is {shown(value)}, expected a string")
     return value or ""
 
 
@@ -86,7 +106,7 @@ def string_mapping(obj: RawObject, key: str) -> Mapping[str, str]:
     value = mapping(obj, key)
     for name, element in value.items():
         if not isinstance(element, str):
-            raise Malformed(f"{key} {name} is {element!r}, expected a string")
+            raise Malformed(f"{cut(f'{key} {name}')} is {shown(element)}, expected a string")
     return value
 
 
@@ -112,34 +132,54 @@ def quantity(obj: RawObject, key: str, resource: str) -> int | None:
 
 def _quantity(value: object) -> str | float:
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise Malformed(f"{value!r} is not a quantity")
+        raise Malformed(f"{shown(value)} is not a quantity")
     return value
 
 
 def whole_number(obj: RawObject, key: str, default: int | None = None) -> int:
     """Return the whole number at *key*, or *default* where it is absent; raises ``Malformed``."""
     value = obj.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise Malformed(f"{key} is {value!r}, expected a whole number")
-    return value
+    if not _is_whole(value):
+        raise Malformed(f"{key} is {shown(value)}, expected a whole number")
+    return int(value)
 
 
 def whole_numbers(value: object, key: str) -> tuple[int, ...]:
     """Return *value* as whole numbers; raises ``Malformed`` naming *key*."""
-    if not isinstance(value, list) or any(
-        isinstance(element, bool) or not isinstance(element, int) for element in value
-    ):
-        raise Malformed(f"{key} is {value!r}, expected a list of whole numbers")
+    if not isinstance(value, list) or not all(map(_is_whole, value)):
+        raise Malformed(f"{key} is {shown(value)}, expected a list of whole numbers")
     return tuple(value)
 
 
+def gpu_indices(values: Iterable[int], key: str) -> tuple[int, ...]:
+    """Return the indices of GPUs in *values*, ascending and each once; raises ``Malformed`` for what no GPU has."""
+    indices = sorted(set(values))
+    if indices and not 0 <= indices[0] <= indices[-1] < MOST_GPUS:
+        raise Malformed(f"{key} names GPU {indices[0] if indices[0] < 0 else indices[-1]}, which no node has")
+    return tuple(indices)
+
+
+def digits(text: str, key: str) -> int:
+    """Return the number that the digits of *text* write; raises ``Malformed`` naming *key*."""
+    try:
+        return bounded_json.whole_number(text)
+    except ValueError as error:
+        raise Malformed(f"{key} is {shown(text)}, expected a number") from error
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST_NUMBER
+
+
 def json_document(obj: RawObject, key: str) -> Any:
-    """Return the JSON value that the string at *key* holds; raises ``Malformed``."""
+    """Return the JSON value that the string at *key* holds, within bounds; raises ``Malformed``."""
     text = string(obj, key)
     try:
-        return json.loads(text)
-    except ValueError as error:
+        return bounded_json.read_json(text)
+    except JSONDecodeError as error:
         raise Malformed(f"{key} is not JSON: {error}") from error
+    except ValueError as error:
+        raise Malformed(f"{key} cannot be read: {error}") from error
 
 
 def labels(obj: RawObject) -> Mapping[str, str]:

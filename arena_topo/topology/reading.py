@@ -9,9 +9,6 @@ from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
 PodKey = tuple[str, str]
 """A pod by namespace and name."""
 
-MOST_GPUS = 256
-"""More GPUs than any node has: a source that counts more is garbled, and would cost the memory of its matrix."""
-
 
 class Trust(IntEnum):
     """How much a source can be trusted on links; the higher one wins where two contradict each other.

@@ -32,7 +32,8 @@ def test_koordinators_status_names_the_used_gpus() -> None:
     device = koordinator_device(status={"allocations": [{"type": "gpu", "entries": [entry]}]})
     asking = pod(
         "a",
-        0,
+        200,
+        "koordinator.sh/gpu-core",
         annotations={"scheduling.koordinator.sh/device-allocated": '{"gpu":[{"minor":2},{"minor":3}]}'},
     )
     gpu_node = one(cluster([node()], [asking], devices=[device]))

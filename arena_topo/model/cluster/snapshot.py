@@ -91,6 +91,10 @@ class GpuNode:
         return max(self.gpu_total - self.requested.get(self.gpu_resource, 0), 0)
 
 
+MOST_TIERS = 16
+"""More tiers than any network has; Kubernetes' own kinds of topology admit as many."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fabric:
     """A tree of tiers over the nodes.

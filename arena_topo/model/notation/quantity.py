@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 
 from arena_topo.errors import UsageError
+from arena_topo.model.notation.bounded_json import MOST_NUMBER, shown
 
 _SUFFIX = {
     "n": Decimal("1e-9"),
@@ -34,6 +35,10 @@ _QUANTITY = re.compile(
     r"([+-]?(?:\d+(?:\.\d*)?|\.\d+))(?:([eE][+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII
 )
 
+_LONGEST = 64
+"""Characters of a quantity; the API server itself writes twenty at most."""
+_MOST = Decimal(MOST_NUMBER)
+
 Resources = Mapping[str, int]
 """Amounts by resource name: ``cpu`` in millicores, everything else in its own unit (bytes, devices, pods)."""
 
@@ -45,9 +50,9 @@ def parse_quantity(text: str) -> Decimal:
 
     Raises ``ValueError`` when *text* is not a quantity.
     """
-    match = _QUANTITY.fullmatch(text)
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
     if match is None:
-        raise ValueError(f"{text!r} is not a quantity")
+        raise ValueError(f"{shown(text)} is not a quantity")
     number, exponent, suffix = match.groups()
     try:
         return Decimal(number + (exponent or "")) * _SUFFIX[suffix or ""]
@@ -65,7 +70,9 @@ def amount(resource: str, quantity: str | float) -> int:
     value = parse_quantity(str(quantity))
     if resource == "cpu":
         value *= 1000
-    return int(value.to_integral_value(rounding="ROUND_CEILING"))
+    # As the API server does: what is beyond 64 bits counts as the most that they hold.
+    bounded = min(max(value, -_MOST), _MOST)
+    return int(bounded.to_integral_value(rounding="ROUND_CEILING"))
 
 
 def resources(quantities: Mapping[str, str | float] | None) -> dict[str, int]:

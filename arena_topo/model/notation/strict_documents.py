@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.notation.bounded_json import shown
 
 Value = TypeVar("Value", str, int, bool, float)
 
@@ -97,4 +98,6 @@ def reject_keys(keys: Iterable[str], place: str) -> None:
 
 def unexpected(value: object, place: str, expected: str) -> DocumentError:
     """Return the error that *value*, or nothing at all, stands where *expected* should."""
-    return DocumentError(f"{place} {'is missing' if value is None else f'is {value!r}'}, expected {expected}")
+    return DocumentError(
+        f"{place} {'is missing' if value is None else f'is {shown(value)}'}, expected {expected}"
+    )

@@ -4,7 +4,7 @@ import re
 
 _GIB = 2**30
 _BYTES = frozenset({"memory", "ephemeral-storage"})
-_LETTERS_AND_DIGITS = re.compile(r"([^0-9]*)([0-9]*)")
+_LETTERS_AND_DIGITS = re.compile(r"([^0-9]*)([0-9]{0,253})")  # no name is longer, and no number in one
 
 
 def plural(count: int, noun: str) -> str:

@@ -7,12 +7,29 @@ from enum import Enum
 from itertools import groupby
 from typing import Any
 
+from arena_topo.errors import DocumentError
 from arena_topo.model.keys import PLAN
+from arena_topo.model.notation.bounded_json import cut, read_json, shown, whole_number
 from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.notation.record_tables import (
+    STRING,
+    WHOLE,
+    Field,
+    ListOf,
+    MapOf,
+    OneOf,
+    Table,
+    read_fields,
+)
+from arena_topo.model.notation.strict_documents import checked_mapping, elements_of
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 
 _VERSION = 1
+MOST_WORKERS = 10_000
+"""Workers of one plan; the annotations of a job have no room for many more."""
+_LAST_GPU = 255
+_MOST_REASON = 300
 
 
 class Pin(Enum):
@@ -140,40 +157,46 @@ def encode(record: PlanRecord) -> str:
 
 def decode(text: str) -> PlanRecord:
     """Return the plan that ``encode`` wrote. Raises ``UnreadablePlan``."""
+    # Whoever may edit the job may edit its annotations, so that the document may have any shape and any size.
     try:
-        return _decoded(json.loads(text))
-    # Whoever may edit the job may edit its annotations, so that the document may have any shape.
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise UnreadablePlan(f"the annotation {PLAN} cannot be read: {error}") from error
+        return _decoded(read_json(text))
+    except (ValueError, DocumentError) as error:
+        raise UnreadablePlan(
+            f"the annotation {PLAN} cannot be read: {cut(str(error), _MOST_REASON)}"
+        ) from error
 
 
-def _decoded(document: Mapping[str, Any]) -> PlanRecord:
-    if document["v"] != _VERSION:
-        raise ValueError(f"it is of version {document['v']}, and this tool knows {_VERSION}")
+def _decoded(value: object) -> PlanRecord:
+    """Return the plan in *value*; raises ``ValueError`` or ``DocumentError``."""
+    document = checked_mapping(value, "it")
+    if document.get("v") != _VERSION:
+        raise ValueError(f"it is of version {shown(document.get('v'))}, and this tool knows {_VERSION}")
     # Empty values were left out when the plan was written, so that keys may be absent.
-    nodes = [str(node) for node, count in document.get("nodes", ()) for _ in range(int(count))]
-    gpus = [
-        _parsed_gpus(str(indices)) for indices, count in document.get("gpus", ()) for _ in range(int(count))
-    ]
+    values = read_fields(_TABLE, document, "it", strict=False)
+    nodes, gpus = _repeated(document, "nodes"), _repeated(document, "gpus")
     if len(nodes) != len(gpus):
         raise ValueError(f"{len(nodes)} workers have nodes and {len(gpus)} have GPUs")
-    return PlanRecord(
-        stage=Stage(document["stage"]),
-        slots=tuple(
-            Slot(worker, node, indices)
-            for worker, (node, indices) in enumerate(zip(nodes, gpus, strict=True))
-        ),
-        worker_requests={str(name): int(quantity) for name, quantity in document.get("each", {}).items()},
-        enforcement=Enforcement(document.get("means", Enforcement.NONE.value)),
-        hostnames={str(node): str(name) for node, name in document.get("hostnames", {}).items()},
-        level=str(document.get("level", "")),
-        domain=str(document.get("domain", "")),
-        written=str(document.get("written", "")),
-        waiting_reason=str(document.get("remark", "")),
-        requested_options={str(name): str(value) for name, value in document.get("wishes", {}).items()},
-        companion_paths=tuple(str(path) for path in document.get("needs", ())),
-        gpu_enforcement=GpuEnforcement(document.get("gpusBy", "")),
-    )
+    # Nodes and sets of GPUs repeat, and each text is read once.
+    indices = {text: _parsed_gpus(text) for text in set(gpus)}
+    slots = (Slot(worker, node, indices[gpus[worker]]) for worker, node in enumerate(nodes))
+    return PlanRecord(slots=tuple(slots), **values)
+
+
+def _repeated(document: Mapping[str, Any], key: str) -> list[str]:
+    """Return the texts at *key*, each as often as the number beside it says; raises ``ValueError`` for no such list.
+
+    For example, ``[["a", 2], ["b", 1]]`` is a, a, b.
+    """
+    texts: list[str] = []
+    for element, place in elements_of(document.get(key, []), key):
+        match element:
+            case [str() as text, int() as count] if 0 <= count <= MOST_WORKERS - len(texts):
+                texts += [text] * count
+            case _:
+                raise ValueError(
+                    f"{place} is {shown(element)}, expected a text and a count, at most {MOST_WORKERS} in all"
+                )
+    return texts
 
 
 def _gpus_text(gpus: Sequence[int] | None) -> str:
@@ -181,7 +204,26 @@ def _gpus_text(gpus: Sequence[int] | None) -> str:
 
 
 def _parsed_gpus(text: str) -> tuple[int, ...] | None:
-    return None if text == "?" else tuple(int(index) for index in text.split(",") if index)
+    # In the order of the ring, which is not that of their numbers.
+    return (
+        None if text == "?" else tuple(whole_number(index, _LAST_GPU) for index in text.split(",") if index)
+    )
+
+
+_TEXTS = MapOf(STRING)
+_TABLE: Table = (
+    Field("stage", OneOf(Stage)),
+    Field("each", MapOf(WHOLE), {}, attribute="worker_requests"),
+    Field("means", OneOf(Enforcement), Enforcement.NONE, attribute="enforcement"),
+    Field("hostnames", _TEXTS, {}),
+    Field("level", STRING, ""),
+    Field("domain", STRING, ""),
+    Field("written", STRING, ""),
+    Field("remark", STRING, "", attribute="waiting_reason"),
+    Field("wishes", _TEXTS, {}, attribute="requested_options"),
+    Field("needs", ListOf(STRING), (), attribute="companion_paths"),
+    Field("gpusBy", OneOf(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
+)
 
 
 def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:

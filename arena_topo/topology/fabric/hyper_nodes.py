@@ -10,7 +10,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from arena_topo.model.cluster.snapshot import Fabric
+from arena_topo.model.cluster.snapshot import MOST_TIERS, Fabric
+from arena_topo.model.notation.bounded_json import shown
 from arena_topo.topology.raw_objects import (
     Malformed,
     RawObject,
@@ -19,11 +20,19 @@ from arena_topo.topology.raw_objects import (
     name,
     optional_string,
     read_each,
+    skipped,
     string,
+    string_mapping,
     whole_number,
 )
 
 Labels = Mapping[str, str]
+
+_MOST_PATTERN = 256
+_MOST_REPEATS = 3
+_REPEATED_GROUP = re.compile(r"\)[*+{]|\)\?[*+{]")
+_REPEAT = re.compile(r"(?<!\\)[*+{]")
+_BACK_REFERENCE = re.compile(r"\\[1-9]|\(\?(?!:)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +57,9 @@ def read_hyper_nodes(
     if not hyper_nodes:
         return Fabric()
     order = sorted({hyper_node.tier for hyper_node in hyper_nodes}, reverse=True)
+    if len(order) > MOST_TIERS:
+        problems.append(f"HyperNodes have {len(order)} tiers, more than {MOST_TIERS}; they are not used")
+        return Fabric()
     # Where HyperNodes of a tier disagree on its name, the first one counts.
     names = {
         hyper_node.tier: hyper_node.tier_name or f"tier-{hyper_node.tier}"
@@ -60,17 +72,21 @@ def read_hyper_nodes(
         try:
             members[hyper_node.name] = _members(hyper_node, nodes, members)
         except Malformed as error:
-            problems.append(f"HyperNode {hyper_node.name}: {error}; skipped")
+            problems.append(skipped(f"HyperNode {hyper_node.name}", error))
             continue
         level = order.index(hyper_node.tier)
+        shared = []
         for node in sorted(members[hyper_node.name]):
             if paths[node][level]:
-                problems.append(
-                    f"node {node} is in HyperNodes {paths[node][level]} and {hyper_node.name} "
-                    f"of tier {hyper_node.tier}; the former counts"
-                )
+                shared.append(node)
             else:
                 paths[node][level] = hyper_node.name
+        if shared:
+            more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+            problems.append(
+                f"node {shared[0]}{more} is in HyperNodes {paths[shared[0]][level]} and {hyper_node.name} "
+                f"of tier {hyper_node.tier}; the former counts"
+            )
     return Fabric(
         tuple(names[tier] for tier in order),
         {node: tuple(path) for node, path in paths.items()},
@@ -110,14 +126,33 @@ def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]
         return {exact} & set(candidates)
     if "regexMatch" in selector:
         text = string(mapping(selector, "regexMatch"), "pattern")
-        try:
-            with warnings.catch_warnings(action="ignore"):  # Go reads what Python only warns of
-                pattern = re.compile(text)
-        except re.error as error:
-            raise Malformed(f"spec.members regexMatch {text!r}: {error}") from error
+        pattern = _pattern(text)
         # Not fullmatch: Go's MatchString, which Volcano uses, finds a pattern anywhere in a name.
         return {name for name in candidates if pattern.search(name)}
-    required = mapping(mapping(selector, "labelMatch"), "matchLabels")
+    required = string_mapping(mapping(selector, "labelMatch"), "matchLabels")
     if not required:
         raise Malformed("spec.members has a selector that selects nothing")
     return {name for name, labels in candidates.items() if required.items() <= labels.items()}
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Return the pattern *text* of node names; raises ``Malformed``.
+
+    Go matches every pattern in linear time, and Python some of them in exponential time: ``(a+)+$`` on thirty letters
+    takes minutes. Such patterns have a repeated group, or many repeats, and names of nodes need neither.
+    """
+    is_slow = (
+        len(text) > _MOST_PATTERN
+        or _REPEATED_GROUP.search(text)
+        or _BACK_REFERENCE.search(text)
+        or len(_REPEAT.findall(text)) > _MOST_REPEATS
+    )
+    if is_slow:
+        raise Malformed(
+            f"spec.members regexMatch {shown(text)} has a repeated group, or more than {_MOST_REPEATS} repeats"
+        )
+    try:
+        with warnings.catch_warnings(action="ignore"):  # Go reads what Python only warns of
+            return re.compile(text)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Malformed(f"spec.members regexMatch {shown(text)}: {error}") from error

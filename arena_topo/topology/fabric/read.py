@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from arena_topo.errors import UsageError
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode
+from arena_topo.model.cluster.snapshot import MOST_TIERS, Fabric, GpuNode
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.topology.fabric.hyper_nodes import read_hyper_nodes
 from arena_topo.topology.fabric.node_labels import LabelTiers, detect_tiers, tiers_of_keys, value_of
@@ -84,11 +84,16 @@ def _declared_tiers(raw: RawObject) -> Iterator[LabelTiers]:
     spec = mapping(raw, "spec")
     if _is_network_topology(raw):
         layers = _layers(spec)
-        yield LabelTiers(tuple(name for name, _ in layers), tuple(keys for _, keys in layers), identity(raw))
-        return
-    keys = [string(level, "nodeLabel") for level in items(spec, "levels")]
-    # The finest level is usually the node itself, which is no tier.
-    yield tiers_of_keys([key for key in keys if key != HOSTNAME], identity(raw))
+        tiers = LabelTiers(
+            tuple(name for name, _ in layers), tuple(keys for _, keys in layers), identity(raw)
+        )
+    else:
+        keys = [string(level, "nodeLabel") for level in items(spec, "levels")]
+        # The finest level is usually the node itself, which is no tier.
+        tiers = tiers_of_keys([key for key in keys if key != HOSTNAME], identity(raw))
+    if len(tiers.tiers) > MOST_TIERS:
+        raise Malformed(f"it has {len(tiers.tiers)} levels, more than {MOST_TIERS}")
+    yield tiers
 
 
 def _layers(spec: RawObject) -> list[tuple[str, tuple[str, ...]]]:

@@ -11,7 +11,6 @@ Sources: kubeflow/arena 0.15.5 (pkg/topnode/gputopology.go, pkg/apis/types/const
 ACK's scheduler plugin.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -19,12 +18,16 @@ from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph
 from arena_topo.model.keys import ACK_ALLOCATION, ACK_GPU_GROUP, KOORDINATOR_ALLOCATION
+from arena_topo.model.notation.bounded_json import shown
 from arena_topo.topology.hardware.link_graph import graph_and_type, is_link_word
 from arena_topo.topology.hardware.products import memory_of
 from arena_topo.topology.raw_objects import (
+    MOST_GPUS,
     Malformed,
     RawObject,
     age,
+    digits,
+    gpu_indices,
     identity,
     json_document,
     labels,
@@ -36,6 +39,8 @@ from arena_topo.topology.reading import Reading, Trust
 _RATES = ("bandwidth", "bandwith")
 """Arena reads the second spelling, vendor documents show the first."""
 _NONE = ("N-A", "N/A")
+_FASTEST = 1e6
+"""GB/s; the memory of no GPU has a hundredth of it."""
 
 
 def read_config_map(raw: RawObject, now: datetime | None = None, product: str = "") -> Iterator[Reading]:
@@ -74,10 +79,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
     group = annotations.get(ACK_GPU_GROUP)
     if not group:
         return None
-    parts = group.split(",")
-    if not all(part.strip().isdecimal() for part in parts):
-        raise Malformed(f"{ACK_GPU_GROUP} is {group!r}, expected GPU numbers such as 0,3")
-    return tuple(int(part) for part in parts)
+    return gpu_indices((digits(part.strip(), ACK_GPU_GROUP) for part in group.split(",")), ACK_GPU_GROUP)
 
 
 def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
@@ -89,15 +91,20 @@ def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
         raise Malformed(f"{key} has no allocatedGPUs")
     gpus: list[int] = []
     for group in groups.values():
-        if not isinstance(group, list) or not all(isinstance(gpu, str) and gpu.isdecimal() for gpu in group):
-            raise Malformed(f"{key} has {group!r} in allocatedGPUs, expected strings of GPU numbers")
-        gpus += [int(gpu) for gpu in group]
-    return tuple(sorted(gpus))
+        if not isinstance(group, list) or not all(isinstance(gpu, str) for gpu in group):
+            raise Malformed(f"{key} has {shown(group)} in allocatedGPUs, expected strings of GPU numbers")
+        gpus += [digits(gpu, key) for gpu in group]
+    return gpu_indices(gpus, key)
 
 
 def _health(value: object) -> list[bool]:
-    if not isinstance(value, dict) or set(value) != {str(index) for index in range(len(value))} or not value:
-        raise Malformed(f"data.devices is {json.dumps(value)}, expected the health of GPUs 0, 1, ...")
+    sizes = range(1, MOST_GPUS + 1)
+    if (
+        not isinstance(value, dict)
+        or len(value) not in sizes
+        or set(value) != set(map(str, range(len(value))))
+    ):
+        raise Malformed(f"data.devices is {shown(value)}, expected the health of GPUs 0, 1, ...")
     # Whatever else it says, the scheduler gives such a GPU to nobody.
     return [value[str(index)] == "Healthy" for index in range(len(value))]
 
@@ -122,7 +129,7 @@ def _word(word: object) -> str:
     if word in _NONE:
         return "?"
     if not isinstance(word, str) or not is_link_word(word):
-        raise Malformed(f"data.linkType has {word!r}, which is not a link class")
+        raise Malformed(f"data.linkType has {shown(word)}, which is not a link class")
     return word
 
 
@@ -131,8 +138,8 @@ def _figures(value: object, size: int) -> tuple[tuple[float, ...], ...]:
 
 
 def _figure(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-        raise Malformed(f"data.bandwidth has {value!r}, expected GB/s")
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= _FASTEST:
+        raise Malformed(f"data.bandwidth has {shown(value)}, expected GB/s")
     return float(value)
 
 

@@ -22,6 +22,7 @@ from typing import Any
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, LinkGraph, Nic, ShareMode
 from arena_topo.model.keys import GPU_TOPOLOGY
+from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.notation.record_tables import (
     NUMBER,
     STRING,
@@ -38,7 +39,9 @@ from arena_topo.model.notation.record_tables import (
 from arena_topo.topology.hardware.link_graph import graph_and_type
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import (
+    MOST_GPUS,
     Malformed,
+    gpu_indices,
     items,
     json_document,
     mapping,
@@ -115,12 +118,15 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
         raise Malformed(f"{GPU_TOPOLOGY} must be an object")
     if whole_number(value, "v", 0) != VERSION:
         raise Malformed(
-            f"{GPU_TOPOLOGY} has version {value.get('v')!r}, this release reads version {VERSION}"
+            f"{GPU_TOPOLOGY} has version {shown(value.get('v'))}, this release reads version {VERSION}"
         )
     product = optional_string(value, "product")
+    entries = items(value, "gpus")
+    if len(entries) > MOST_GPUS:
+        raise Malformed(f"{GPU_TOPOLOGY} has {len(entries)} GPUs, more than any node has")
     gpus = tuple(
         Gpu(index=index, product=product, **_read_entry(_GPU, entry, f"gpus[{index}]"))
-        for index, entry in enumerate(items(value, "gpus"))
+        for index, entry in enumerate(entries)
     )
     nics = tuple(
         Nic(**_read_entry(_NIC, entry, f"nics[{index}]")) for index, entry in enumerate(items(value, "nics"))
@@ -174,6 +180,6 @@ def _users(users: Mapping[str, Any], size: int) -> Iterator[tuple[PodKey, tuple[
         indices = whole_numbers(gpus, f"{GPU_TOPOLOGY} users {pod}")
         if not slash or any(index not in range(size) for index in indices):
             raise Malformed(
-                f"{GPU_TOPOLOGY} users has {pod!r}: {list(indices)}, expected namespace/pod and GPU numbers"
+                f"{GPU_TOPOLOGY} users has {shown(pod)}: {shown(list(indices))}, expected namespace/pod and GPU numbers"
             )
-        yield (namespace, name), indices
+        yield (namespace, name), gpu_indices(indices, f"{GPU_TOPOLOGY} users")

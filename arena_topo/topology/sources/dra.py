@@ -14,18 +14,22 @@ from typing import Any
 
 from arena_topo.model.cluster.hardware import Gpu, Nic
 from arena_topo.model.keys import DRA_GPU
+from arena_topo.model.notation.bounded_json import MOST_NUMBER, shown
 from arena_topo.topology.hardware.link_graph import graph_and_type, pcie_word
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.raw_objects import (
+    MOST_GPUS,
     Malformed,
     RawObject,
     age,
+    digits,
     identity,
     items,
     mapping,
     optional_string,
     quantity,
     read_each,
+    skipped,
     string,
     whole_number,
 )
@@ -71,7 +75,7 @@ def read_dra(
         try:
             yield _reading(node, sorted(devices, key=_index), nics.get(node, []), holders)
         except Malformed as error:
-            warnings.append(f"{devices[0].source}: {error}; skipped")
+            warnings.append(skipped(devices[0].source, error))
 
 
 def _pool(raw: RawObject) -> Iterator[tuple[str, str, int, RawObject]]:
@@ -114,7 +118,7 @@ def _devices(raw: RawObject, now: datetime | None) -> Iterator[tuple[str, _Devic
 def _plain(value: object, key: str) -> Any:
     """Return the one value of an attribute such as ``{"string": "GPU-..."}``."""
     if not isinstance(value, Mapping) or len(value) != 1:
-        raise Malformed(f"attribute {key} is {value!r}, expected one typed value")
+        raise Malformed(f"attribute {key} is {shown(value)}, expected one typed value")
     return next(iter(value.values()))
 
 
@@ -136,12 +140,14 @@ def _index(device: _Device) -> int:
     numbered = _NUMBERED.fullmatch(device.key[2])
     if numbered is None:
         raise Malformed(f"device {device.key[2]} has neither index nor minor number")
-    return int(numbered.group(1))
+    return digits(numbered.group(1), "device")
 
 
 def _reading(
     node: str, devices: list[_Device], nics: list[_Device], holders: Mapping[DeviceKey, PodKey | None]
 ) -> Reading:
+    if len(devices) > MOST_GPUS:
+        raise Malformed(f"{len(devices)} GPUs on node {node}, more than any node has")
     gpus = tuple(_gpu(index, device, nics) for index, device in enumerate(devices))
     words = [["X" if a is b else pcie_word(a, b) for b in gpus] for a in gpus]
     product = gpus[0].product
@@ -169,27 +175,35 @@ def _reading(
 
 def _gpu(index: int, device: _Device, nics: list[_Device]) -> Gpu:
     values = device.values
-    root = values.get(f"{_STANDARD}pcieRoot", "")
+    root = _text(values, f"{_STANDARD}pcieRoot")
     nearest = [_nic(nic).name for nic in nics if root and nic.values.get(f"{_STANDARD}pcieRoot") == root]
     numa = values.get(f"{_STANDARD}numaNode", values.get("numa"))
     return Gpu(
         index=index,
-        uuid=str(values.get("uuid", "")),
-        product=str(values.get("productName", "")),
+        uuid=_text(values, "uuid"),
+        product=_text(values, "productName"),
         memory=device.memory,
-        # The kernel says -1 where it knows no NUMA node, and the standard attribute may also be a list.
-        numa=numa if isinstance(numa, int) and numa >= 0 else None,
-        pcie_root=str(root),
+        numa=_numa_node(numa),
+        pcie_root=root,
         nics=tuple(nearest),
     )
 
 
 def _nic(device: _Device) -> Nic:
     numa = device.values.get(f"{_STANDARD}numaNode", device.values.get("numaNode"))
-    return Nic(
-        str(device.values.get("ifName") or device.key[2]),
-        numa if isinstance(numa, int) and numa >= 0 else None,
-    )
+    return Nic(_text(device.values, "ifName") or device.key[2], _numa_node(numa))
+
+
+def _text(values: Mapping[str, Any], key: str) -> str:
+    # Attributes are typed by their drivers; one of another type says nothing that could be shown.
+    value = values.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _numa_node(value: object) -> int | None:
+    # The kernel says -1 where it knows no NUMA node, and the standard attribute may also be a list.
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value <= MOST_NUMBER else None  # type: ignore[operator,return-value]  # a number
 
 
 def holders_of(raw: RawObject) -> Iterator[PodKey]:

@@ -10,8 +10,8 @@ from dataclasses import replace
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
 from arena_topo.topology.hardware.usual_wiring import usual_hardware
 from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import MOST_GPUS, Reading, Trust
+from arena_topo.topology.raw_objects import MOST_GPUS, Malformed, digits
+from arena_topo.topology.reading import Reading, Trust
 
 PRODUCT = "nvidia.com/gpu.product"
 COUNT = "nvidia.com/gpu.count"
@@ -87,7 +87,5 @@ def read_labels(node: NodeFacts, capacity: int) -> Iterator[Reading]:
 def _number(labels: Mapping[str, str], names: tuple[str, ...], default: int) -> int:
     for key in names:
         if key in labels:
-            if not labels[key].isdecimal():
-                raise Malformed(f"label {key} is {labels[key]!r}, expected a number")
-            return int(labels[key])
+            return digits(labels[key], f"label {key}")
     return default

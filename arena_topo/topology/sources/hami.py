@@ -10,12 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
 from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
+from arena_topo.model.notation.bounded_json import cut, shown
 from arena_topo.topology.hardware.link_graph import MOST_LINKS, graph_and_type
 from arena_topo.topology.hardware.products import find_product
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import (
+    MOST_GPUS,
     Malformed,
+    digits,
     items,
     json_document,
     mapping,
@@ -70,7 +73,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[str, ...] | None:
     for device in filter(None, allocated.replace(";", ":").split(":")):
         uuid, comma, _ = device.partition(",")
         if not comma or not uuid:
-            raise Malformed(f"{HAMI_ALLOCATED} has {device!r}, expected UUID,type,memory,cores")
+            raise Malformed(f"{HAMI_ALLOCATED} has {shown(device)}, expected UUID,type,memory,cores")
         uuids.append(uuid)
     # Containers of one pod may share a GPU.
     return tuple(dict.fromkeys(uuids))
@@ -105,25 +108,30 @@ def _text_register(text: str) -> tuple[Gpu, ...]:
     gpus: list[Gpu] = []
     for entry in filter(None, text.split(":")):
         fields = entry.split(",")
-        numbers = [fields[index] for index in (1, 2, 5)] if len(fields) >= _TEXT_FIELDS else []
-        if not numbers or not all(number.lstrip("-").isdecimal() for number in numbers):
+        if len(fields) < _TEXT_FIELDS:
             raise Malformed(
-                f"{HAMI_REGISTER} has {entry!r}, expected UUID,count,memory,cores,type,numa,healthy"
+                f"{HAMI_REGISTER} has {shown(entry)}, expected UUID,count,memory,cores,type,numa,healthy"
             )
+        count, memory, numa = (_number(fields[index]) for index in (1, 2, 5))
         gpus.append(
             _gpu(
                 index=len(gpus),
                 uuid=fields[0],
-                memory=int(fields[2]),
+                memory=memory,
                 product=fields[4],
-                numa=int(fields[5]),
+                numa=numa,
                 healthy=fields[6] == "true",
-                mode=int(fields[1]),
+                mode=count,
             )
         )
     if not gpus:
         raise Malformed(f"{HAMI_REGISTER} names no GPU")
     return _in_order(gpus)
+
+
+def _number(text: str) -> int:
+    # A node without NUMA has the node -1.
+    return -digits(text[1:], HAMI_REGISTER) if text.startswith("-") else digits(text, HAMI_REGISTER)
 
 
 def _gpu(
@@ -138,9 +146,9 @@ def _gpu(
 
 def _in_order(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
     ordered = tuple(sorted(gpus, key=lambda gpu: gpu.index))
-    if [gpu.index for gpu in ordered] != list(range(len(ordered))):
+    if len(ordered) > MOST_GPUS or [gpu.index for gpu in ordered] != list(range(len(ordered))):
         raise Malformed(
-            f"{HAMI_REGISTER} numbers its GPUs {[gpu.index for gpu in ordered]}, expected 0, 1, ..."
+            f"{HAMI_REGISTER} numbers its GPUs {shown([gpu.index for gpu in ordered])}, expected 0, 1, ..."
         )
     return ordered
 
@@ -150,7 +158,7 @@ def _words(annotations: Mapping[str, str], uuids: Sequence[str]) -> list[list[st
     scores = {string(entry, "uuid"): mapping(entry, "score") for entry in entries}
     missing = [uuid for uuid in uuids if uuid not in scores]
     if missing:
-        raise Malformed(f"{HAMI_SCORE} lacks {missing[0]}, which {HAMI_REGISTER} names")
+        raise Malformed(f"{HAMI_SCORE} lacks {cut(missing[0])}, which {HAMI_REGISTER} names")
     return [["X" if a == b else _word(whole_number(scores[a], b, 0)) for b in uuids] for a in uuids]
 
 

@@ -10,13 +10,16 @@ from datetime import datetime
 
 from arena_topo.model.cluster.hardware import Gpu, Nic
 from arena_topo.model.keys import KOORDINATOR_DEVICES
+from arena_topo.model.notation.bounded_json import shown
 from arena_topo.topology.hardware.link_graph import graph_and_type, pcie_word
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.raw_objects import (
+    MOST_GPUS,
     Malformed,
     RawObject,
     age,
     annotations,
+    gpu_indices,
     identity,
     items,
     json_document,
@@ -50,8 +53,10 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
     )
     if not gpus:
         return
-    if [gpu.index for gpu in gpus] != list(range(len(gpus))):
-        raise Malformed(f"spec.devices numbers its GPUs {[gpu.index for gpu in gpus]}, expected 0, 1, ...")
+    if len(gpus) > MOST_GPUS or [gpu.index for gpu in gpus] != list(range(len(gpus))):
+        raise Malformed(
+            f"spec.devices numbers its GPUs {shown([gpu.index for gpu in gpus])}, expected 0, 1, ..."
+        )
     words = [["X" if a is b else pcie_word(a, b) for b in gpus] for a in gpus]
     linked = _linked_pairs(raw, len(gpus))
     # A table without a single NVLink partition is a machine without NVLinks, whatever its product usually has.
@@ -82,7 +87,8 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
     if not isinstance(value, dict):
         raise Malformed(f"{KOORDINATOR_DEVICES} must be an object")
     # The annotation lists NICs too; a pod that has only those holds no GPUs.
-    return tuple(sorted(whole_number(gpu, "minor") for gpu in items(value, "gpu"))) or None
+    minors = (whole_number(gpu, "minor") for gpu in items(value, "gpu"))
+    return gpu_indices(minors, f"{KOORDINATOR_DEVICES} gpu minor") or None
 
 
 def _gpu(raw: RawObject, product: str) -> Gpu:
@@ -95,7 +101,7 @@ def _gpu(raw: RawObject, product: str) -> Gpu:
         product=product,
         memory=mebibytes,
         numa=node if node >= 0 else None,
-        pcie_root=str(place.get("pcieID", "")),
+        pcie_root=optional_string(place, "pcieID"),
         healthy=raw.get("health") is True,
     )
 
@@ -103,7 +109,8 @@ def _gpu(raw: RawObject, product: str) -> Gpu:
 def _nic(raw: RawObject) -> Nic:
     place = mapping(raw, "topology")
     node = whole_number(place, "nodeID", -1)
-    return Nic(str(place.get("busID") or raw.get("id") or ""), node if node >= 0 else None)
+    name = optional_string(place, "busID") or optional_string(raw, "id")
+    return Nic(name, node if node >= 0 else None)
 
 
 def _linked_pairs(raw: RawObject, size: int) -> list[tuple[int, int]] | None:
@@ -121,7 +128,7 @@ def _linked_pairs(raw: RawObject, size: int) -> list[tuple[int, int]] | None:
         for partition in items(table, key):
             minors = whole_numbers(partition.get("minors"), f"{PARTITIONS} minors")
             if any(minor not in range(size) for minor in minors):
-                raise Malformed(f"{PARTITIONS} names GPUs {list(minors)} of {size}")
+                raise Malformed(f"{PARTITIONS} names GPUs {shown(list(minors))} of {size}")
             if str(partition.get("gpuLinkType", "")).startswith("NV"):
                 pairs |= {(a, b) for a in minors for b in minors if a < b}
     return sorted(pairs)
@@ -133,4 +140,5 @@ def _allocations(raw: RawObject) -> Iterator[tuple[PodKey, tuple[int, ...]]]:
             continue
         for entry in items(group, "entries"):
             minors = whole_numbers(entry.get("minors"), "status.allocations entries.minors")
-            yield (optional_string(entry, "namespace"), string(entry, "name")), tuple(sorted(minors))
+            pod = optional_string(entry, "namespace"), string(entry, "name")
+            yield pod, gpu_indices(minors, "status.allocations entries.minors")

@@ -10,8 +10,19 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from arena_topo.model.cluster.hardware import Gpu
-from arena_topo.topology.raw_objects import Malformed, RawObject, age, identity, items, name, quantity, string
-from arena_topo.topology.reading import MOST_GPUS, Reading, Trust
+from arena_topo.topology.raw_objects import (
+    MOST_GPUS,
+    Malformed,
+    RawObject,
+    age,
+    digits,
+    identity,
+    items,
+    name,
+    quantity,
+    string,
+)
+from arena_topo.topology.reading import Reading, Trust
 
 _ZONE = re.compile(r"node-(\d+)")
 
@@ -46,6 +57,6 @@ def _counts(raw: RawObject, resource: str) -> Iterator[tuple[int, int]]:
         for entry in items(zone, "resources"):
             if entry.get("name") == resource:
                 try:
-                    yield int(numbered.group(1)), quantity(entry, "capacity", resource) or 0
+                    yield digits(numbered.group(1), "zone"), quantity(entry, "capacity", resource) or 0
                 except Malformed as error:
                     raise Malformed(f"zones {zone['name']} {resource}: {error}") from error
