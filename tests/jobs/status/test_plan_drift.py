@@ -50,7 +50,7 @@ def job(record: PlanRecord | str) -> Object:
         (
             "{}",
             (),
-            "the annotation arena-topo.dev/plan cannot be read: 'v'",
+            "the annotation arena-topo.dev/plan cannot be read: it is of version None, and this tool knows 1",
             (),
         ),
     ],
