@@ -11,14 +11,14 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Capacity, domains_at, level_names
 from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.plan import plan_shape
 from tests.examples import examples
 from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide
 
-Merit = tuple[int, int, float, float, int, float, int]
+Merit = tuple[int, int, float, float, int, float, tuple[int, ...]]
 
 
 def splits(most: Sequence[int], workers: int) -> Iterator[tuple[int, ...]]:
@@ -52,10 +52,23 @@ def merits(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, 
     for level in range(len(level_names(fleet))):
         for domain in domains_at(fleet, level):
             if domain.start <= min(workers) and max(workers) < domain.end:
-                yield merit(level, offers, capacity.within(domain) - demand.workers)
+                yield merit(level, offers, room_around(fleet, capacity, level, domain))
 
 
-def merit(level: int, offers: Sequence[Offer], left: int) -> Merit:
+def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) -> tuple[int, ...]:
+    """Return the places in *domain* and in each coarser domain around it; many where there is none around it."""
+    coarser = [domains_at(fleet, other) for other in range(level + 1, len(fleet.tiers) + 1)]
+    around = [
+        next((outer for outer in domains if outer.path == domain.path[: len(outer.path)]), None)
+        for domains in coarser
+    ]
+    return (
+        *([capacity.within(domain)] if level else []),
+        *(10**9 if outer is None else capacity.within(outer) for outer in around),
+    )
+
+
+def merit(level: int, offers: Sequence[Offer], room: tuple[int, ...]) -> Merit:
     """Return what docs/explanation/planner.md compares placements by, the lowest best."""
     return (
         level,
@@ -64,7 +77,7 @@ def merit(level: int, offers: Sequence[Offer], left: int) -> Merit:
         -min(offer.inside for offer in offers),
         sum(offer.stranded for offer in offers),
         round(sum(offer.loss for offer in offers), 6),
-        left if level else 0,
+        room,
     )
 
 

@@ -15,9 +15,10 @@ from arena_topo.planner.nodes.node_choice import Pick
 def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
     steps = (_fits(demand, fleet, capacity), _level(demand, fleet, capacity, chosen), _count(chosen, fleet))
-    if not demand.gpus:
-        return steps
-    return (*steps, _bandwidth(chosen, fleet), _damage(chosen, fleet))
+    if demand.gpus:
+        return (*steps, _bandwidth(chosen, fleet), _damage(chosen, fleet))
+    # On a cluster without GPUs there are none to keep usable.
+    return (*steps, _damage(chosen, fleet)) if any(state.total for state in fleet.states) else steps
 
 
 def _fits(demand: Demand, fleet: Fleet, capacity: Capacity) -> Step:

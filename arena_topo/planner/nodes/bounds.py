@@ -59,12 +59,12 @@ class DomainBounds:
         """Return the first two entries of a merit that domain *number* could have if its nodes were empty."""
         return self._rates[self._hardware[number]] if self._parts.splits else NO_BOUND
 
-    def bound(self, number: int, domain: Domain, left: int) -> Merit:
+    def bound(self, number: int, domain: Domain) -> Merit:
         """Return a merit that no choice in *domain*, which has the *number*, is better than."""
         rates = self.rates(number)
         if not self._parts.splits:
-            return (*rates, 0, left)
-        return (*rates, self._least_damage[self._fleet.state_ids[domain.start : domain.end]], left)
+            return (*rates, 0)
+        return (*rates, self._least_damage[self._fleet.state_ids[domain.start : domain.end]])
 
     def is_exact(self, domains: Iterable[Domain]) -> bool:
         """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from arena_topo.planner.nodes.bounds import NO_BOUND, DomainBounds, Rates
 from arena_topo.planner.nodes.fleet import Domain, Fleet
-from arena_topo.planner.nodes.levels import capacity_by_domain, domain_at, domains_at
+from arena_topo.planner.nodes.levels import Room, capacity_by_domain, domain_at, domains_at, rooms
 from arena_topo.planner.nodes.node_choice import Merit, Pick, Problem, fewest, pick, picked
 from arena_topo.planner.nodes.search import Effort
 
@@ -71,28 +71,29 @@ def _picks(
     # One budget for all domains: the most promising ones are searched first and may use it up.
     effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
     competition = _Competition(problem, domains, competing, count)
-    best: list[tuple[Merit, int, Pick]] = []
+    best: list[tuple[Merit, Room, int, Pick]] = []
     skipped: list[int] = []
     exact = True
     candidates = competition.best_first()
     for number, rates in candidates:
         domain = domains[number]
         # Two picks are kept because the second is shown as the runner-up: a skipped domain beats neither.
+        room = competition.rooms[number]
         if len(best) > 1:
             # Candidates come in the order of their rates: where this one cannot win, none of those after it can.
             if rates > best[1][0][:2]:
                 skipped += [number, *(other for other, _ in candidates)]
                 break
-            if (competition.bound(number), domain.start) > best[1][:2]:
+            if (competition.bound(number), room, domain.start) > best[1][:3]:
                 skipped.append(number)
                 continue
         choice = pick(problem, domain, count, effort)
         exact = exact and choice.sets_exact
         # An incomplete search is still exact where its pick meets the bound, or where the best pick beats the bound.
         if not choice.complete and choice.merit > (bound := competition.bound(number)):
-            exact = exact and bool(best) and (bound, domain.start) > best[0][:2]
-        best = sorted((*best, (choice.merit, domain.start, choice)), key=itemgetter(0, 1))[:2]
-    return [choice for _, _, choice in best], exact and competition.is_exact(skipped)
+            exact = exact and bool(best) and (bound, room, domain.start) > best[0][:3]
+        best = sorted((*best, (choice.merit, room, domain.start, choice)), key=itemgetter(0, 1, 2))[:2]
+    return [choice for *_, choice in best], exact and competition.is_exact(skipped)
 
 
 class _Competition:
@@ -105,6 +106,12 @@ class _Competition:
         self._domains = domains
         self._numbers = numbers
         self._count = count
+
+    @cached_property
+    def rooms(self) -> list[Room]:
+        """The room of every domain of the tier: of equally good domains the tightest is taken, at every level."""
+        fleet, tier = self._problem.fleet, len(self._domains[0].path)
+        return rooms(fleet, self._problem.capacity, tier)
 
     @cached_property
     def _bounds(self) -> DomainBounds:
@@ -120,29 +127,26 @@ class _Competition:
         if len(self._numbers) == 1:
             yield self._numbers[0], NO_BOUND
             return
-        ordered = sorted((self._bounds.rates(number), self._left(number), number) for number in self._numbers)
+        ordered = sorted((self._bounds.rates(number), self.rooms[number], number) for number in self._numbers)
         yield from ((number, rates) for rates, _, number in ordered)
 
     def bound(self, number: int) -> Merit:
         """Return a merit that no choice in domain *number* is better than."""
-        return self._bounds.bound(number, self._domains[number], self._left(number))
+        return self._bounds.bound(number, self._domains[number])
 
     def is_exact(self, skipped: Sequence[int]) -> bool:
         """Whether the domains that were *skipped* for their bounds have exact bounds."""
         return not skipped or self._bounds.is_exact(self._domains[number] for number in skipped)
 
-    def _left(self, number: int) -> int:
-        return self._problem.capacity.within(self._domains[number]) - self._problem.workers
-
 
 def _choose_node(problem: Problem) -> DomainChoice:
-    """Return the best single node: of the best states, the node in the domain with the fewest places."""
+    """Return the best single node: of the best states, the node in the tightest domain."""
     by_merit: dict[Merit, list[list[int]]] = {}
     exact = True
     for state_id, nodes in _holding_nodes(problem):
         offer = problem.offer(state_id, problem.workers, problem.workers)
         # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
-        by_merit.setdefault((-offer.inside, 0, offer.damage, 0), []).append(nodes)
+        by_merit.setdefault((-offer.inside, 0, offer.damage), []).append(nodes)
         exact = exact and offer.exact
     ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
     best = _tightest(problem, sorted(chain.from_iterable(ranked[0])))
@@ -172,23 +176,23 @@ def _on_one_node(problem: Problem, position: int) -> Pick:
     """Return the pick of the node at *position* for the whole gang."""
     fleet, workers = problem.fleet, problem.workers
     offer = problem.offer(fleet.state_ids[position], workers, problem.capacity.places[position])
-    return picked(problem, _finest_domain(fleet, position), [(position, offer)])
+    return picked(_finest_domain(fleet, position), [(position, offer)])
 
 
 def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
-    """Return the one of *nodes*, in fabric order, whose finest domain has the fewest places; the first of equals."""
+    """Return the one of *nodes*, in fabric order, whose domains have the least room; the first of equals."""
     tiers = problem.fleet.domains
-    # A fabric without tiers has no domain that could be tighter than another.
-    if not tiers:
-        return nodes[0]
-    best: tuple[int, int] | None = None
-    for domain in tiers[-1]:
-        first = bisect_left(nodes, domain.start)
-        if first < len(nodes) and nodes[first] < domain.end:
-            candidate = (problem.capacity.within(domain), nodes[first])
-            best = min(best, candidate) if best else candidate
-    # Nodes that the fabric does not place are in no domain.
-    return best[1] if best else nodes[0]
+    # A node that is in no domain of a tier is taken after those that are: the next coarser tier compares such nodes.
+    for depth in range(len(tiers), 0, -1):
+        best: tuple[Room, int] | None = None
+        for domain, room in zip(tiers[depth - 1], rooms(problem.fleet, problem.capacity, depth), strict=True):
+            first = bisect_left(nodes, domain.start)
+            if first < len(nodes) and nodes[first] < domain.end:
+                candidate = (room, nodes[first])
+                best = min(best, candidate) if best else candidate
+        if best:
+            return best[1]
+    return nodes[0]
 
 
 def _finest_domain(fleet: Fleet, position: int) -> Domain:

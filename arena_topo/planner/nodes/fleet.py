@@ -88,6 +88,17 @@ class Fleet:
         return positions
 
     @cached_property
+    def parents(self) -> list[list[int | None]]:
+        """Tier by tier, the number of the coarser domain around each domain, None where there is none."""
+        coarser: tuple[Domain, ...] = ()
+        parents: list[list[int | None]] = []
+        for domains in self.domains:
+            number_of = {domain.path: number for number, domain in enumerate(coarser)}
+            parents.append([number_of.get(domain.path[:-1]) for domain in domains])
+            coarser = domains
+        return parents
+
+    @cached_property
     def hardware_ids(self) -> list[int]:
         """The kind of hardware of each state: one number for states that differ only in what is in use."""
         numbers: dict[object, int] = {}

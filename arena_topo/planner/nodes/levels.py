@@ -12,6 +12,8 @@ from arena_topo.model.notation.words import last_part
 from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 
+# More places than a fleet has.
+_UNBOUNDED = 1 << 62
 NODE = "node"
 CLUSTER = "cluster"
 
@@ -51,6 +53,30 @@ def capacity_by_domain(capacity: Capacity, domains: Sequence[Domain]) -> list[in
     """Return the places in each of *domains*."""
     before = capacity.before
     return [before[domain.end] - before[domain.start] for domain in domains]
+
+
+Room = tuple[int, ...]
+"""The places in a domain, and in each coarser domain around it, the finest first."""
+
+
+def rooms(fleet: Fleet, capacity: Capacity, depth: int) -> list[Room]:
+    """Return the room of each domain of the tier at *depth*, 1 for the coarsest; depth 0 is the cluster.
+
+    With two racks of 3 and 5 places in a block of 8, and a rack of 3 in a block of its own, the rooms of the racks are
+    (3, 8), (5, 8) and (3, 3): of the two racks with 3 places the last one is the tighter, and the first block stays whole.
+    """
+    if depth == 0:
+        return [(capacity.total,)]
+    own = capacity_by_domain(capacity, fleet.domains[depth - 1])
+    if depth == 1:
+        return [(places,) for places in own]
+    around = rooms(fleet, capacity, depth - 1)
+    # What is not in any coarser domain is taken after what is equally tight and in one.
+    nowhere = (_UNBOUNDED,) * (depth - 1)
+    return [
+        (places, *(nowhere if parent is None else around[parent]))
+        for places, parent in zip(own, fleet.parents[depth - 1], strict=True)
+    ]
 
 
 def level_names(fleet: Fleet) -> tuple[str, ...]:

@@ -17,9 +17,9 @@ from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.search import Effort, greedy, search
 from arena_topo.planner.nodes.slack import Chosen, Goal, NodeGroup
 
-Merit = tuple[float, float, int, int]
+Merit = tuple[float, float, int]
 """The rank among picks of as many nodes in domains of one level, the lowest best: bandwidth with NICs counted and
-bandwidth inside the nodes (both negative), damage on the nodes used, places left in the domain."""
+bandwidth inside the nodes (both negative), damage on the nodes used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,17 @@ class Pick:
         return -self.merit[0]
 
 
-def picked(
-    problem: Problem, domain: Domain, chosen: Chosen, *, complete: bool = True, sets_exact: bool = True
-) -> Pick:
-    """Return *chosen*, nodes of *domain* that take the gang of *problem*, in fabric order and with its merit."""
+def picked(domain: Domain, chosen: Chosen, *, complete: bool = True, sets_exact: bool = True) -> Pick:
+    """Return *chosen*, nodes of *domain* that take a gang, in fabric order and with its merit."""
     nodes, offers = zip(*sorted(chosen, key=_POSITION), strict=True)
     # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
     inside = min(map(_INSIDE, offers))
     busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
-    left = problem.capacity.within(domain) - problem.workers
     return Pick(
         domain=domain,
         nodes=nodes,
         offers=offers,
-        merit=(-busbw, -inside, sum(map(_DAMAGE, offers)), left),
+        merit=(-busbw, -inside, sum(map(_DAMAGE, offers))),
         complete=complete,
         sets_exact=sets_exact,
     )
@@ -102,7 +99,6 @@ def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     goal = Goal(count, problem.workers)
     chosen = search(groups, goal, effort)
     return picked(
-        problem,
         domain,
         chosen or greedy(groups, goal),
         complete=chosen is not None,

@@ -44,9 +44,9 @@ class Offer:
 
     ``inside`` is the busbw in GB/s of the GPUs that the gang gets there as one communicator: infinite for a single
     GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang over several
-    nodes. ``stranded`` counts the GPUs (without GPUs: the places) left free on the node; ``loss`` is the value that
-    these lose. ``damage`` is both as one number that orders and adds up as the pair does. ``choice`` names the GPUs,
-    None where nothing tells which are free; ``exact`` is False where it may not be the best set.
+    nodes. ``stranded`` counts the GPUs left free on the node; ``loss`` is the value that these lose (without GPUs: the
+    places that stay unused). ``damage`` is both as one number that orders and adds up as the pair does. ``choice`` names
+    the GPUs, None where nothing tells which are free; ``exact`` is False where it may not be the best set.
     """
 
     workers: int
@@ -109,7 +109,10 @@ class PlanningTables:
         gpus, bandwidth_sensitive, state_id, workers, places = key
         state, count = self._states[state_id], workers * gpus
         if not count:
-            return Offer(workers, inf, inf, places - workers, 0.0, damage(places - workers, 0.0), None)
+            # A pod without GPUs may take the cpu and memory that a GPU needs to be of use: where more GPUs are free it
+            # does more damage. Of nodes with as many, the one whose places it fills is taken.
+            left = float(places - workers)
+            return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
         choice = best_set(state, count)
         # A single GPU has no peer on the node, so the links around it do not matter.
         communicates = bandwidth_sensitive and count > 1

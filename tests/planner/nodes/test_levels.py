@@ -33,7 +33,7 @@ FULL = rows(("r", "a", 4), ("r", "a", 4), ("r", "b", 4), ("s", "c", 4))
 @pytest.mark.parametrize(
     ("workers", "expected"),
     [
-        (4, ("node", "n2", 1)),
+        (4, ("node", "n3", 1)),
         (5, ("example.com/rack", "a", 2)),
         (9, ("example.com/row", "r", 3)),
         (13, ("cluster", "cluster", 4)),
@@ -77,7 +77,7 @@ def test_restricted_takes_what_the_empty_cluster_would_give_and_nothing_wider() 
 
     assert where(Demand(4, 1, policy=restricted), busy) is None
     assert ("example.com/rack", "a", 2) == where(Demand(6, 1, policy=restricted), busy)
-    assert ("node", "n2", 1) == where(Demand(3, 1, policy=restricted), busy)
+    assert ("node", "n3", 1) == where(Demand(3, 1, policy=restricted), busy)
 
 
 def test_no_policy_takes_the_fewest_nodes_anywhere() -> None:
@@ -118,3 +118,20 @@ def test_of_two_racks_the_one_that_is_left_fullest_is_taken() -> None:
     snapshot = rows(("r", "a", 4), ("r", "a", 4), ("r", "a", 4), ("r", "b", 4), ("r", "b", 4))
 
     assert ("example.com/rack", "b", 2) == where(Demand(8, 1), snapshot)
+
+
+def test_room_is_kept_at_every_level() -> None:
+    """Of racks that are equally tight the one in the tightest row: afterwards a gang of a whole row still fits."""
+    snapshot = rows(("r", "a", 4), ("r", "b", 4), ("s", "c", 4), ("t", "d", 4), ("t", "e", 4))
+    assert ("node", "n2", 1) == where(Demand(1, 4), snapshot)
+
+
+def test_a_node_outside_all_racks_is_taken_last() -> None:
+    """And one outside all rows after it."""
+    assert ("node", "n1", 1) == where(Demand(1, 4), rows(("r", "", 4), ("r", "a", 4), ("", "", 4)))
+    assert ("node", "n0", 1) == where(Demand(1, 4), rows(("r", "", 4), ("r", "a", 3), ("", "", 4)))
+
+
+def test_pods_without_gpus_go_where_the_fewest_gpus_are_free() -> None:
+    """They would take the cpu and memory that the free GPUs need to be of use."""
+    assert ("node", "n1", 1) == where(Demand(2, 0), rows(("", "", 3), ("", "", 1), ("", "", 2)))
