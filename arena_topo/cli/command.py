@@ -22,6 +22,8 @@ from typing import Any, TypeGuard, TypeVar, cast, overload
 
 import click
 
+from arena_topo.cli.flag_words import check_values
+
 Value = TypeVar("Value")
 Flags = TypeVar("Flags")
 
@@ -30,8 +32,19 @@ Run = Callable[[Flags], int | None]
 _PARAMETER = "click parameter"
 
 
+class FlagCommand(click.Command):
+    """A command of which no flag takes another one for its value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look at the words before click does, who takes any word for a value."""
+        # An unfinished line is completed as far as it goes.
+        if not ctx.resilient_parsing:
+            check_values([param for param in self.params if isinstance(param, click.Option)], args)
+        return super().parse_args(ctx, args)
+
+
 def command(
-    name: str, flags: type[Flags], *, cls: type[click.Command] = click.Command, **attributes: Any
+    name: str, flags: type[Flags], *, cls: type[FlagCommand] = FlagCommand, **attributes: Any
 ) -> Callable[[Run[Flags]], click.Command]:
     """Turn a function of one *flags* value into the command *name*; its docstring is the help text.
 

@@ -36,6 +36,7 @@ ACK_SCHEDULE_TOPOLOGY = "topology"
 
 # What schedulers read from jobs and pods.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KUBE_QUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
 KAI_QUEUE = "kai.scheduler/queue"
 KOORDINATOR_GANG = "gang.scheduling.koordinator.sh"
 YUNIKORN = "yunikorn.apache.org"

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from arena_topo.cli.command import option
+from arena_topo.cli.command import FlagCommand, option
 
 _TRUE = {"1", "t", "T", "true", "TRUE", "True"}
 _FALSE = {"0", "f", "F", "false", "FALSE", "False"}
@@ -32,16 +32,25 @@ def go_flag(*names: str, help: str, default: bool = False) -> bool:
     return option(*names, type=GoBool(), default=default, metavar="[true|false]", help=help)
 
 
-class GoFlags(click.Command):
-    """A command whose flags may stand alone where their type says by ``bare`` what they mean then."""
+class GoFlags(FlagCommand):
+    """A command whose flags may stand alone where their type says by ``bare`` what they mean then.
+
+    A type that has ``may_be`` takes the next word for its value all the same where that says so.
+    """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Give flags that stand alone their value, so that no argument is taken for it."""
         # click would otherwise take the next word for the value: "sh" in "--gang sh".
-        bare = {
-            name: param.type.bare
-            for param in self.params
-            if hasattr(param.type, "bare")
-            for name in param.opts
+        types = {
+            name: param.type for param in self.params if hasattr(param.type, "bare") for name in param.opts
         }
-        return super().parse_args(ctx, [f"{arg}={bare[arg]}" if arg in bare else arg for arg in args])
+        words = list(args)
+        for index, word in enumerate(args):
+            if word in types and not _takes_next(types[word], args[index + 1 : index + 2]):
+                words[index] = f"{word}={getattr(types[word], 'bare')}"  # noqa: B009  # click's type has none
+        return super().parse_args(ctx, words)
+
+
+def _takes_next(kind: click.ParamType[Any], next_word: list[str]) -> bool:
+    may_be = getattr(kind, "may_be", None)
+    return bool(may_be and next_word and may_be(next_word[0]))

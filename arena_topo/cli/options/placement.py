@@ -10,10 +10,12 @@ from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.notations import Duration, Notation
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
+from arena_topo.model import keys
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.jobs.submit.options import PlaceOptions
+    from arena_topo.model.job.job_spec import JobSpec
 
 POLICIES = ("best-effort", "restricted", "none")
 PINS = ("auto", "none", "nodes", "workers", "gpus")
@@ -32,6 +34,28 @@ class WaitLimit(Notation[float | None]):
         if text in ("true", "false"):
             return 0.0 if text == "true" else None
         return Duration().read(text, flag)
+
+
+class QueueName(Notation[str]):
+    """The name of a gang scheduler's queue, or Arena's switch, which has no name: kube-queue holds the job."""
+
+    name = "text"
+    bare = "true"
+
+    def may_be(self, word: str) -> bool:
+        """Whether *word* after the flag is its value: the job's command in one string is none."""
+        from arena_topo.model.job.validation import is_object_name
+
+        return is_object_name(word)
+
+    def read(self, text: str, flag: str) -> str:
+        """Return the name."""
+        from arena_topo.model.job.validation import check_object_name
+
+        if text in ("", "false"):
+            return ""
+        check_object_name(flag, text)
+        return text
 
 
 class NcclVersion(Notation[tuple[int, int]]):
@@ -130,8 +154,22 @@ class EnforcementFlags:
         metavar="NAME",
         help="What honours --gang: ack, coscheduling, volcano, kueue, koordinator, kai, yunikorn, native or gates.",
     )
-    queue: str = text("--queue", metavar="NAME", help="Queue of the gang scheduler.")
+    queue: str = option(
+        "--queue",
+        type=QueueName(),
+        default="",
+        metavar="[NAME]",
+        help="Queue of the gang scheduler; alone, as Arena takes it, let kube-queue start the job.",
+    )
     wait: float | None = wait_limit()
+
+
+def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpec":
+    """Return *job* with the annotation by which kube-queue holds it, if ``--queue`` stands alone."""
+    if enforcement.queue != QueueName.bare:
+        return job
+    annotations = {**job.pod.annotations, keys.KUBE_QUEUE_SUSPEND: "true"}
+    return replace(job, pod=replace(job.pod, annotations=annotations))
 
 
 def plan_options(flags: PlanFlags) -> "PlanOptions":
@@ -170,7 +208,7 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOpti
         plan=plan,
         gang=GangRequest(
             scheduler=enforcement.gang_scheduler,
-            queue=enforcement.queue,
+            queue="" if enforcement.queue == QueueName.bare else enforcement.queue,
             level=level,
             required=bool(plan.required_level),
         ),

@@ -85,9 +85,14 @@ def check_namespace(namespace: str) -> None:
         )
 
 
+def is_object_name(name: str) -> bool:
+    """Whether *name* can name an object such as a Secret."""
+    return bool(_SUBDOMAIN.fullmatch(name)) and len(name) <= 253
+
+
 def check_object_name(flag: str, name: str) -> None:
     """Raise ``UsageError`` unless *name* can name an object such as a Secret."""
-    if not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
+    if not is_object_name(name):
         raise UsageError(
             f"{flag}: {name!r} is not a valid object name",
             hint="names have lower case alphanumeric characters, '-' and '.'",

@@ -14,7 +14,7 @@ from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
-from arena_topo.cli.options.placement import EnforcementFlags, PlanFlags, place_options
+from arena_topo.cli.options.placement import EnforcementFlags, PlanFlags, held_by_kube_queue, place_options
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
@@ -96,7 +96,8 @@ def mpi(flags: SubmitFlags) -> None:
         version=flags.api_version, template=flags.template, dry_run=flags.dry_run is DryRun.SERVER
     )
     place = place_options(flags.plan, flags.enforcement)
-    job = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    job = held_by_kube_queue(described, flags.enforcement)
     if flags.dry_run is DryRun.CLIENT:
         _dry_run(job, options, place, flags)
     else:
