@@ -53,6 +53,11 @@ COMMANDS = {
     "sandbox": Entry(
         "arena_topo.cli.commands.tool.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER
     ),
+    "config": Entry(
+        "arena_topo.cli.commands.tool.config:config",
+        "Show the values that flags have without being typed.",
+        _OTHER,
+    ),
     "version": Entry(
         "arena_topo.cli.commands.tool.version:version",
         "Print the versions of arena-topo and the cluster.",

@@ -17,12 +17,19 @@ return fields; their annotations say what click will put there, so that mypy com
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, fields, is_dataclass
-from typing import Any, TypeGuard, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 
 import click
+from click.core import ParameterSource
 
 from arena_topo.cli.flag_words import check_values
+from arena_topo.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena_topo.cli.defaults.find import Defaults
+    from arena_topo.cli.defaults.setting import Setting
 
 Value = TypeVar("Value")
 Flags = TypeVar("Flags")
@@ -30,6 +37,42 @@ Flags = TypeVar("Flags")
 Run = Callable[[Flags], int | None]
 
 _PARAMETER = "click parameter"
+_DEFAULTS, _ORIGIN = "arena_topo.defaults", "arena_topo.origin"
+"""Keys of a context's ``meta``: what the user has set, and where the value at hand comes from."""
+
+
+class FlagOption(click.Option):
+    """A flag that may be set for all runs, by a variable or a file: ``arena_topo.cli.defaults``."""
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """Return the value of the command line, else the one that the user has set, else the default."""
+        value, source = super().consume_value(ctx, opts)
+        if source is not ParameterSource.DEFAULT:
+            return value, source
+        setting = _setting_of(self, ctx)
+        if setting is None:
+            return value, source
+        ctx.meta[_ORIGIN] = setting.origin
+        if not self.multiple and len(setting.values) != 1:
+            raise UsageError(
+                f"{setting.origin}: {self.opts[0]} takes one value, and {len(setting.values)} are given"
+            )
+        return (setting.values if self.multiple else setting.values[0]), ParameterSource.DEFAULT_MAP
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value as the flag reads it; an error says where a value comes from that was not typed."""
+        # click processes each value right after it is consumed.
+        origin = ctx.meta.pop(_ORIGIN, "")
+        try:
+            return super().process_value(ctx, value)
+        except click.UsageError as error:
+            if not origin:
+                raise
+            raise UsageError(f"{origin}: {error.format_message()}") from error
+        except UsageError as error:
+            if not origin:
+                raise
+            raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
 
 
 class FlagCommand(click.Command):
@@ -38,9 +81,38 @@ class FlagCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the words before click does, who takes any word for a value."""
         # An unfinished line is completed as far as it goes.
-        if not ctx.resilient_parsing:
-            check_values([param for param in self.params if isinstance(param, click.Option)], args)
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        check_values(options, args)
+        rest = super().parse_args(ctx, args)
+        # After --help, which prints its page whatever a profile says.
+        _defaults(ctx).profile.check_section(
+            command_name(ctx), [name for one in options for name in one.opts]
+        )
+        return rest
+
+
+def command_name(ctx: click.Context) -> str:
+    """Return the words of the command of *ctx* without the program's own, such as ``submit mpi``."""
+    return " ".join(ctx.command_path.split()[len(ctx.find_root().command_path.split()) :])
+
+
+def _setting_of(option: click.Option, ctx: click.Context) -> "Setting | None":
+    # A profile that cannot be used is told when a command runs, not while its line is completed.
+    with suppress(*((UsageError,) if ctx.resilient_parsing else ())):
+        return _defaults(ctx).find(command_name(ctx), option.opts, multiple=option.multiple)
+    return None
+
+
+def _defaults(ctx: click.Context) -> "Defaults":
+    """Return what the user has set, read once for each run."""
+    from arena_topo.cli.defaults.find import read_defaults
+
+    if _DEFAULTS not in ctx.meta:
+        ctx.meta[_DEFAULTS] = read_defaults()
+    defaults: Defaults = ctx.meta[_DEFAULTS]
+    return defaults
 
 
 def command(
@@ -79,7 +151,7 @@ def option(*names: str, type: click.ParamType[Value], help: str, **attributes: A
 def option(*names: str, **attributes: Any) -> Any:
     """Return an option of any type; None where it is not given and has no default."""
     # A name without dashes tells click under which name to pass the value: the field's.
-    return declared(lambda name: click.Option([*names, name], **attributes))
+    return declared(lambda name: FlagOption([*names, name], **attributes))
 
 
 def text(

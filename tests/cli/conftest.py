@@ -1,5 +1,6 @@
 """Running the command line in this process, away from the user's own configuration."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,8 @@ def invoke(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, t
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for variable in [name for name in os.environ if name.startswith("ARENA_")]:
+        monkeypatch.delenv(variable)
     monkeypatch.setattr("sys.argv", ["arena-topo"])
 
     def invoked(*args: str) -> Outcome:
