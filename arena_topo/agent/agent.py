@@ -3,11 +3,15 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources.annotation import encode
+
+_FRESH_LOOK = 10
+"""Every tenth reading is compared with what the node has, others with what was published: a look costs a request."""
 
 Users = Mapping[PodKey, Sequence[int]]
 
@@ -18,7 +22,7 @@ class Agent:
 
     ``hardware`` reads the GPUs and their links, ``users`` which pods hold them, None where the kubelet is not asked.
     ``publish`` writes the annotation's value to the node; ``now`` returns the time as RFC 3339; ``report`` writes a line
-    to the log.
+    to the log, and ``found`` returns the value that the node has.
     """
 
     hardware: Callable[[], Hardware]
@@ -26,6 +30,7 @@ class Agent:
     publish: Callable[[str], None]
     now: Callable[[], str]
     report: Callable[[str], None]
+    found: Callable[[], str]
 
     def value(self) -> str:
         """Return the annotation's value at this moment. Raises ``ArenaTopoError``."""
@@ -45,8 +50,11 @@ class Agent:
     def run(self, published: str, wait: Callable[[], bool]) -> None:
         """Publish changes to *published* while *wait* returns True; a failure is reported once, then tried again."""
         failure = ""
-        while True:
+        for looks in count(1):
             try:
+                # Whoever deletes or overwrites the annotation hides the node's links only until then.
+                if looks % _FRESH_LOOK == 0:
+                    published = self.found()
                 published = self.publish_if_changed(published)
                 failure = ""
             except ArenaTopoError as error:

@@ -1,22 +1,44 @@
 """The objects that run the agent on every node with GPUs, with the fewest permissions that it needs."""
 
+from arena_topo.agent.node_policy import API_VERSION, policy_spec
 from arena_topo.model.objects import Object
 
 NAME = "arena-topo-agent"
 _LABELS = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/managed-by": "arena-topo"}
 
 
-def agent_objects(image: str, namespace: str, *, interval: int = 30, runtime_class: str = "") -> list[Object]:
-    """Return the agent's ServiceAccount, ClusterRole, ClusterRoleBinding and DaemonSet.
+_VOLUME, _POD_RESOURCES = "pod-resources", "/var/lib/kubelet/pod-resources"
+_NOBODY = 65532
+"""The user of an agent without root, as images without a distribution call it."""
 
-    It may get and patch nodes: RBAC cannot be narrowed to one annotation. It reads the node every *interval* seconds;
-    *runtime_class* is the RuntimeClass that makes the GPUs visible, where the default one does not.
+
+def agent_objects(
+    image: str,
+    namespace: str,
+    *,
+    interval: int = 30,
+    runtime_class: str = "",
+    skip_users: bool = False,
+    policy: bool = True,
+) -> list[Object]:
+    """Return the agent's ServiceAccount, ClusterRole and its binding, admission policy and its binding, and DaemonSet.
+
+    RBAC lets it get and patch nodes, and the *policy* narrows that to the one annotation of its own node. It reads the
+    node every *interval* seconds; *runtime_class* is the RuntimeClass that makes the GPUs visible, where the default one
+    does not. With *skip_users* it does not ask the kubelet who uses the GPUs, and needs neither root nor a path of the
+    host.
     """
     subject = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
     role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
     rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}
     return [
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": _meta(namespace)},
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": _meta(namespace),
+            # The agent's pods ask for the token, and no other pod gets it by naming the account alone.
+            "automountServiceAccountToken": False,
+        },
         {
             "apiVersion": "rbac.authorization.k8s.io/v1",
             "kind": "ClusterRole",
@@ -30,6 +52,7 @@ def agent_objects(image: str, namespace: str, *, interval: int = 30, runtime_cla
             "roleRef": role,
             "subjects": [subject],
         },
+        *(_policy(namespace) if policy else ()),
         {
             "apiVersion": "apps/v1",
             "kind": "DaemonSet",
@@ -37,7 +60,10 @@ def agent_objects(image: str, namespace: str, *, interval: int = 30, runtime_cla
             "spec": {
                 # A selector can never be changed, so it has only the label that every version of the agent sets.
                 "selector": {"matchLabels": {"app.kubernetes.io/name": NAME}},
-                "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, interval, runtime_class)},
+                "template": {
+                    "metadata": {"labels": _LABELS},
+                    "spec": _pod(image, interval, runtime_class, skip_users=skip_users),
+                },
             },
         },
     ]
@@ -47,11 +73,26 @@ def _meta(namespace: str = "") -> Object:
     return {"name": NAME, **({"namespace": namespace} if namespace else {}), "labels": _LABELS}
 
 
-def _pod(image: str, interval: int, runtime_class: str) -> Object:
+def _policy(namespace: str) -> list[Object]:
+    binding = {"policyName": NAME, "validationActions": ["Deny"]}
+    kind = "ValidatingAdmissionPolicy"
+    return [
+        {"apiVersion": API_VERSION, "kind": kind, "metadata": _meta(), "spec": policy_spec(namespace, NAME)},
+        {"apiVersion": API_VERSION, "kind": f"{kind}Binding", "metadata": _meta(), "spec": binding},
+    ]
+
+
+def _pod(image: str, interval: int, runtime_class: str, *, skip_users: bool) -> Object:
+    # The kubelet's socket belongs to root, and without capabilities nobody else may open it. NVML needs no root.
+    user = (
+        {"runAsUser": _NOBODY, "runAsGroup": _NOBODY, "runAsNonRoot": True}
+        if skip_users
+        else {"runAsUser": 0}
+    )
     container = {
         "name": "agent",
         "image": image,
-        "args": ["agent", "run", "--interval", str(interval)],
+        "args": ["agent", "run", "--interval", str(interval), *(["--skip-users"] if skip_users else [])],
         "env": [
             {"name": "NODE_NAME", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             # NVIDIA's runtime shows these GPUs without allocating them: the jobs keep them all. NVML is in the part
@@ -65,12 +106,13 @@ def _pod(image: str, interval: int, runtime_class: str) -> Object:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "volumeMounts": [
-            {"name": "pod-resources", "mountPath": "/var/lib/kubelet/pod-resources", "readOnly": True}
-        ],
     }
+    if not skip_users:
+        container["volumeMounts"] = [{"name": _VOLUME, "mountPath": _POD_RESOURCES, "readOnly": True}]
     return {
         "serviceAccountName": NAME,
+        "automountServiceAccountToken": True,
+        "securityContext": {**user, "seccompProfile": {"type": "RuntimeDefault"}},
         **({"runtimeClassName": runtime_class} if runtime_class else {}),
         "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": _gpu_nodes()}},
         # GPU nodes are tainted as a rule, and a node is described whatever its taints.
@@ -78,12 +120,11 @@ def _pod(image: str, interval: int, runtime_class: str) -> Object:
         # On a node that jobs have filled the agent would otherwise wait for room, and the node stay unknown.
         "priorityClassName": "system-node-critical",
         "containers": [container],
-        "volumes": [
-            {
-                "name": "pod-resources",
-                "hostPath": {"path": "/var/lib/kubelet/pod-resources", "type": "Directory"},
-            }
-        ],
+        **(
+            {}
+            if skip_users
+            else {"volumes": [{"name": _VOLUME, "hostPath": {"path": _POD_RESOURCES, "type": "Directory"}}]}
+        ),
     }
 
 

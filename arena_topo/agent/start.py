@@ -17,31 +17,42 @@ from arena_topo.topology.formats.parse import parse_topology
 Publish = Callable[[str], None]
 
 
-def node_agent(publish: Publish, report: Publish, *, socket: str = SOCKET, sysfs: str = "/sys") -> Agent:
-    """Return the agent of this node, which reads NVML and the kubelet.
+def node_agent(
+    publish: Publish,
+    report: Publish,
+    *,
+    found: Callable[[], str],
+    skip_users: bool = False,
+    socket: str = SOCKET,
+    sysfs: str = "/sys",
+) -> Agent:
+    """Return the agent of this node, which reads NVML, and the kubelet unless *skip_users*.
 
     Raises ``DocumentError`` when the packages of the extra ``agent`` are missing.
     """
     require("pynvml", "agent")
+    nvml = import_module("pynvml")
+    if skip_users:
+        return Agent(partial(read_hardware, nvml, sysfs), None, publish, _now, report, found)
     require("grpc", "agent")
     import grpc  # of the extra, and only this agent needs it
-
-    nvml = import_module("pynvml")
 
     def users(hardware: Hardware) -> Users:
         uuids = [gpu.uuid for gpu in hardware.gpus]
         return gpu_users(list_pod_resources(grpc, socket), uuids, GPU_RESOURCES)
 
-    return Agent(partial(read_hardware, nvml, sysfs), users, publish, _now, report)
+    return Agent(partial(read_hardware, nvml, sysfs), users, publish, _now, report, found)
 
 
-def file_agent(text: str, source: str, product: str, publish: Publish, report: Publish) -> Agent:
+def file_agent(
+    text: str, source: str, product: str, publish: Publish, report: Publish, *, found: Callable[[], str]
+) -> Agent:
     """Return an agent that publishes the topology saved in *text*, for nodes where no agent may run.
 
     It says nothing about who uses the GPUs. *source* names the file in errors, *product* the GPUs where the text does
     not.
     """
-    return Agent(partial(parse_topology, text, source, product), None, publish, _now, report)
+    return Agent(partial(parse_topology, text, source, product), None, publish, _now, report, found)
 
 
 def require(package: str, extra: str) -> None:

@@ -6,18 +6,20 @@ from dataclasses import dataclass
 from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api
 from arena_topo.cluster.rbac import bindings, roles
 from arena_topo.errors import NotFound
-from arena_topo.kube.discovery import served_versions
+from arena_topo.kube.discovery import served_versions, version_of_resource
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
-from arena_topo.pin.admission import APIS, policy_objects
+from arena_topo.pin.admission import APIS, GROUP, policy_objects
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _REMOVED = (
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicyBinding") for api in APIS),
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicy") for api in APIS),
     ("apps/v1", "DaemonSet"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
+    ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
     (_RBAC, "RoleBinding"),
     (_RBAC, "ClusterRoleBinding"),
     (_RBAC, "ClusterRole"),
@@ -31,17 +33,23 @@ class ServedApis:
     """What a cluster serves that decides the form of the admission policy.
 
     ``policy_api`` is the version of the policy's API, empty where it is not served; ``gangs`` says whether pods can
-    belong to kube-scheduler's own PodGroups.
+    belong to kube-scheduler's own PodGroups. ``validates`` says whether a policy can keep agents to their own nodes.
     """
 
     policy_api: str = "v1"
     gangs: bool = False
+    validates: bool = True
 
 
 def served_apis(session: Session) -> ServedApis:
     """Return what the cluster of *session* serves."""
     served = served_versions(session)
-    return ServedApis(policy_api=policy_api(session, served), gangs=bool(pod_group_api(session, served)))
+    validating = version_of_resource(session, served, GROUP, ("v1",), "validatingadmissionpolicies")
+    return ServedApis(
+        policy_api=policy_api(session, served),
+        gangs=bool(pod_group_api(session, served)),
+        validates=bool(validating),
+    )
 
 
 def setup_objects(

@@ -45,6 +45,8 @@ _PLURALS = {
     "ClusterRoleBinding": ("clusterrolebindings", False),
     "MutatingAdmissionPolicy": ("mutatingadmissionpolicies", False),
     "MutatingAdmissionPolicyBinding": ("mutatingadmissionpolicybindings", False),
+    "ValidatingAdmissionPolicy": ("validatingadmissionpolicies", False),
+    "ValidatingAdmissionPolicyBinding": ("validatingadmissionpolicybindings", False),
     "MPIJob": ("mpijobs", True),
     "PodGroup": ("podgroups", True),
     "ResourceClaim": ("resourceclaims", True),

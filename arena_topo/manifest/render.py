@@ -13,6 +13,7 @@ from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion, version_of
 from arena_topo.model.job.validation import check_for_version
 from arena_topo.model.notation.yaml_documents import load
+from arena_topo.model.object_shapes import MPIJOB, misshapen
 from arena_topo.model.objects import Object
 
 # The API server's limit on the values of a ConfigMap together.
@@ -108,8 +109,16 @@ def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
 
 def _parse(name: str, text: str) -> Object:
     document = load(text, name=f"what template {name} renders to")
-    if not isinstance(document, dict) or not document.get("kind") or not document.get("metadata"):
+    if not isinstance(document, dict) or not document.get("kind"):
         raise DocumentError(f"template {name} does not render to one Kubernetes object")
+    fault = misshapen(document, MPIJOB) or next(
+        (f"{key} is missing" for key in ("metadata", "spec") if document.get(key) is None), ""
+    )
+    if fault:
+        raise DocumentError(
+            f"template {name} renders an MPIJob that cannot be: {fault}",
+            hint="compare it with the packaged one: arena-topo submit mpi --dry-run=client -o yaml",
+        )
     return document
 
 

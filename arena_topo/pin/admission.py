@@ -24,7 +24,7 @@ from arena_topo.model.objects import Object
 
 NAME = "arena-topo"
 GROUP = "admissionregistration.k8s.io"
-VERSION = 1
+VERSION = 2
 """Incremented with every change of what the policy does, so that an old one is recognized."""
 
 APIS = ("v1", "v1beta1", "v1alpha1")
@@ -141,7 +141,9 @@ def _node_patch() -> str:
     # A JSON patch cannot add a key to a map that does not exist.
     into = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector/{key}', value: variables.node}}"
     fresh = f"JSONPatch{{op: 'add', path: '/spec/nodeSelector', value: {{'{HOSTNAME}': variables.node}}}}"
-    return f"variables.node == '' ? [] : has(object.spec.nodeSelector) ? [{into}] : [{fresh}]"
+    # Somebody who chose a node for this pod knows better than a plan that was made before: the pod keeps it.
+    is_chosen = f"'{HOSTNAME}' in object.spec.nodeSelector"
+    return f"variables.node == '' ? [] : !has(object.spec.nodeSelector) ? [{fresh}] : {is_chosen} ? [] : [{into}]"
 
 
 def _gpu_patch() -> str:

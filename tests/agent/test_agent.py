@@ -29,7 +29,7 @@ class World:
 
     def agent(self) -> Agent:
         """Return an agent in this world."""
-        return Agent(self.look, lambda _: self.users, self.publish, self.now, self.reports.append)
+        return Agent(self.look, lambda _: self.users, self.publish, self.now, self.reports.append, self.found)
 
     def look(self) -> Hardware:
         """Return the hardware, or fail."""
@@ -41,6 +41,10 @@ class World:
         """Return a time that moves on with each look."""
         self.looks += 1
         return f"2026-11-21T08:00:{self.looks:02}Z"
+
+    def found(self) -> str:
+        """Return what the node has."""
+        return self.published[-1] if self.published else ""
 
     def publish(self, value: str) -> None:
         """Take the annotation's value, or refuse it."""
@@ -113,3 +117,24 @@ def test_without_a_kubelet_there_are_no_users() -> None:
     agent = replace(world.agent(), users=None)
 
     assert json.loads(agent.value())["users"] == {}
+
+
+@pytest.mark.parametrize("others", ["", "{}", "rubbish"])
+def test_what_somebody_else_did_to_the_annotation_is_mended(others: str) -> None:
+    """The tenth reading looks at the node; the nine before trust what was published."""
+    world = World()
+    node = [""]
+    looks: list[int] = []
+
+    def publish(value: str) -> None:
+        world.published.append(value)
+        node[0] = value
+
+    def wait() -> bool:
+        looks.append(len(world.published))
+        node[0] = others
+        return len(looks) < 12
+
+    replace(world.agent(), publish=publish, found=lambda: node[0]).run("", wait)
+
+    assert [1] * 9 + [2] * 3 == looks

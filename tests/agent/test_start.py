@@ -20,7 +20,9 @@ def test_the_agent_of_a_node_joins_nvml_and_the_kubelet(socket: str, monkeypatch
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
     monkeypatch.setattr("arena_topo.agent.start.require", lambda *_: None)
     published: list[str] = []
-    node_agent(published.append, lambda _: None, socket=socket, sysfs="/nowhere").publish_if_changed()
+    node_agent(
+        published.append, lambda _: None, found=str, socket=socket, sysfs="/nowhere"
+    ).publish_if_changed()
 
     assert {"team-a/shared": [1], "team-a/worker-0": [0, 2]} == json.loads(published[0])["users"]
 
@@ -29,7 +31,9 @@ def test_a_saved_matrix_is_published_without_users() -> None:
     """For nodes on which no agent may run."""
     name = "h200-hgx-8gpu-12nic.txt"
     published: list[str] = []
-    file_agent(saved(name), name, "NVIDIA H200", published.append, lambda _: None).publish_if_changed()
+    file_agent(
+        saved(name), name, "NVIDIA H200", published.append, lambda _: None, found=str
+    ).publish_if_changed()
     value = json.loads(published[0])
 
     assert (8, "NVIDIA H200", {}) == (len(value["gpus"]), value["product"], value["users"])

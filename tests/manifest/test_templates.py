@@ -6,13 +6,14 @@ import pytest
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest.render import RenderContext, render
+from arena_topo.manifest.template_process import render_apart
 from arena_topo.manifest.templates import as_json, packaged, render_template
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.notation.yaml_documents import load
 
 NAME = "mpijob.v2beta1.yaml.j2"
 JOB = JobSpec(name="a", namespace="b", image="c", command=("d",))
-MINIMAL = 'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: %s}\n'
+MINIMAL = 'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: %s}\nspec: {}\n'
 
 
 def test_all_versions_have_a_template() -> None:
@@ -76,6 +77,81 @@ def test_a_wrong_template_is_named_with_its_fault(tmp_path: Path, text: str, wor
     with pytest.raises(DocumentError, match="template") as caught:
         render(JOB, RenderContext(), template=str(file))
     assert words in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a: 1\n{{ 1 // 0 }}", "template mpijob.v2beta1.yaml.j2 line 2: ZeroDivisionError"),
+        ("{{ job.name + 1 }}", "line 1: TypeError"),
+        ("{{ job.name.nothing() }}", "has no attribute 'nothing'"),
+        ("{{ 10 ** 5000 }}", "ValueError: Exceeds the limit"),
+        ("{% include 'mpijob.v2beta1.yaml.j2' %}", "it includes itself, or nests too deeply"),
+        ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "it includes itself, or nests too deeply"),
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "takes more than 3 s to render"),
+        ("{{ lipsum(n=100000) }}", "takes more than 3 s to render"),
+        ("{{ range(10 ** 12) | list }}", "Range too big"),
+        ("{{ 'x' * 10 ** 10 }}", "takes more than 512 MiB to render"),
+        ("{{ '%0999999999d' % 1 }}", "takes more than 512 MiB to render"),
+        ("{% set n = namespace(a='x') %}{% for i in range(60) %}{% set n.a = n.a + n.a %}{% endfor %}", "512 MiB"),
+        ("{% for a in range(99999) %}{{ 'x' * 100 }}{% endfor %}", "renders to more than 4 MiB"),
+    ],
+    ids=["division", "type", "attribute", "digits", "include", "macro", "loops", "filler", "range", "times", "format", "doubling", "text"],
+)  # fmt: skip
+def test_a_template_without_an_end_has_one(tmp_path: Path, text: str, words: str) -> None:
+    """What an expression raises is told with its line, and time and memory are bounded by the operating system."""
+    (tmp_path / "mine.j2").write_text(text)
+    with pytest.raises(DocumentError, match="template") as caught:
+        render(JOB, RenderContext(), template=str(tmp_path / "mine.j2"))
+
+    assert words in caught.value.message
+    assert len(caught.value.message) < 500
+
+
+def test_a_template_has_a_time_by_the_clock_too(tmp_path: Path) -> None:
+    """On a machine that gives it no processor."""
+    (tmp_path / NAME).write_text("{{ lipsum(n=100000) }}")
+    with pytest.raises(DocumentError, match="takes more than 3 s to render"):
+        render_apart(NAME, {}, str(tmp_path), {}, wall_seconds=0.05)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ("metadata: [a]\nspec: {}", "metadata is not a mapping"),
+        ("metadata: text\nspec: {}", "metadata is not a mapping"),
+        ("spec: {}", "metadata is missing"),
+        ("metadata: {name: 5}\nspec: {}", "metadata.name is not a text"),
+        ("metadata: {labels: [a]}\nspec: {}", "metadata.labels is not a mapping"),
+        ("metadata: {annotations: {a: 1}}\nspec: {}", "metadata.annotations.a is not a text"),
+        ("metadata: {name: a}", "spec is missing"),
+        ("metadata: {name: a}\nspec: 5", "spec is not a mapping"),
+        (
+            "metadata: {name: a}\nspec: {mpiReplicaSpecs: {Worker: {replicas: many}}}",
+            "spec.mpiReplicaSpecs.Worker.replicas is not a whole number",
+        ),
+        (
+            "metadata: {name: a}\nspec: {mpiReplicaSpecs: {Worker: {template: {spec: {containers: [null]}}}}}",
+            "spec.mpiReplicaSpecs.Worker.template.spec.containers[0] is null",
+        ),
+    ],
+)
+def test_an_object_of_another_shape_is_refused(tmp_path: Path, fields: str, words: str) -> None:
+    """Before anything looks into it."""
+    (tmp_path / "mine.j2").write_text(f'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\n{fields}\n')
+    with pytest.raises(DocumentError) as caught:
+        render(JOB, RenderContext(), template=str(tmp_path / "mine.j2"))
+
+    assert f"renders an MPIJob that cannot be: {words}" in caught.value.message
+
+
+def test_a_module_of_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process of a template takes its modules from where this one has them."""
+    (tmp_path / "jinja2.py").write_text("raise SystemExit('taken over')")
+    (tmp_path / "mine.j2").write_text(MINIMAL % "x")
+    monkeypatch.chdir(tmp_path)
+
+    assert "x" == render(JOB, RenderContext(), template="mine.j2").job["metadata"]["name"]
 
 
 def test_a_missing_template_is_told() -> None:

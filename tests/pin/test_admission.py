@@ -8,7 +8,7 @@ import pytest
 
 from arena_topo.pin.admission import APIS, VERSION, installed_version, policy_objects, sets_gangs
 
-KNOWN = {1: "488fbef87609d039"}
+KNOWN = {1: "488fbef87609d039", 2: "83730c1c206e89cf"}
 
 
 def digest() -> str:

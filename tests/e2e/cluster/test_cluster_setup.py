@@ -15,7 +15,12 @@ from tests.e2e.arena import Arena
 
 _API = "admissionregistration.k8s.io/v1"
 _KINDS = {
-    "admissionregistration.k8s.io/v1": ("MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"),
+    "admissionregistration.k8s.io/v1": (
+        "MutatingAdmissionPolicy",
+        "MutatingAdmissionPolicyBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ),
     "rbac.authorization.k8s.io/v1": ("ClusterRole", "ClusterRoleBinding", "RoleBinding"),
     "apps/v1": ("DaemonSet",),
     "v1": ("ServiceAccount",),

@@ -156,6 +156,29 @@ def test_what_the_user_selects_is_kept_beside_the_pin(kube: Kube) -> None:
     assert {"note": "x"} == made["metadata"]["annotations"]
 
 
+@pytest.mark.parametrize("chosen", ["a", "b", "elsewhere"])
+def test_a_node_that_somebody_else_chose_stays(kube: Kube, chosen: str) -> None:
+    """Whoever made the pod may have set it, or a policy before ours; only the lists go."""
+    made = tried(
+        kube, "job-worker-1", pin_annotations(nodes=["a", "b"]), nodeSelector={HOSTNAME: chosen, "x": "y"}
+    )
+
+    assert {HOSTNAME: chosen, "x": "y"} == made["spec"]["nodeSelector"]
+    assert not made["metadata"].get("annotations")
+
+
+def test_a_pod_of_another_tenant_is_as_it_was_sent(kube: Kube, namespace: str) -> None:
+    """Also where it is called like a worker of a job that is pinned, and has annotations of its own."""
+    wanted = {"arena-topo.dev/planned": "true", "pin-nodes": "0:a", "nvidia.com/use-gpuuuid": "GPU-x"}
+    sent = {"nodeSelector": {HOSTNAME: "mine"}, "containers": [{"name": "c", "image": "i", "resources": {}}]}
+    made = tried(kube, "job-worker-0", wanted, namespace, **sent)
+
+    assert wanted == made["metadata"]["annotations"]
+    assert {HOSTNAME: "mine"} == made["spec"]["nodeSelector"]
+    assert {"resourceClaims", "schedulingGroup"}.isdisjoint(made["spec"])
+    assert "claims" not in made["spec"]["containers"][0].get("resources", {})
+
+
 @pytest.mark.parametrize("text", ["node-a", "0:a,x:b,2:", ""])
 def test_a_list_that_cannot_be_read_keeps_the_pod_from_being_made(kube: Kube, text: str) -> None:
     """A worker without its place does not slip through."""

@@ -61,7 +61,10 @@ def setup(flags: SetupFlags) -> None:
     namespace = session.namespace if session else flags.kube.namespace or "default"
     objects, notes = setup_objects(apis, flags.users, namespace)
     if flags.agent_image:
-        objects += agent_objects(flags.agent_image, flags.agent_namespace)
+        objects += agent_objects(flags.agent_image, flags.agent_namespace, policy=apis.validates)
+        if not apis.validates:
+            without = "this cluster does not serve ValidatingAdmissionPolicy (Kubernetes 1.30 does)"
+            notes = (*notes, f"{without}: the agent's token can change every node")
     for note in notes:
         warn(note)
     # With --apply there is always a session; the second half tells the type checker so.

@@ -28,7 +28,7 @@ def test_the_agents_manifest_is_a_list_of_objects(invoke: Invoke) -> None:
     """For kubectl apply, with the rights that the agent needs and no more."""
     outcome = invoke("agent", "manifest", "--image=arena-topo:1", "-n", "gpu", "--interval=60")
 
-    assert 4 == outcome.out.count("apiVersion:")
+    assert 6 == outcome.out.count("apiVersion:")
     assert 'kind: "DaemonSet"' in outcome.out
     assert '- "patch"' in outcome.out
     assert "list" not in outcome.out
