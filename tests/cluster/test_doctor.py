@@ -10,6 +10,7 @@ from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts, Policy, Program
 from arena_topo.output.doctor import findings_document, findings_text
+from arena_topo.pin.admission import VERSION
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
 GOOD = ClusterFacts(
@@ -18,7 +19,7 @@ GOOD = ClusterFacts(
     worker_fields=frozenset({"schedulingGates", "resourceClaims"}),
     programs={"mpi-operator": Program("mpi-operator", "mpi", ready=True)},
     pod_groups="v1alpha2",
-    policy=Policy(api="v1", version=1, gangs=True, current=True),
+    policy=Policy(api="v1", version=VERSION, gangs=True, current=True),
     dra_drivers=("gpu.nvidia.com",),
     access=(AccessReview(what="create mpijobs.kubeflow.org", purpose="submit", allowed=True),),
 )
@@ -97,9 +98,9 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
         ),
         (
             "Admission policy",
-            {"policy": Policy(api="v1", version=1)},
+            {"policy": Policy(api="v1", version=VERSION)},
             State.PROBLEM,
-            "version 1 installed, from before this cluster served PodGroups",
+            f"version {VERSION} installed, from before this cluster served PodGroups",
             SETUP,
         ),
         ("Native gangs", {"policy": ABSENT}, State.ABSENT, "PodGroup of scheduling.k8s.io/v1alpha2", SETUP),
