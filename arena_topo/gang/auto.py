@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from arena_topo.errors import UsageError
 from arena_topo.model.job.gang import Gang
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import ClusterFacts
@@ -19,6 +20,14 @@ _SCHEDULERS = {
 
 Schedulers made for gangs come before the plugin of the stock scheduler, and Kueue, which admits by quota, comes last.
 """
+
+_INSTALLATION = {
+    "volcano": "https://volcano.sh/en/docs/installation",
+    "koordinator": "https://koordinator.sh/docs/installation",
+    "kai": "https://github.com/kai-scheduler/KAI-Scheduler",
+    "coscheduling": "https://github.com/kubernetes-sigs/scheduler-plugins",
+    "kueue": "https://kueue.sigs.k8s.io/docs/installation",
+}
 
 _NEED_QUEUE = frozenset({"kai", "kueue"})
 _SUPPORTED_VERSIONS = {
@@ -55,6 +64,27 @@ def choose_backend(facts: ClusterFacts, *, version: ApiVersion, queue: str = "")
         if candidate.fits:
             return BackendChoice(candidate.backend, tuple(reasons))
     return BackendChoice("", tuple(reasons))
+
+
+def check_installed(facts: ClusterFacts, backend: str, *, version: ApiVersion, queue: str = "") -> None:
+    """Raise ``UsageError`` where the scheduler of *backend*, which the user named, is not installed on the cluster.
+
+    Its PodGroups would be refused with a bare 404, or its pods would wait for it for ever.
+    """
+    group = _SCHEDULERS.get(backend, "")
+    if not group or facts.serves(group):
+        return
+    others = choose_backend(facts, version=version, queue=queue).backend
+    instead = (
+        f"leave out --gang-scheduler, which takes {others} here"
+        if others
+        else "arena-topo doctor lists what is here"
+    )
+    raise UsageError(
+        f"--gang-scheduler {backend} cannot be used: {backend} is not installed on this cluster, which does not serve "
+        f"{group}",
+        hint=f"{instead}; or ask the cluster's admin to install it: {_INSTALLATION[backend]}",
+    )
 
 
 def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:

@@ -32,7 +32,7 @@ _TEXT_KEYS = _PATH_KEYS | {
 }
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _IDENTITY = ("as", "as-uid", "as-groups", "as-user-extra")
-_IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
     user = _entry_named(merged, "users", user_name, explicit=bool(connection.user))
     target = Target(
         context=context_name,
-        namespace=connection.namespace or context.get("namespace") or _default_namespace(env),
+        namespace=connection.namespace or context.get("namespace") or default_namespace(env),
         cluster=_with_cluster_flags(cluster, connection),
         user=with_user_flags(user, connection),
     )
@@ -255,7 +255,15 @@ def _fault(target: Target) -> str:
     return ""
 
 
-def _default_namespace(env: Mapping[str, str]) -> str:
-    if "KUBERNETES_SERVICE_HOST" in env and _IN_CLUSTER_NAMESPACE.is_file():
-        return _IN_CLUSTER_NAMESPACE.read_text().strip() or "default"
-    return "default"
+def default_namespace(env: Mapping[str, str] = os.environ) -> str:
+    """Return the namespace where neither a flag nor a context names one: in a pod the service account's, as in kubectl."""
+    if "KUBERNETES_SERVICE_HOST" not in env:
+        return "default"
+    # client-go asks the downward API's usual variable first.
+    if namespace := env.get("POD_NAMESPACE", ""):
+        return namespace
+    try:
+        return IN_CLUSTER_NAMESPACE.read_text().strip() or "default"
+    except OSError:
+        # A pod may run without a service account's token.
+        return "default"

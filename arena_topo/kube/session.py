@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import Target, identity, resolve, with_user_flags
+from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
@@ -314,7 +314,10 @@ def connect(connection: ConnectionFlags) -> Session:
 
         user = with_user_flags({}, connection)
         return Session(
-            in_cluster(), namespace=connection.namespace or "default", timeout=connection.timeout, user=user
+            in_cluster(),
+            namespace=connection.namespace or default_namespace(),
+            timeout=connection.timeout,
+            user=user,
         )
     raise no_cluster()
 

@@ -7,7 +7,7 @@ from typing import Any
 from arena_topo.errors import UsageError
 from arena_topo.model.job.gang import Decoration
 from arena_topo.model.job.mpijob import Role, pod_templates
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import Object, section
 
 
 def decorated(job: Object, decoration: Decoration) -> Object:
@@ -28,9 +28,9 @@ def decorated(job: Object, decoration: Decoration) -> Object:
         _metadata(template, "labels", whose, {**decoration.pod_labels, **labels})
         _metadata(template, "annotations", whose, {**decoration.pod_annotations, **annotations})
         if decoration.scheduler_name:
-            _set(template["spec"], "schedulerName", whose, decoration.scheduler_name)
+            _set(section(template, "spec"), "schedulerName", whose, decoration.scheduler_name)
     if decoration.scheduling_policy:
-        policy = result["spec"].setdefault("runPolicy", {}).setdefault("schedulingPolicy", {})
+        policy = section(section(result["spec"], "runPolicy"), "schedulingPolicy")
         for key, value in decoration.scheduling_policy.items():
             _set(policy, key, "the job's schedulingPolicy", value)
     return result
@@ -39,13 +39,9 @@ def decorated(job: Object, decoration: Decoration) -> Object:
 def _metadata(item: Object, field: str, whose: str, values: Mapping[str, str]) -> None:
     if not values:
         return
-    # Not setdefault: a user's template may have the key without a value.
-    if not item.get("metadata"):
-        item["metadata"] = {}
-    if not item["metadata"].get(field):
-        item["metadata"][field] = {}
+    present = section(section(item, "metadata"), field)
     for key, value in values.items():
-        _set(item["metadata"][field], key, whose, value)
+        _set(present, key, whose, value)
 
 
 def _set(values: Object, key: str, whose: str, value: Any) -> None:

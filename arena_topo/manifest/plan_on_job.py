@@ -14,7 +14,7 @@ from arena_topo.model.keys import (
     PLANNED,
     PLANNED_JOB,
 )
-from arena_topo.model.objects import Object
+from arena_topo.model.objects import Object, entries, section
 from arena_topo.model.plan.plan_record import plan_text
 
 _SHARED_GPU_ENV: tuple[Object, ...] = (
@@ -60,12 +60,11 @@ def with_pins(job: Object, pins: Pins) -> Object:
     if pins.annotations:
         _metadata(worker, "annotations").update(pins.annotations)
     if pins.gated:
-        _add_gate(worker["spec"])
+        _add_gate(section(worker, "spec"))
     if pins.node_term:
-        _require(worker["spec"], pins.node_term)
+        _require(section(worker, "spec"), pins.node_term)
     if pins.spread:
-        constraints = worker["spec"].get("topologySpreadConstraints") or ()
-        worker["spec"]["topologySpreadConstraints"] = [*constraints, pins.spread]
+        entries(section(worker, "spec"), "topologySpreadConstraints").append(pins.spread)
     if pins.shared_gpus:
         _share_gpus(worker)
     _suspend(pinned["spec"], pins.suspended)
@@ -86,9 +85,12 @@ def changes(before: Object, after: Object) -> list[Object]:
         path = worker_template_path(version_of(before))
         operations.append({"op": "replace", "path": path, "value": template})
     if _suspended(before) != _suspended(after):
-        path = "/spec/runPolicy/suspend"
-        # An add replaces a value that is there; a replace fails where there is none.
-        operations.append({"op": "add", "path": path, "value": bool(_suspended(after))})
+        suspended = bool(_suspended(after))
+        # An add replaces a value that is there; a replace fails where there is none, and both without the mapping.
+        if before["spec"].get("runPolicy") is None:
+            operations.append({"op": "add", "path": "/spec/runPolicy", "value": {"suspend": suspended}})
+        else:
+            operations.append({"op": "add", "path": "/spec/runPolicy/suspend", "value": suspended})
     return operations
 
 
@@ -116,7 +118,7 @@ def _add_gate(spec: Object) -> None:
 
 
 def _require(spec: Object, term: Object) -> None:
-    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {}).setdefault(_REQUIRED, {})
+    affinity = section(section(section(spec, "affinity"), "nodeAffinity"), _REQUIRED)
     # The selector terms are alternatives, each with conditions that must all hold: ours joins every one of them.
     alternatives = affinity.get("nodeSelectorTerms") or [{}]
     affinity["nodeSelectorTerms"] = [
@@ -132,7 +134,7 @@ def _share_gpus(worker: Object) -> None:
     ``NCCL_CUMEM_ENABLE=0`` it would not between pods (nccl#1781). What the user set stays.
     """
     for container in containers(worker):
-        env = container.setdefault("env", [])
+        env = entries(container, "env")
         present = {variable["name"] for variable in env}
         env += [variable for variable in _SHARED_GPU_ENV if variable["name"] not in present]
 
@@ -140,7 +142,7 @@ def _share_gpus(worker: Object) -> None:
 def _suspend(spec: Object, suspended: bool | None) -> None:
     """Set ``suspend`` in the run policy of *spec*; None leaves it as it is."""
     if suspended:
-        spec.setdefault("runPolicy", {})["suspend"] = True
+        section(spec, "runPolicy")["suspend"] = True
     elif suspended is False and "suspend" in (spec.get("runPolicy") or {}):
         spec["runPolicy"]["suspend"] = False
 
@@ -151,10 +153,4 @@ def _suspended(job: Object) -> bool | None:
 
 def _metadata(item: Object, field_name: str) -> dict[str, str]:
     """Return the labels or annotations of *item*, put there where it has none."""
-    # Not setdefault: a user's template may have the key without a value.
-    if not item.get("metadata"):
-        item["metadata"] = {}
-    if not item["metadata"].get(field_name):
-        item["metadata"][field_name] = {}
-    values: dict[str, str] = item["metadata"][field_name]
-    return values
+    return section(section(item, "metadata"), field_name)

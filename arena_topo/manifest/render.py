@@ -9,8 +9,9 @@ from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest import over_ssh, pods
 from arena_topo.manifest.templates import render_template
 from arena_topo.model import keys
+from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion, version_of
+from arena_topo.model.job.mpijob import ApiVersion, replicas, version_of
 from arena_topo.model.job.validation import check_for_version
 from arena_topo.model.notation.yaml_documents import load
 from arena_topo.model.object_shapes import MPIJOB, misshapen
@@ -52,6 +53,7 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
     _check_expressible(job, context.version)
     name = f"mpijob.{context.version.value}.yaml.j2"
     rendered = _parse(name, render_template(name, _values(job, context), user_template=template))
+    _check_requests(name, rendered)
     return Manifest(
         job=rendered, version=version_of(rendered), companions=_companions(job), notes=_notes(job, context)
     )
@@ -120,6 +122,16 @@ def _parse(name: str, text: str) -> Object:
             hint="compare it with the packaged one: arena-topo submit mpi --dry-run=client -o yaml",
         )
     return document
+
+
+def _check_requests(name: str, job: Object) -> None:
+    """Raise ``DocumentError`` for pods whose number or requests cannot be counted."""
+    try:
+        for pods_of_role in replicas({"spec": {}, **job}):
+            pod_spec_requests(pods_of_role.template.get("spec") or {})
+    # A template's author may write anything anywhere.
+    except (ValueError, AttributeError, TypeError) as error:
+        raise DocumentError(f"template {name} renders to pods that cannot be counted: {error}") from error
 
 
 def _companions(job: JobSpec) -> tuple[Object, ...]:

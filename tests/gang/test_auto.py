@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.gang.auto import choose_backend, with_cluster_facts
+from arena_topo.errors import UsageError
+from arena_topo.gang.auto import check_installed, choose_backend, with_cluster_facts
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program
 from tests.gang.jobs import ALPHA, V1, V2, gang
@@ -95,3 +96,18 @@ def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
     assert None is with_cluster_facts(gang(), STOCK).operator_gangs
     assert not with_cluster_facts(gang(), replace(STOCK, policy=replace(POLICY, gangs=False))).admission
     assert not with_cluster_facts(gang(), replace(STOCK, worker_fields=frozenset())).keeps_gates
+
+
+@pytest.mark.parametrize("backend", ["volcano", "koordinator", "kai", "coscheduling", "kueue"])
+def test_a_scheduler_that_is_not_installed_is_named(backend: str) -> None:
+    """With what the cluster has in its place, and where to get it: the server would answer with a bare 404."""
+    with pytest.raises(UsageError, match=f"{backend} is not installed on this cluster") as caught:
+        check_installed(STOCK, backend, version=V2)
+    assert caught.value.hint.startswith("leave out --gang-scheduler, which takes gates here; or ask")
+    assert "https://" in caught.value.hint
+
+
+@pytest.mark.parametrize("backend", ["volcano", "gates", "native", "ack", "yunikorn"])
+def test_a_scheduler_that_is_served_or_serves_nothing_is_taken(backend: str) -> None:
+    """What else it lacks, its own module says."""
+    check_installed(replace(STOCK, groups=frozenset({"scheduling.volcano.sh/v1beta1"})), backend, version=V2)

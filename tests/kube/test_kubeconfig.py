@@ -14,7 +14,7 @@ import yaml
 
 from arena_topo.errors import DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import resolve
+from arena_topo.kube.kubeconfig import default_namespace, resolve
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
 
@@ -255,3 +255,31 @@ def test_secrets_do_not_show(folder: Path) -> None:
     target = resolve(ConnectionFlags(token="secret-1"), {"KUBECONFIG": listed(folder, "a")})
 
     assert "secret-1" not in repr(target) + repr(ConnectionFlags(token="secret-1"))
+
+
+@pytest.mark.parametrize(
+    ("env", "expected"),
+    [
+        ({}, "default"),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}, "team-a"),
+        ({"KUBERNETES_SERVICE_HOST": "10.0.0.1", "POD_NAMESPACE": "team-b"}, "team-b"),
+        ({"POD_NAMESPACE": "team-b"}, "default"),
+    ],
+)
+def test_in_a_pod_the_namespace_is_the_service_accounts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, env: dict[str, str], expected: str
+) -> None:
+    """As in kubectl; the downward API's variable comes before the file, and outside of a pod neither counts."""
+    (tmp_path / "namespace").write_text("team-a\n")
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
+
+    assert expected == default_namespace(env)
+
+
+def test_a_pod_without_a_service_account_has_the_usual_namespace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its token may not be mounted."""
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
+
+    assert "default" == default_namespace({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})

@@ -22,9 +22,10 @@ from arena_topo.errors import (
     DocumentError,
     Unauthorized,
 )
+from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target, in_cluster
-from arena_topo.kube.session import is_static
+from arena_topo.kube.session import connect, is_static
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import AnswerTooLarge, Request
 from tests.kube.asking import Make, get, session, target
@@ -518,3 +519,21 @@ def test_a_proxy_that_cannot_be_used_is_reported(server: Server, address: str) -
     """With what would help."""
     with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
         from_target(target(server, proxy_url=address))
+
+
+@pytest.mark.parametrize(("flag", "expected"), [("", "team-a"), ("mine", "mine")])
+def test_a_session_in_a_pod_is_in_its_namespace(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flag: str, expected: str
+) -> None:
+    """Without a kubeconfig, and unless a flag names another."""
+    (tmp_path / "namespace").write_text("team-a")
+    (tmp_path / "token").write_text("of-pod")
+    packages = "kubernetes.config.incluster_config"
+    monkeypatch.setattr(f"{packages}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(f"{packages}.SERVICE_CERT_FILENAME", str(server.authority.certificate))
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+    with closing(connect(ConnectionFlags(namespace=flag))) as session:
+        assert expected == session.namespace

@@ -114,3 +114,23 @@ def test_what_is_no_mpijob_is_told(broken: dict[str, Any]) -> None:
     """A template can render anything."""
     with pytest.raises(DocumentError, match="the template renders"):
         decorated(broken, FULL)
+
+
+def test_a_key_without_a_value_is_one_that_is_not_there() -> None:
+    """As a template's author may leave it."""
+    empty = job(V2)
+    empty["spec"]["runPolicy"] = None
+    template(empty)["metadata"] = None
+    policy = Decoration(scheduling_policy={"minAvailable": 2}, worker_labels={"a": "1"})
+    result = decorated(empty, policy)
+
+    assert {"schedulingPolicy": {"minAvailable": 2}} == result["spec"]["runPolicy"]
+    assert {"labels": {"a": "1"}} == template(result)["metadata"]
+
+
+def test_a_run_policy_of_another_type_is_one_clear_error() -> None:
+    """It names the key."""
+    wrong = job(V2)
+    wrong["spec"]["runPolicy"] = "none"
+    with pytest.raises(DocumentError, match="runPolicy is 'none', expected a mapping"):
+        decorated(wrong, Decoration(scheduling_policy={"minAvailable": 2}))

@@ -2,7 +2,10 @@
 
 from copy import deepcopy
 
-from arena_topo.manifest.plan_on_job import Pins, with_pins
+import pytest
+
+from arena_topo.errors import DocumentError
+from arena_topo.manifest.plan_on_job import Pins, changes, with_pins
 from arena_topo.model.job.mpijob import Role, containers, pod_templates
 from arena_topo.model.objects import Object
 from tests.objects import mpijob
@@ -61,3 +64,49 @@ def test_shared_gpus_do_not_overrule_the_users_environment() -> None:
         variable["name"] for variable in container["env"]
     ]
     assert "mine" == container["env"][0]["value"]
+
+
+TERM = {"key": "kubernetes.io/hostname", "operator": "In", "values": ["n1"]}
+EVERYTHING = Pins(plan="p", new=True, gated=True, suspended=True, node_term=TERM, shared_gpus=True)
+
+
+def emptied() -> Object:
+    """Return a job of a template whose author left keys without a value."""
+    job = mpijob("job")
+    job["spec"]["runPolicy"] = None
+    worker(job)["metadata"] = {"labels": None, "annotations": None}
+    worker(job)["spec"] |= {"affinity": None, "schedulingGates": None, "topologySpreadConstraints": None}
+    worker(job)["spec"]["containers"][0]["env"] = None
+    return job
+
+
+def test_a_key_without_a_value_is_one_that_is_not_there() -> None:
+    """As the API server reads it."""
+    pinned = with_pins(emptied(), EVERYTHING)
+    (alternative,) = worker(pinned)["spec"]["affinity"]["nodeAffinity"][
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ]["nodeSelectorTerms"]
+
+    assert {"suspend": True} == pinned["spec"]["runPolicy"]
+    assert [TERM] == alternative["matchExpressions"]
+    assert 3 == len(worker(pinned)["spec"]["containers"][0]["env"])
+
+
+@pytest.mark.parametrize("key", ["affinity", "runPolicy", "env"])
+def test_a_key_of_another_type_is_one_clear_error(key: str) -> None:
+    """It names the key."""
+    job = emptied()
+    part = {"affinity": worker(job)["spec"], "runPolicy": job["spec"]}.get(
+        key, worker(job)["spec"]["containers"][0]
+    )
+    part[key] = "yes"
+    with pytest.raises(DocumentError, match=f"{key} is 'yes', expected a"):
+        with_pins(job, EVERYTHING)
+
+
+def test_a_job_without_a_run_policy_is_suspended_by_a_patch_that_works() -> None:
+    """JSON patches add to what is there."""
+    job = mpijob("job")
+    suspended = with_pins(job, Pins(plan="p", suspended=True))
+
+    assert {"op": "add", "path": "/spec/runPolicy", "value": {"suspend": True}} in changes(job, suspended)

@@ -2,13 +2,14 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.errors import UsageError
+from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest.pods import literal
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Toleration
@@ -302,3 +303,24 @@ def test_ranks_that_start_without_ssh_have_no_choice_of_mpi(
 def test_the_operator_sets_the_restart_policy(version: ApiVersion, policy: str | None) -> None:
     """The operators of v2beta1 and v1 warn of one in the template by an event; Arena's needs it."""
     assert policy == pod_of(made(PLAIN, version))["spec"].get("restartPolicy")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "replicas: many\n      template: {}",
+        "template:\n        spec: {containers: [{resources: {limits: {cpu: lots}}}]}",
+        "template:\n        spec: {containers: [text]}",
+        "template:\n        spec: text",
+        "template: text",
+    ],
+)
+def test_a_template_whose_pods_cannot_be_counted_is_one_clear_error(tmp_path: Path, wrong: str) -> None:
+    """It names the template: nothing of it is sent."""
+    file = tmp_path / "t.j2"
+    head = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  mpiReplicaSpecs:\n"
+    file.write_text(f"{head}    Worker:\n      {wrong}\n")
+    with pytest.raises(
+        DocumentError, match=r"template mpijob\.v2beta1\.yaml\.j2 renders to pods that cannot be"
+    ):
+        render(PLAIN, RenderContext(), template=str(file))

@@ -16,6 +16,7 @@ from arena_topo.cli.options.job_notations import (
     ENV,
     LABEL,
     MPI_IMPLEMENTATION,
+    PERIOD,
     PULL_POLICY,
     QUANTITY,
     SECONDS,
@@ -162,15 +163,15 @@ class JobFlags:
         default="All",
         help="Pods to remove at the end: All, Running or None.",
     )
-    ttl_after_finished: float | None = option(
+    ttl_after_finished: int | None = option(
         "--ttl-after-finished",
         type=SECONDS,
         metavar="TEXT",
         help="Time after which a finished job is deleted, for example 1h.",
     )
-    running_timeout: float | None = option(
+    running_timeout: int | None = option(
         "--running-timeout",
-        type=SECONDS,
+        type=PERIOD,
         metavar="TEXT",
         help="Time after which the job is stopped, for example 12h.",
     )
@@ -231,8 +232,8 @@ def job_spec(
         run=RunOptions(
             retry=_at_least("--retry", flags.retry, 0),
             clean_policy=flags.clean_task_policy,
-            ttl=_whole(flags.ttl_after_finished),
-            timeout=_whole(flags.running_timeout),
+            ttl=flags.ttl_after_finished,
+            timeout=flags.running_timeout,
         ),
         mpi=MpiOptions(implementation=flags.mpi_implementation, ssh_auth_path=flags.ssh_auth_mount_path),
     )
@@ -286,11 +287,6 @@ def _at_least(flag: str, number: int, least: int) -> int:
     if number < least:
         raise UsageError(f"{flag} is invalid: {number} is less than {least}")
     return number
-
-
-def _whole(seconds: float | None) -> int | None:
-    # The API takes whole seconds.
-    return None if seconds is None else int(seconds)
 
 
 def _distinct(claims: "tuple[Claim, ...]") -> "tuple[Claim, ...]":

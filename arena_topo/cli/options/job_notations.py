@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from arena_topo.model.cluster.scheduling import Toleration
     from arena_topo.model.job.job_spec import Claim, ConfigFile, EnvSource, HostDirectory
 
+# The API keeps such times in 32 bits.
+_MOST_SECONDS = 2**31 - 1
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 # The names of the two kinds that kubectl takes: singular, plural, and the short one.
 _ENV_KINDS = {
@@ -60,6 +62,30 @@ class Quantity(Notation[str]):
     def read(self, text: str, flag: str) -> str:
         """Return *text*, which is a quantity."""
         return checked_quantity(flag, text) if text else ""
+
+
+class WholeSeconds(Notation[int]):
+    """A duration in whole seconds, as the API counts them."""
+
+    name = "duration"
+    empty_is_default = True
+
+    def __init__(self, *, least: int = 0) -> None:
+        self._duration = Duration(bare_seconds=True, least=least)
+
+    def read(self, text: str, flag: str) -> int:
+        """Return the seconds."""
+        seconds = self._duration.read(text, flag)
+        # Half a second rounded down to 0 would stop the job at once, or delete it as soon as it has ended.
+        if seconds != int(seconds):
+            raise UsageError(
+                f"{flag}: {text} is not a whole number of seconds", hint="write for example 1s or 90s"
+            )
+        if seconds > _MOST_SECONDS:
+            raise UsageError(
+                f"{flag}: {text} is more than {_MOST_SECONDS} s, the longest time that the API takes"
+            )
+        return int(seconds)
 
 
 class Pair(Notation[tuple[str, str]]):
@@ -145,6 +171,7 @@ class ClaimMount(Notation["Claim"]):
                 hint=f"for example {flag}=dataset:/data",
             )
         validation.check_object_name(flag, name)
+        _check_mount(flag, path)
         return Claim(name, path)
 
 
@@ -164,9 +191,7 @@ class DirectoryMount(Notation["HostDirectory"]):
                 f"{flag}: {text!r} is not DIR or DIR:PATH with absolute paths",
                 hint=f"for example {flag}=/mnt/data:/data",
             )
-        # There it would hide every file of the image, the job's program among them.
-        if os.path.normpath(target) == "/":
-            raise UsageError(f"{flag}: a directory cannot be mounted at /")
+        _check_mount(flag, target)
         return HostDirectory(source, target)
 
 
@@ -205,6 +230,14 @@ class AbsolutePath(Notation[str]):
         return text
 
 
+def _check_mount(flag: str, path: str) -> None:
+    # There it would hide every file of the image, the job's program among them. POSIX keeps two slashes as they are.
+    if os.path.normpath(path).strip("/") == "":
+        raise UsageError(f"{flag}: a directory cannot be mounted at /", hint=f"for example {flag}=NAME:/data")
+    if ":" in path:
+        raise UsageError(f"{flag}: {path!r} has a colon, which the path of a mount must not have")
+
+
 def _check_device(flag: str, name: str, count: str) -> None:
     validation.check_key(flag, name)
     # Slots, plans and requested GPUs are counted by --gpus, and two flags for one resource could disagree.
@@ -223,4 +256,5 @@ PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
 CLEAN_POLICY = OneOf("All", "Running", "None")
 ABSOLUTE_PATH = AbsolutePath()
 MPI_IMPLEMENTATION = OneOf("OpenMPI", "MPICH", "Intel")
-SECONDS = Duration(bare_seconds=True)
+SECONDS = WholeSeconds()
+PERIOD = WholeSeconds(least=1)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.jobs.submit.options import PlaceOptions
     from arena_topo.model.job.job_spec import JobSpec
+    from arena_topo.model.job.job_view import Goal
 
 POLICIES = ("best-effort", "restricted", "none")
 PINS = ("auto", "none", "nodes", "workers", "gpus")
@@ -56,6 +57,39 @@ class QueueName(Notation[str]):
             return ""
         check_object_name(flag, text)
         return text
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What submit waits for, and how long: None for not at all, 0 for as long as it takes, else seconds."""
+
+    goal: "Goal"
+    timeout: float
+
+
+class WaitGoal(Notation["Wait | None"]):
+    """``GOAL``, ``TIMEOUT`` or ``GOAL,TIMEOUT``; a place is the goal that is not named."""
+
+    name = "goal"
+    bare = "true"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> "Wait | None":
+        """Return the goal and the seconds."""
+        from arena_topo.model.job.job_view import Goal
+
+        goals = {goal.value: goal for goal in Goal}
+        word, _, rest = text.partition(",")
+        if word in goals:
+            return Wait(goals[word], Duration().read(rest, flag) if rest else 0.0)
+        try:
+            limit = WaitLimit().read(text, flag)
+        except UsageError as error:
+            raise UsageError(
+                f"{flag}: {text!r} is neither a duration nor one of {', '.join(goals)}",
+                hint=f"write for example {flag}=30m, {flag}=running or {flag}=succeeded,12h",
+            ) from error
+        return None if limit is None else Wait(Goal.PLACED, limit)
 
 
 class NcclVersion(Notation[tuple[int, int]]):
@@ -161,7 +195,28 @@ class EnforcementFlags:
         metavar="[NAME]",
         help="Queue of the gang scheduler; alone, as Arena takes it, let kube-queue start the job.",
     )
-    wait: float | None = wait_limit()
+    wait: Wait | None = option(
+        "--wait",
+        type=WaitGoal(),
+        metavar="[GOAL][,TIMEOUT]",
+        help="Wait until the job is placed, is running or has succeeded, for example 30m (for a placement), running or "
+        "succeeded,12h; a placement by default.",
+    )
+    expect_nodes: bool = go_flag(
+        "--expect-nodes", help="Create a job even if it could never fit on the nodes that exist today."
+    )
+
+
+def check_gang(flags: EnforcementFlags, *, gang: bool) -> None:
+    """Raise ``UsageError`` for flags that say how a gang is kept together, of a job that is none."""
+    given = {
+        f"--gang-scheduler={flags.gang_scheduler}": flags.gang_scheduler != "auto",
+        # Arena's switch, without a name, is kube-queue's, which holds any job.
+        f"--queue={flags.queue}": flags.queue not in ("", QueueName.bare),
+    }
+    for flag, is_given in given.items():
+        if is_given and not gang:
+            raise UsageError(f"{flag} has no effect without --gang", hint="add --gang, or leave it out")
 
 
 def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpec":
@@ -195,10 +250,14 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
     )
 
 
-def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOptions":
-    """Return what the user asks of gang and placement. Raises ``UsageError`` as ``plan_options`` does."""
+def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bool = False) -> "PlaceOptions":
+    """Return what the user asks of gang and placement; *follow*: the user stays until the job has ended.
+
+    Raises ``UsageError`` as ``plan_options`` does.
+    """
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
+    from arena_topo.model.job.job_view import Goal
     from arena_topo.model.plan.plan_record import Pin
 
     plan = plan_options(flags)
@@ -215,5 +274,8 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags) -> "PlaceOpti
         pin=Pin(enforcement.pin),
         # A flag of the placement asks for a plan, even without --gputopology.
         requested=plan != PlanOptions() or enforcement.pin not in ("auto", "none"),
-        timeout=enforcement.wait,
+        # Whoever follows a job waits for its place as well, without a limit unless one is given.
+        timeout=enforcement.wait.timeout if enforcement.wait else 0.0 if follow else None,
+        goal=Goal.SUCCEEDED if follow else enforcement.wait.goal if enforcement.wait else None,
+        expects_nodes=enforcement.expect_nodes,
     )

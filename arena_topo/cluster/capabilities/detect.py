@@ -58,7 +58,7 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
         programs=_none_if_forbidden(
             lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
         ),
-        ack=_none_if_forbidden(lambda: _has_ack(session), default=False),
+        ack=_none_if_forbidden(lambda: has_ack(session), default=False),
         hami=_none_if_forbidden(lambda: _has_hami(session), default=False),
         dra_drivers=_dra_drivers(session, served),
         pod_groups=pod_groups,
@@ -73,6 +73,13 @@ def uses_device_plugin(session: Session) -> bool | None:
     # The first node that offers GPUs ends the search, and the pages after its own are not fetched.
     nodes = chain.from_iterable(page.get("items") or () for page in pages)
     return _none_if_forbidden(lambda: any(map(_offers_gpus, nodes)), default=False)
+
+
+def has_ack(session: Session) -> bool:
+    """Whether any node is set up for ACK's scheduler. Raises ``Forbidden`` where the caller may not list nodes."""
+    selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
+    # One node is proof enough, so the server need not send the others.
+    return bool(session.get(NODES.path(), labelSelector=selector, limit=1).get("items"))
 
 
 def pod_group_api(session: Session, served: frozenset[str]) -> str:
@@ -101,12 +108,6 @@ def _none_if_forbidden(read: Callable[[], Value], *, default: Value) -> Value | 
 def _offers_gpus(node: Object) -> bool:
     amounts = (node.get("status") or {}).get("allocatable") or {}
     return str(amounts.get(NVIDIA_GPU, "0")) != "0"
-
-
-def _has_ack(session: Session) -> bool:
-    selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
-    # One node is proof enough, so the server need not send the others.
-    return bool(session.get(NODES.path(), labelSelector=selector, limit=1).get("items"))
 
 
 def _has_hami(session: Session) -> bool:

@@ -1,13 +1,14 @@
 """The planner's answer for a job, with the bandwidth that its ranks will probably see."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.job.job_spec import Compute, JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.notation.quantity import times
@@ -28,16 +29,24 @@ def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Ver
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
     resources = {demand.gpu_resource, *demand.requests}
-    prediction = gang_prediction(
+    nodes = {node.name: node for node in snapshot.nodes}
+    predicted = partial(
+        gang_prediction,
         verdict.shares,
-        {node.name: node for node in snapshot.nodes},
+        nodes,
         gpus_per_pod=verdict.gpus,
         # ACK's device plugin shows every pod of a group the GPUs of the whole group.
         pods_see_each_other=keys.ACK_GPU in resources or options.share_gpus,
-        host_network_rdma=any(name.startswith("rdma/") for name in resources),
         calibration=shipped_calibration(),
     )
-    return replace(verdict, prediction=prediction, notes=(*verdict.notes, *_advice(verdict, prediction)))
+    has_rdma = any(map(_is_rdma, resources))
+    prediction = predicted(host_network_rdma=has_rdma)
+    notes = [*verdict.notes, *_advice(verdict, prediction)]
+    # Every node must offer the devices: a gang is as fast as its slowest link.
+    offered = _common_rdma(nodes[share.node] for share in verdict.shares)
+    if offered and not has_rdma and len(verdict.shares) > 1:
+        notes += _rdma_advice(offered, prediction, predicted(host_network_rdma=True))
+    return replace(verdict, prediction=prediction, notes=tuple(notes))
 
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
@@ -105,6 +114,30 @@ def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
             "the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
             f"which gives up to {best:.3g} GB/s inside a node{instead}"
         )
+
+
+def _is_rdma(resource: str) -> bool:
+    return resource.startswith("rdma/")
+
+
+def _common_rdma(nodes: Iterable[GpuNode]) -> str:
+    """Return an RDMA device that all *nodes* offer, empty where there is none; the one of --rdma comes first."""
+    offers = [
+        {name for name, count in node.allocatable.items() if _is_rdma(name) and count} for node in nodes
+    ]
+    common = set.intersection(*offers) if offers else set()
+    return keys.RDMA if keys.RDMA in common else min(common, default="")
+
+
+def _rdma_advice(resource: str, without: Prediction, with_rdma: Prediction) -> Iterator[str]:
+    """Yield what the RDMA devices of the nodes would give, where that is more than the job gets without."""
+    if with_rdma.busbw.likely <= without.busbw.high:
+        return
+    flag = "--rdma" if resource == keys.RDMA else f"--device={resource}=1"
+    yield (
+        f"these nodes offer RDMA devices ({resource}) that the job does not request: {flag} gives up to "
+        f"{with_rdma.busbw.likely:.3g} GB/s instead of {without.busbw.likely:.3g}"
+    )
 
 
 def _scaled(quantity: str, ratio: tuple[int, int]) -> str:

@@ -3,14 +3,17 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.exact_gpus import choose_gpu_enforcement
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_demand
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.objects import Object
+from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Slot, Verdict
 from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
+from arena_topo.planner.impossible import never_fits
 
 
 @dataclass(slots=True)
@@ -22,13 +25,21 @@ class JobPlanner:
     enforcement: Enforcement
     companion_paths: tuple[str, ...] = ()
     pin: Pin = Pin.AUTO
+    refuses_impossible: bool = False
     verdict: Verdict | None = field(default=None, init=False)
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
-        """Return the proposal for *snapshot*, or why the job waits. Raises ``UsageError``."""
+        """Return the proposal for *snapshot*, or why the job waits.
+
+        Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it ``refuses_impossible`` ones.
+        """
         demand = demand_of(self.job, snapshot, self.options)
-        self.verdict = verdict = plan_demand(demand, snapshot, self.options)
+        is_first, self.verdict = self.verdict is None, plan_demand(demand, snapshot, self.options)
+        verdict = self.verdict
         if isinstance(verdict, Infeasible):
+            # The first plan is made before anything is created, and only then a refusal leaves nothing behind.
+            if is_first and self.refuses_impossible:
+                _refuse_impossible(self.job["metadata"]["name"], demand, snapshot, self.options)
             return PlanRecord(
                 stage=Stage.WAITING,
                 enforcement=self.enforcement,
@@ -58,6 +69,14 @@ class JobPlanner:
                 share=self.options.share_gpus,
             ),
         )
+
+
+def _refuse_impossible(name: str, demand: Demand, snapshot: Snapshot, options: PlanOptions) -> None:
+    """Raise ``DoesNotFit`` where *demand* would not fit even on the idle cluster, every node of it in service."""
+    if (never := never_fits(demand, snapshot, options.model)) is None:
+        return
+    remedies = "; ".join((*never.remedies[:2], "where the cluster will grow: --expect-nodes"))
+    raise DoesNotFit(f"the job {name} can never fit: {never.summary}", hint=remedies)
 
 
 def waiting_reason(verdict: Infeasible) -> str:

@@ -17,7 +17,7 @@ from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage
+from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage, plan_text
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
 
@@ -126,7 +126,18 @@ class Reservation:
         try:
             self.job = self.session.patch(mpijobs(self.version).path(namespace, name), operations, "json")
         except Invalid as error:
-            # The patch tests for the plan that was read, and a test that fails is answered with 422.
+            # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job
+            # that the server's validation, or a webhook, does not accept with its pins.
+            if plan_text(self.session.get(mpijobs(self.version).path(namespace, name))) == plan_text(
+                self.job
+            ):
+                raise Invalid(
+                    f"the server does not accept the plan of the job {name}: {error.message}",
+                    hint=f"nothing runs of it; arena-topo delete {name} gives it up",
+                    status=error.status,
+                    reason=error.reason,
+                    details=error.details,
+                ) from error
             raise Conflict(
                 f"somebody else is placing the job {name} at this moment",
                 hint=f"see arena-topo get {name}, or try again",

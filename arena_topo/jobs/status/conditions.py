@@ -1,8 +1,27 @@
 """How a job ended, by the status of an MPIJob of any version."""
 
+from dataclasses import dataclass
+
 from arena_topo.model.objects import Object
 
 _FINAL = ("Succeeded", "Failed")
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a job ended; ``message`` is what its operator says of it, which may be nothing."""
+
+    succeeded: bool
+    message: str = ""
+
+
+def ending(job: Object) -> Ending | None:
+    """Return how *job* ended, None while it has not."""
+    if condition := final_condition(job):
+        return Ending(condition["type"] == "Succeeded", str(condition.get("message") or ""))
+    # v1alpha1 writes no conditions, only the state of its launcher.
+    state = (job.get("status") or {}).get("launcherStatus")
+    return Ending(state == "Succeeded") if state in _FINAL else None
 
 
 def true_condition(job: Object, *kinds: str) -> Object | None:
@@ -25,9 +44,4 @@ def final_condition(job: Object) -> Object | None:
 
 def has_ended(job: Object) -> bool:
     """Whether *job* has ended or is being deleted: it keeps what its pods hold, and reserves nothing more."""
-    return bool(
-        job["metadata"].get("deletionTimestamp")
-        or final_condition(job)
-        # v1alpha1 writes no conditions, only the state of its launcher.
-        or (job.get("status") or {}).get("launcherStatus") in _FINAL
-    )
+    return bool(job["metadata"].get("deletionTimestamp") or ending(job))

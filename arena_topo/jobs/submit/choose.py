@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import Forbidden, UsageError
-from arena_topo.gang.auto import choose_backend
+from arena_topo.gang.auto import check_installed, choose_backend
 from arena_topo.gang.backends import check_backend
 from arena_topo.jobs.placement.enforcement import PinSupport, choose_enforcement
 from arena_topo.jobs.submit.look import TargetCluster
@@ -84,6 +84,7 @@ def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOpt
 def _backend(facts: ClusterFacts, version: ApiVersion, request: GangRequest) -> str:
     if request.scheduler != "auto":
         check_backend(request.scheduler)
+        check_installed(facts, request.scheduler, version=version, queue=request.queue)
         return request.scheduler
     return choose_backend(facts, version=version, queue=request.queue).backend
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.model.job.job_view import Goal
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.plan_record import Pin
 
@@ -13,7 +14,6 @@ class SubmitOptions:
 
     version: ApiVersion | None = None
     template: str = ""
-    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +32,8 @@ class PlaceOptions:
 
     ``requested``: a flag of the placement was typed, so that the job is planned even without ``--gputopology``.
     ``timeout`` is how long a job may wait for a place, in seconds: None for not at all, 0 for as long as it takes.
+    ``goal`` is what the user waits for in the end, None where submit returns at once. ``expects_nodes``: the cluster
+    grows, so that a job may be created that its nodes of today could never hold.
     """
 
     plan: PlanOptions = field(default_factory=PlanOptions)
@@ -39,3 +41,10 @@ class PlaceOptions:
     pin: Pin = Pin.AUTO
     requested: bool = False
     timeout: float | None = None
+    goal: Goal | None = None
+    expects_nodes: bool = False
+
+    @property
+    def waits_for_a_place(self) -> bool:
+        """Whether the user waits for a place, rather than for the job wherever it starts."""
+        return self.timeout is not None and self.goal in (None, Goal.PLACED)

@@ -13,27 +13,29 @@ what will happen. Each step takes and returns one frozen value:
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from arena_topo.gang.auto import with_cluster_facts
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.demand import demand_of
-from arena_topo.jobs.placement.enforcement import pinned_immediately, suspended_with_plan
+from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten, suspended_with_plan
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
 from arena_topo.jobs.placement.plan import reshaped_job
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import Reservation
+from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus
 from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, without_plan
-from arena_topo.jobs.submit.create import create
+from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.kube.resources import path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.decorate import decorated
 from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.manifest.plan_on_job import Pins, with_pins
+from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
@@ -42,6 +44,9 @@ from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
 from arena_topo.planner.plan import plan
+
+Report = Callable[[CreatedJob], None]
+"""Hears of a job as soon as it exists, whatever becomes of the rest of the submit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +67,14 @@ class PreparedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmittedJob:
-    """What was created: the objects, the placement where the job has a plan, and what to tell the user of them."""
+    """What was created: the objects, and the placement where the job has a plan."""
 
     objects: tuple[Object, ...]
     placed: PlacedJob | None = None
-    notes: tuple[str, ...] = ()
+
+
+def report_nothing(_: CreatedJob) -> None:
+    """Hear of a job, and tell nobody."""
 
 
 def prepare(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> PreparedJob:
@@ -80,7 +88,14 @@ def prepare(session: Session, job: JobSpec, options: SubmitOptions, place: Place
     if choice.enforcement and (missing := missing_rights(session, choice.enforcement, job.namespace)):
         choice = without_plan(choice, missing, place)
     manifest = rendered(job, cluster, options, place)
-    return with_gang(job, manifest, cluster, choice, place)
+    prepared = with_gang(job, manifest, cluster, choice, place)
+    # The nodes are asked about where nothing else has asked, or where some are the vendor's.
+    may_be_unserved = cluster.facts is None or cluster.facts.ack
+    return replace(
+        prepared,
+        warnings=(*prepared.warnings, *(advice_on_gpus(session, job) if may_be_unserved else ())),
+        notes=(*prepared.notes, *advice_on_command(job)),
+    )
 
 
 def prepare_offline(job: JobSpec, options: SubmitOptions) -> PreparedJob:
@@ -88,7 +103,7 @@ def prepare_offline(job: JobSpec, options: SubmitOptions) -> PreparedJob:
     gpu_resource = ACK_GPU if job.topology else NVIDIA_GPU
     context = RenderContext(options.version or ApiVersion.V2BETA1, gpu_resource)
     manifest = render(job, context, template=options.template)
-    return PreparedJob(manifest=manifest, warnings=manifest.notes)
+    return PreparedJob(manifest=manifest, warnings=manifest.notes, notes=tuple(advice_on_command(job)))
 
 
 def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place: PlaceOptions) -> Manifest:
@@ -126,70 +141,106 @@ def with_gang(
         ),
         enforcement=choice.enforcement,
         # A user who asks for a pin or waits for a place wants that place; everybody else is served by the scheduler.
-        gang_waits=choice.backend != GATES and place.pin is Pin.AUTO and place.timeout is None,
+        gang_waits=choice.backend != GATES and place.pin is Pin.AUTO and not place.waits_for_a_place,
         warnings=warnings,
         notes=decoration.notes,
     )
 
 
 def submit_prepared(
-    session: Session, prepared: PreparedJob, place: PlaceOptions, waiter: Waiter, *, dry_run: bool = False
+    session: Session,
+    prepared: PreparedJob,
+    place: PlaceOptions,
+    waiter: Waiter,
+    created: Report = report_nothing,
 ) -> SubmittedJob:
-    """Create the job that was prepared, and place it where it gets a plan.
+    """Create the job that was prepared, and place it where it gets a plan; *created* hears of it first.
 
     Raises ``WaitTimeout`` when it has no place within the time that it may wait.
     """
     manifest = prepared.manifest
-    if dry_run or prepared.enforcement is None:
-        created = create(session, manifest, dry_run=dry_run)
-        return SubmittedJob(objects=created.objects, notes=created.notes)
-    planner = JobPlanner(
-        manifest.job,
-        # The rendered job has its final shape already: coalescing it once more would plan for other pods than these.
-        replace(place.plan, coalesce=False),
-        prepared.enforcement,
-        tuple(path_of(companion) for companion in manifest.companions),
-        place.pin,
-    )
+    if prepared.enforcement is None:
+        job = create(session, manifest)
+        created(job)
+        return SubmittedJob(objects=job.objects)
+    planner = _planner(prepared, prepared.enforcement, place)
     # v1alpha1 can be neither suspended nor gated, so that its job starts as it is created.
     cannot_wait = manifest.version is ApiVersion.V1ALPHA1
     if cannot_wait or prepared.gang_waits:
         record = planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
         # Without a place the job is created without a plan: its own scheduler starts it, anywhere, once it fits.
         if record.stage is Stage.WAITING:
-            return _created(session, manifest, planner, record)
+            return _started(session, manifest, planner, record, created)
         if cannot_wait:
             pins = pinned_immediately(manifest.job["metadata"]["name"], record)
-            return _created(session, manifest, planner, record, pins)
-    return _placed(session, manifest, planner, place, waiter)
+            pinned = replace(manifest, job=with_pins(manifest.job, pins))
+            return _started(session, pinned, planner, record, created)
+    return _placed(session, manifest, planner, place, waiter, created=created)
 
 
-def _created(
-    session: Session, manifest: Manifest, planner: JobPlanner, record: PlanRecord, pins: Pins | None = None
+def dry_run(
+    session: Session, prepared: PreparedJob, place: PlaceOptions, *, planned: bool = False
 ) -> SubmittedJob:
-    """Create a job that starts at once: with *pins* in its place, without them wherever it fits."""
-    job = with_pins(manifest.job, pins) if pins else manifest.job
-    created = create(session, replace(manifest, job=job))
-    placed = PlacedJob(created.objects[0], record, planner.verdict, suspended=False)
-    return SubmittedJob(objects=created.objects, placed=placed, notes=created.notes)
+    """Have the server try the job that was prepared, without creating it.
+
+    *planned*: with the pins that a plan for the cluster as it is now would give it.
+    """
+    manifest = prepared.manifest
+    if not planned or prepared.enforcement is None:
+        return SubmittedJob(objects=create(session, manifest, dry_run=True).objects)
+    planner = _planner(prepared, prepared.enforcement, place)
+    record = planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
+    job = with_pins(manifest.job, suspended_with_plan(record))
+    if record.stage is Stage.PROPOSED:
+        name = job["metadata"]["name"]
+        job = with_pins(job, rewritten(name, replace(record, stage=Stage.CONFIRMED), uuids=None))
+    objects = create(session, replace(manifest, job=job), dry_run=True).objects
+    return SubmittedJob(objects=objects, placed=PlacedJob(objects[0], record, planner.verdict))
+
+
+def _planner(prepared: PreparedJob, enforcement: Enforcement, place: PlaceOptions) -> JobPlanner:
+    manifest = prepared.manifest
+    return JobPlanner(
+        manifest.job,
+        # The rendered job has its final shape already: coalescing it once more would plan for other pods than these.
+        replace(place.plan, coalesce=False),
+        enforcement,
+        tuple(path_of(companion) for companion in manifest.companions),
+        place.pin,
+        refuses_impossible=not place.expects_nodes,
+    )
+
+
+def _started(
+    session: Session, manifest: Manifest, planner: JobPlanner, record: PlanRecord, created: Report
+) -> SubmittedJob:
+    """Create a job that starts at once: in its place where it is pinned, else wherever it fits."""
+    job = create(session, manifest)
+    created(job)
+    placed = PlacedJob(job.objects[0], record, planner.verdict, suspended=False)
+    return SubmittedJob(objects=job.objects, placed=placed)
 
 
 def _placed(
-    session: Session, manifest: Manifest, planner: JobPlanner, place: PlaceOptions, waiter: Waiter
+    session: Session,
+    manifest: Manifest,
+    planner: JobPlanner,
+    place: PlaceOptions,
+    waiter: Waiter,
+    *,
+    created: Report,
 ) -> SubmittedJob:
     """Create the job suspended, or gated, with its first plan, and start it once a plan for it is confirmed."""
     # The reservation creates the job in the middle of its steps and keeps the job alone; the output names these as well.
     companions: list[Object] = []
-    notes: list[str] = []
 
     def create_suspended(record: PlanRecord) -> Object:
-        created = create(session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record))))
-        job, *others = created.objects
-        companions.extend(others)
-        notes.extend(created.notes)
-        return job
+        job = create(session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record))))
+        companions.extend(job.objects[1:])
+        created(job)
+        return job.objects[0]
 
     reservation = Reservation(session, manifest.version, create_suspended, levels=place.plan.levels)
     wait = WaitPolicy(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
     placed = place_job(reservation, planner, wait)
-    return SubmittedJob(objects=(placed.job, *companions), placed=placed, notes=tuple(notes))
+    return SubmittedJob(objects=(placed.job, *companions), placed=placed)

@@ -21,6 +21,14 @@ class JobStatus(Enum):
         return self in (JobStatus.SUCCEEDED, JobStatus.FAILED)
 
 
+class Goal(Enum):
+    """What a submitter waits for: a place for the job, that it runs, or that it has ended well."""
+
+    PLACED = "placed"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+
+
 @dataclass(frozen=True, slots=True)
 class Instance:
     """One pod of a job.

@@ -70,9 +70,10 @@ def pod_templates(job: Object) -> Mapping[Role, Object]:
 
     Raises ``DocumentError`` where one is missing.
     """
-    spec = job["spec"]
+    version = version_of(job)
     try:
-        if version_of(job) is ApiVersion.V1ALPHA1:
+        spec = job["spec"]
+        if version is ApiVersion.V1ALPHA1:
             return {Role.WORKER: spec["template"]}
         return {role: spec["mpiReplicaSpecs"][role.value]["template"] for role in Role}
     # A key without a value reads as None, which has no keys in turn.

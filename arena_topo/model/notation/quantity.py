@@ -108,4 +108,7 @@ def checked_quantity(flag: str, text: str) -> str:
             f"{flag} is invalid: {text!r} is not a quantity",
             hint="write a number with an optional unit, for example 500m, 4, 512Mi or 16Gi",
         )
+    # The API server would count it as the most that 64 bits hold, and not as what was typed.
+    if value > _MOST:
+        raise UsageError(f"{flag} is invalid: {shown(text)} is more than a quantity can be")
     return text

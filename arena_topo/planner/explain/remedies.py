@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
 from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.nodes.fit import capacity_for, reshaped, serves_resource
 from arena_topo.planner.nodes.fleet import Fleet
@@ -23,6 +24,7 @@ _MOST_NAMED = 3
 def remedies(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> tuple[str, ...]:
     """Return what would make *demand* fit, the least change first; each was tried on the snapshot."""
     return (
+        *_other_resource(demand, fleet),
         *_other_level(demand, fleet, capacity, limits),
         *_fewer(demand, fleet, capacity, limits),
         *_other_shape(demand, fleet, limits),
@@ -37,6 +39,13 @@ def best_of_level(fleet: Fleet, capacity: Capacity, level: int) -> tuple[int, st
         return most, fleet.nodes[list(capacity.places).index(most)].name if most else ""
     best = max(domains_at(fleet, level), key=capacity.within, default=None)
     return (capacity.within(best), best.name) if best else (0, "")
+
+
+def _other_resource(demand: Demand, fleet: Fleet) -> Iterator[str]:
+    """Yield that the vendor's GPUs are requested by --gputopology, where the nodes offer no others."""
+    offered = {state.resource for state in fleet.states if state.total}
+    if demand.gpus and demand.gpu_resource == NVIDIA_GPU and offered == {ACK_GPU}:
+        yield f"--gputopology requests the GPUs as {ACK_GPU}, which is how the nodes offer them"
 
 
 def _other_level(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:

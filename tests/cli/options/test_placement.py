@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from arena_topo.cli.options.placement import Wait, WaitGoal
+from arena_topo.model.job.job_view import Goal
 from tests.cli.conftest import Invoke
 
 SUBMIT = ("submit", "mpi", "--name=job", "--image=i", "--dry-run=client", "-o", "json")
@@ -16,8 +18,8 @@ SUBMIT = ("submit", "mpi", "--name=job", "--image=i", "--dry-run=client", "-o", 
         (("--workers=2", "--queue", "mpirun hostname"), True, 2),
         (("--queue=true", "mpirun hostname"), True, 1),
         (("--queue=false", "mpirun hostname"), False, 1),
-        (("--queue", "team-a", "--workers=2", "mpirun hostname"), False, 2),
-        (("--queue=team-a", "mpirun hostname"), False, 1),
+        (("--gang", "--queue", "team-a", "--workers=2", "mpirun hostname"), False, 2),
+        (("--gang", "--queue=team-a", "mpirun hostname"), False, 1),
         (("--queue", "--", "mpirun", "hostname"), True, 1),
     ],
     ids=str,
@@ -51,3 +53,24 @@ def test_no_flag_of_any_command_swallows_another(invoke: Invoke) -> None:
     assert 2 == outcome.code
     assert "--name takes a value, and the next word is '--image=i'" in outcome.err
     assert "--name=VALUE" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "goal", "timeout"),
+    [
+        ("true", Goal.PLACED, 0.0),
+        ("30m", Goal.PLACED, 1800.0),
+        ("placed", Goal.PLACED, 0.0),
+        ("placed,30m", Goal.PLACED, 1800.0),
+        ("running", Goal.RUNNING, 0.0),
+        ("succeeded,1h", Goal.SUCCEEDED, 3600.0),
+    ],
+)
+def test_a_wait_has_a_goal_and_a_limit(text: str, goal: Goal, timeout: float) -> None:
+    """A time alone is for the placement, as it was before there were other goals."""
+    assert Wait(goal, timeout) == WaitGoal().read(text, "--wait")
+
+
+def test_a_wait_can_be_switched_off() -> None:
+    """Scripts write --wait=false."""
+    assert None is WaitGoal().read("false", "--wait")

@@ -38,3 +38,33 @@ def test_the_transport_that_is_used_is_told() -> None:
     assert (Transport.ISOLATED, Transport.NVLINK) == (four.prediction.inside, one.prediction.inside)
     assert "--coalesce" in four.notes[0]
     assert () == one.notes
+
+
+def rdma_notes(*offers: dict[str, int], rdma: bool = False) -> list[str]:
+    """Return what is said of RDMA to a gang of 16 GPUs on two nodes that have RDMA cards and offer such devices."""
+    nodes = [node(f"n{index}", nic=50.0) for index in range(2)]
+    offering = [
+        replace(each, allocatable={**each.allocatable, **offer})
+        for each, offer in zip(nodes, offers, strict=True)
+    ]
+    job = replace(JOB, workers=2, gpus=8, pod=PodOptions(rdma=rdma), launcher=LauncherOptions())
+    verdict = plan_spec(job, cluster(offering), PlanOptions())
+    assert isinstance(verdict, Placement)
+    return [note for note in verdict.notes if "RDMA" in note]
+
+
+def test_rdma_that_is_offered_and_not_requested_is_told() -> None:
+    """With both figures, and the flag that requests the device."""
+    (note,) = rdma_notes({"rdma/hca": 8}, {"rdma/hca": 8})
+    (other,) = rdma_notes({"rdma/ib": 8}, {"rdma/ib": 8})
+
+    assert "(rdma/hca) that the job does not request: --rdma gives up to" in note
+    assert "instead of 0.7" in note
+    assert "--device=rdma/ib=1 gives up to" in other
+
+
+def test_rdma_is_not_advised_where_it_would_not_help() -> None:
+    """It is requested already, or a node offers none."""
+    assert [] == rdma_notes({"rdma/hca": 8}, {"rdma/hca": 8}, rdma=True)
+    assert [] == rdma_notes({"rdma/hca": 8}, {})
+    assert [] == rdma_notes({"rdma/hca": 8}, {"rdma/hca": 0})

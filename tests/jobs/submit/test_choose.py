@@ -17,7 +17,8 @@ from arena_topo.model.plan.plan_record import Enforcement, Pin
 JOB = JobSpec(name="job", namespace="default", image="i", command=("aliyun.com/gpu",), workers=2, gpus=1)
 TOPOLOGY = replace(JOB, topology=True)
 VENDOR, STOCK = "aliyun.com/gpu", "nvidia.com/gpu"
-FACTS = ClusterFacts(worker_fields=frozenset({"schedulingGates"}))
+GROUPS = frozenset({"scheduling.volcano.sh/v1beta1", "kueue.x-k8s.io/v1beta2"})
+FACTS = ClusterFacts(worker_fields=frozenset({"schedulingGates"}), groups=GROUPS, programs={})
 
 
 def chosen(
@@ -62,6 +63,12 @@ def test_a_gang_scheduler_that_does_not_exist_is_refused() -> None:
     """With those that there are."""
     with pytest.raises(UsageError, match="'slurm' is not a gang scheduler"):
         chosen(JOB, STOCK, "slurm", PlaceOptions())
+
+
+def test_a_gang_scheduler_that_is_not_installed_is_refused() -> None:
+    """Before anything of it is created."""
+    with pytest.raises(UsageError, match="koordinator is not installed on this cluster"):
+        chosen(JOB, STOCK, "koordinator", PlaceOptions())
 
 
 @pytest.mark.parametrize(

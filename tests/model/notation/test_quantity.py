@@ -76,3 +76,10 @@ def test_a_flag_with_a_bad_quantity_is_named(text: str) -> None:
     with pytest.raises(UsageError, match="--memory is invalid") as caught:
         checked_quantity("--memory", text)
     assert repr(text) in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["1e400", "1e19", "10E"])
+def test_a_flag_with_more_than_64_bits_is_refused(text: str) -> None:
+    """The API server would count it as another number, and arithmetic with 400 digits fails."""
+    with pytest.raises(UsageError, match=r"--memory is invalid: .* is more than a quantity can be"):
+        checked_quantity("--memory", text)

@@ -1,8 +1,9 @@
 """``arena-topo submit``."""
 
 import sys
+import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -10,13 +11,20 @@ import click
 from arena_topo.cli.command import argument, command, option, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
-from arena_topo.cli.options.placement import EnforcementFlags, PlanFlags, held_by_kube_queue, place_options
+from arena_topo.cli.options.placement import (
+    EnforcementFlags,
+    PlanFlags,
+    check_gang,
+    held_by_kube_queue,
+    place_options,
+)
 from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model import arena_texts
 from arena_topo.model.job.mpijob import ApiVersion
@@ -24,8 +32,17 @@ from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.place import PlacedJob
+    from arena_topo.jobs.submit.create import CreatedJob
     from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+    from arena_topo.jobs.submit.submit import PreparedJob
+    from arena_topo.kube.session import Session
     from arena_topo.model.job.job_spec import JobSpec
+    from arena_topo.model.job.job_view import Goal
+
+_LAST_LOOK = 5.0
+"""Seconds that the last look at the cluster may take after Ctrl-C."""
+
+_WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
 
 submit = CommandGroup(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
 
@@ -73,6 +90,12 @@ class SubmitFlags:
         metavar="MODE",
         help="none, client or server: print what would be created.",
     )
+    show_plan: bool = go_flag(
+        "--plan", help="With --dry-run=server: plan the job, and print it with its pins and gates."
+    )
+    follow: bool = go_flag(
+        "--follow", help="Print the job's log until it has ended, and end with its exit code: 5 if it failed."
+    )
     output: str | None = option(
         "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects."
     )
@@ -92,38 +115,133 @@ def mpi(flags: SubmitFlags) -> None:
     """
     from arena_topo.jobs.submit.options import SubmitOptions
 
-    options = SubmitOptions(
-        version=flags.api_version, template=flags.template, dry_run=flags.dry_run is DryRun.SERVER
-    )
-    place = place_options(flags.plan, flags.enforcement)
+    if flags.show_plan and flags.dry_run is not DryRun.SERVER:
+        raise UsageError(
+            "--plan goes with --dry-run=server", hint="arena-topo plan mpi shows a plan by itself"
+        )
+    check_gang(flags.enforcement, gang=flags.job.gang)
+    options = SubmitOptions(version=flags.api_version, template=flags.template)
+    place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
     described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
     job = held_by_kube_queue(described, flags.enforcement)
-    if flags.dry_run is DryRun.CLIENT:
-        _dry_run(job, options, place, flags)
-    else:
-        _submit(job, options, place, flags)
+    match flags.dry_run:
+        case DryRun.CLIENT:
+            _client_dry_run(job, options, place, flags)
+        case DryRun.SERVER:
+            _server_dry_run(job, options, place, flags)
+        case DryRun.NONE:
+            _submit(job, options, place, flags)
 
 
 submit.add_command(mpi)
 
 
 def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
+    from arena_topo.jobs.submit.submit import prepare
+    from arena_topo.kube.session import connect
+
+    session = connect(flags.kube)
+    prepared = prepare(session, job, options, place)
+    create_and_wait(
+        session, prepared, place, Ending(output=flags.output, follow=flags.follow, connection=flags.kube)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What a submit prints in the end: the objects in a form of ``-o``, or the job's log with *follow*."""
+
+    output: str | None
+    follow: bool
+    connection: ConnectionFlags
+
+
+def create_and_wait(
+    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", ending: Ending
+) -> None:
+    """Create the job that was prepared, say so at once, and wait for what the user waits for.
+
+    On Ctrl-C it is said what is left on the cluster, and how to go on or undo it.
+    """
     from arena_topo.jobs.logs.wait import Waiter
-    from arena_topo.jobs.submit.submit import prepare, submit_prepared
+    from arena_topo.jobs.submit.submit import submit_prepared
+
+    _print_notes(prepared.warnings, prepared.notes)
+    name = str(prepared.manifest.job["metadata"]["name"])
+    created: list[Object] = []
+
+    def report(job: "CreatedJob") -> None:
+        created.extend(job.objects)
+        # JSON and YAML show the objects with their plan, which they do not have yet.
+        if ending.output in (None, "name"):
+            _print_objects(job.objects, ending.output, "")
+        _print_notes((), job.notes)
+
+    started, waiter = time.monotonic(), Waiter(say)
+    try:
+        submitted = submit_prepared(session, prepared, place, waiter, report)
+        if ending.output not in (None, "name"):
+            _print_objects(submitted.objects, ending.output, "")
+        if submitted.placed:
+            print_placement(name, submitted.placed)
+        # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
+        job = submitted.objects[0]["metadata"]
+        say(arena_texts.SUBMITTED.format(name=name))
+        say(arena_texts.SEE_STATUS.format(name=name, namespace=job["namespace"]))
+        limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
+        _wait(session, name, job["uid"], place.goal, limit or 0.0, ending)
+    except KeyboardInterrupt:
+        _say_what_is_left(name, ending.connection, was_created=bool(created))
+        raise
+
+
+def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: float, ending: Ending) -> None:
+    from arena_topo.jobs.logs.wait import Waiter
+    from arena_topo.jobs.outcome import followed_to_the_end, wait_for_goal
+    from arena_topo.model.job.job_view import Goal
+    from arena_topo.model.notation.durations import short_duration
+
+    if ending.follow:
+        for line in followed_to_the_end(session, name, uid, Waiter(say)):
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        say(f"The job {name} has succeeded")
+    elif goal in (Goal.RUNNING, Goal.SUCCEEDED):
+        view = wait_for_goal(session, name, uid, goal, Waiter(say), timeout=limit)
+        verb = "has succeeded" if view.status.is_final else "is running"
+        say(f"The job {name} {verb} after {short_duration(view.duration)}")
+
+
+def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bool) -> None:
+    from arena_topo.jobs.submit.interrupted import left_behind
+    from arena_topo.kube.session import connect
+
+    try:
+        # The kept connection may be in the middle of an answer. Ctrl-C must not take long.
+        fresh = connect(replace(connection, timeout=connection.timeout or _LAST_LOOK))
+        say(f"interrupted: {left_behind(fresh, name, was_created=was_created)}")
+    except ArenaTopoError as error:
+        state = "was created" if was_created else "may have been created"
+        say(f"interrupted: the job {name} {state}; arena-topo get {name} shows it ({error.message})")
+
+
+def _server_dry_run(
+    job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
+) -> None:
+    from arena_topo.jobs.submit.submit import dry_run, prepare
     from arena_topo.kube.session import connect
 
     session = connect(flags.kube)
     prepared = prepare(session, job, options, place)
     _print_notes(prepared.warnings, prepared.notes)
-    submitted = submit_prepared(session, prepared, place, Waiter(say), dry_run=options.dry_run)
-    _print_objects(submitted.objects, flags.output, " (server dry run)" if options.dry_run else "")
-    _print_notes((), submitted.notes)
-    if submitted.placed:
-        print_placement(job.name, submitted.placed)
-    # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
-    if not options.dry_run:
-        say(arena_texts.SUBMITTED.format(name=job.name))
-        say(arena_texts.SEE_STATUS.format(name=job.name, namespace=job.namespace))
+    tried = dry_run(session, prepared, place, planned=flags.show_plan)
+    _print_objects(tried.objects, flags.output, " (server dry run)")
+    if tried.placed:
+        print_placement(job.name, tried.placed)
+    elif prepared.enforcement and not flags.show_plan:
+        say(_WITHOUT_PLAN)
+    elif flags.show_plan:
+        say(f"{job.name} gets no plan: arena-topo doctor says why")
 
 
 def print_placement(name: str, placed: "PlacedJob") -> None:
@@ -136,7 +254,9 @@ def print_placement(name: str, placed: "PlacedJob") -> None:
         say(line)
 
 
-def _dry_run(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
+def _client_dry_run(
+    job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
+) -> None:
     """Print what would be sent: in the cluster's version of MPIJob where one answers, else in the newest."""
     from arena_topo.jobs.submit.submit import prepare, prepare_offline
     from arena_topo.kube.session import connect
@@ -150,6 +270,8 @@ def _dry_run(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fl
         prepared = prepare_offline(job, options)
     _print_notes(prepared.warnings, prepared.notes)
     _print_objects(prepared.manifest.objects, flags.output, " (dry run)")
+    if prepared.enforcement:
+        say(_WITHOUT_PLAN)
 
 
 def names_cluster(connection: ConnectionFlags) -> bool:
@@ -176,7 +298,7 @@ def _print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
 
 
 def _namespace(flags: SubmitFlags) -> str:
-    from arena_topo.kube.kubeconfig import resolve
+    from arena_topo.kube.kubeconfig import default_namespace, resolve
 
     try:
         target = resolve(flags.kube)
@@ -185,4 +307,4 @@ def _namespace(flags: SubmitFlags) -> str:
         if flags.dry_run is not DryRun.CLIENT or names_cluster(flags.kube):
             raise
         target = None
-    return target.namespace if target else flags.kube.namespace or "default"
+    return target.namespace if target else flags.kube.namespace or default_namespace()

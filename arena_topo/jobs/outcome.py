@@ -1,0 +1,124 @@
+"""Waiting for what becomes of a job: that it runs, or how it ends, with its log on the way where that is asked for."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from arena_topo.errors import (
+    ApiError,
+    ArenaTopoError,
+    ConnectionFailed,
+    JobFailed,
+    NotFound,
+    WaitTimeout,
+)
+from arena_topo.jobs.logs.follow import LogOptions, follow
+from arena_topo.jobs.logs.wait import LogTarget, Waiter, wait_for_start
+from arena_topo.jobs.lookup import fetch_job_view
+from arena_topo.kube.session import Session
+from arena_topo.model.job.job_view import Goal, JobStatus, JobView
+
+_FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 0.5, 1.3, 5.0
+"""Seconds between two looks at a job: one that starts at once is seen at once, and hours of waiting cost little."""
+
+_PURPOSE = {Goal.RUNNING: "run", Goal.SUCCEEDED: "end"}
+
+
+def wait_for_goal(
+    session: Session,
+    name: str,
+    uid: str,
+    goal: Goal,
+    waiter: Waiter,
+    *,
+    timeout: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> JobView:
+    """Return the job *name* with *uid* once it runs, or once it has succeeded; *timeout* in seconds, 0 for no limit.
+
+    Raises ``JobFailed`` when it ends otherwise, ``NotFound`` when it is deleted meanwhile, and ``WaitTimeout``.
+    """
+    started, pause = clock(), _FIRST_PAUSE
+    while True:
+        view = _looked_at(session, name, uid, waiter)
+        if view and (view.status.is_final or (goal is Goal.RUNNING and view.status is JobStatus.RUNNING)):
+            return _succeeded(view) if view.status.is_final else view
+        if timeout and clock() - started >= timeout:
+            raise WaitTimeout(
+                f"the job {name} did not {_PURPOSE[goal]} within {timeout:g} seconds",
+                hint=f"it is left as it is: arena-topo get {name} shows it, arena-topo delete {name} ends it",
+            )
+        waiter.pause(_reason(name, goal, view), pause)
+        pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)
+
+
+def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -> Iterator[bytes]:
+    """Yield the log of every launcher that the job *name* has, one after the other, until the job has ended.
+
+    Raises what ``wait_for_goal`` raises.
+    """
+    followed: set[str] = set()
+    while True:
+        try:
+            launcher = wait_for_start(session, name, LogTarget(), waiter)["metadata"]["name"]
+        except NotFound:
+            raise _deleted(name) from None
+        except ArenaTopoError:
+            # It ended before its log could be read: how it ended is still to be said.
+            _succeeded(fetch_job_view(session, name))
+            return
+        if launcher not in followed:
+            followed.add(launcher)
+            yield from follow(session, name, LogTarget(launcher), LogOptions(), waiter)
+        # The operator writes the end of the job a moment after the launcher's; a failed launcher may be tried again.
+        view = _looked_at(session, name, uid, waiter)
+        if view and view.status.is_final:
+            _succeeded(view)
+            return
+        waiter.pause(_reason(name, Goal.SUCCEEDED, view), _FIRST_PAUSE)
+
+
+def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView | None:
+    """Return the job as it is now, None while the server cannot be asked: a wait of hours outlives its restart."""
+    try:
+        view = fetch_job_view(session, name)
+    except NotFound:
+        raise _deleted(name) from None
+    except ConnectionFailed as error:
+        waiter.notify(f"{error.message}; trying again")
+        return None
+    except ApiError as error:
+        if error.status < 500:
+            raise
+        waiter.notify(f"{error.message}; trying again")
+        return None
+    # Somebody created another job under the name.
+    if uid and view.uid != uid:
+        raise _deleted(name)
+    return view
+
+
+def _deleted(name: str) -> NotFound:
+    return NotFound(
+        f"the job {name} was deleted before it was seen to end",
+        hint="somebody deleted it, or --ttl-after-finished did",
+        status=404,
+    )
+
+
+def _succeeded(view: JobView) -> JobView:
+    """Return *view* of a job that has succeeded. Raises ``JobFailed`` for any other."""
+    if view.status is JobStatus.SUCCEEDED:
+        return view
+    why = f": {view.message}" if view.message else ""
+    raise JobFailed(
+        f"the job {view.name} failed{why}",
+        hint=f"arena-topo logs {view.name} shows the log of its launcher while that is kept "
+        "(--clean-task-policy=None keeps all pods)",
+    )
+
+
+def _reason(name: str, goal: Goal, view: JobView | None) -> str:
+    if view is None:
+        return f"waiting for the API server to answer about {name}"
+    message = view.message or (view.plan.message if view.plan and view.status is JobStatus.PENDING else "")
+    return f"waiting for {name} to {_PURPOSE[goal]}: {view.status.value}{f', {message}' if message else ''}"

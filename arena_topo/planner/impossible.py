@@ -1,0 +1,47 @@
+"""Gangs that could never fit, however long they wait: those that the idle cluster could not hold either."""
+
+from dataclasses import replace
+
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.notation.words import plural
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Infeasible
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.nodes.fleet import emptied, make_fleet
+from arena_topo.planner.plan import plan_on
+
+_OF_KUBERNETES = "node.kubernetes.io/"
+"""The prefix of the taints that come and go with a node's state: not ready, cordoned, under pressure."""
+
+
+def never_fits(
+    demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL
+) -> Infeasible | None:
+    """Return why *demand* could never fit on the nodes of *snapshot*, None where it could once they are free.
+
+    All nodes count as idle and in service: a drained one comes back, a broken GPU is replaced, and other pods end.
+    For example, 20 workers of 1 GPU could never fit on two nodes of 8, but 16 could.
+    """
+    nodes = tuple(map(_in_service, snapshot.nodes))
+    answer = plan_on(demand, emptied(make_fleet(replace(snapshot, nodes=nodes), model)))
+    if not isinstance(answer, Infeasible):
+        return None
+    return replace(answer, summary=f"{_size(demand, nodes)}; {answer.summary}, even when it is idle")
+
+
+def _in_service(node: GpuNode) -> GpuNode:
+    resource = node.gpu_resource
+    return replace(
+        node,
+        ready=True,
+        unschedulable=False,
+        taints=tuple(taint for taint in node.taints if not taint.key.startswith(_OF_KUBERNETES)),
+        allocatable={**node.allocatable, resource: node.gpu_total + node.unhealthy},
+        unhealthy=0,
+    )
+
+
+def _size(demand: Demand, nodes: tuple[GpuNode, ...]) -> str:
+    if not demand.gpus:
+        return f"the cluster has {plural(len(nodes), 'node')}"
+    return f"the cluster has {plural(sum(node.gpu_total for node in nodes), 'GPU')}"
