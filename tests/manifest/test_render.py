@@ -320,7 +320,5 @@ def test_a_template_whose_pods_cannot_be_counted_is_one_clear_error(tmp_path: Pa
     file = tmp_path / "t.j2"
     head = "apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nmetadata: {name: a}\nspec:\n  mpiReplicaSpecs:\n"
     file.write_text(f"{head}    Worker:\n      {wrong}\n")
-    with pytest.raises(
-        DocumentError, match=r"template mpijob\.v2beta1\.yaml\.j2 renders to pods that cannot be"
-    ):
+    with pytest.raises(DocumentError, match=r"template mpijob\.v2beta1\.yaml\.j2 renders .* that cannot be"):
         render(PLAIN, RenderContext(), template=str(file))
