@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 import click
 from click.core import ParameterSource
 
-from arena_topo.cli.flag_words import check_values
+from arena_topo.cli.flag_words import as_click_takes, check_values
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -37,8 +37,8 @@ Flags = TypeVar("Flags")
 Run = Callable[[Flags], int | None]
 
 _PARAMETER = "click parameter"
-_DEFAULTS, _ORIGIN = "arena_topo.defaults", "arena_topo.origin"
-"""Keys of a context's ``meta``: what the user has set, and where the value at hand comes from."""
+_DEFAULTS, _ORIGIN, _OFF = "arena_topo.defaults", "arena_topo.origin", "arena_topo.off"
+"""Keys of a context's ``meta``: what the user has set, where the value at hand comes from, flags typed as false."""
 
 
 class FlagOption(click.Option):
@@ -47,6 +47,8 @@ class FlagOption(click.Option):
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         """Return the value of the command line, else the one that the user has set, else the default."""
         value, source = super().consume_value(ctx, opts)
+        if source is not ParameterSource.COMMANDLINE and ctx.meta.get(_OFF, frozenset()) & set(self.opts):
+            return False, ParameterSource.COMMANDLINE
         if source is not ParameterSource.DEFAULT:
             return value, source
         setting = _setting_of(self, ctx)
@@ -76,16 +78,18 @@ class FlagOption(click.Option):
 
 
 class FlagCommand(click.Command):
-    """A command of which no flag takes another one for its value."""
+    """A command whose flags are Go's, of which none takes another one for its value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the words before click does, who takes any word for a value."""
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        words = as_click_takes(options, args)
+        ctx.meta[_OFF] = words.switched_off
         # An unfinished line is completed as far as it goes.
         if ctx.resilient_parsing:
-            return super().parse_args(ctx, args)
-        options = [param for param in self.params if isinstance(param, click.Option)]
-        check_values(options, args)
-        rest = super().parse_args(ctx, args)
+            return super().parse_args(ctx, words.words)
+        check_values(options, words.words)
+        rest = super().parse_args(ctx, words.words)
         # After --help, which prints its page whatever a profile says.
         _defaults(ctx).profile.check_section(
             command_name(ctx), [name for one in options for name in one.opts]

@@ -1,9 +1,18 @@
-"""The words of a command line, as click's parser will read them: which is a flag, and which is a flag's value."""
+"""The words of a command line, as click's parser will read them: which is a flag, and which is a flag's value.
+
+Arena's and kubectl's flags are Go's: a flag that is true or false may stand alone or have its value after an equals
+sign, never in the next word. click knows flags that stand alone, and flags that always have a value.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import click
+
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+"""The spellings of Go's ``strconv.ParseBool``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,12 +26,56 @@ class FlagWord:
     index: int
 
 
+@dataclass(frozen=True, slots=True)
+class ClickWords:
+    """The words as click takes them, and the names of flags that were typed as false."""
+
+    words: list[str]
+    switched_off: frozenset[str]
+
+
+def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> ClickWords:
+    """Return *words* with Go's flags as click takes them.
+
+    A flag whose type says by ``bare`` what it means alone gets that value, unless the type says by ``may_be`` that the
+    next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type these are
+    ``--gang=true sh --follow -f``.
+    """
+    bare = {name: option.type for option in options if hasattr(option.type, "bare") for name in option.opts}
+    switches = {name for option in options if option.is_flag for name in option.opts}
+    with_value = _with_value(options)
+    result: list[str] = []
+    off: set[str] = set()
+    left = list(words)
+    while left and left[0] != "--":
+        word = left.pop(0)
+        name, equals, value = word.partition("=")
+        if word in bare and not _takes_next(bare[word], left[:1]):
+            result.append(f"{word}={getattr(bare[word], 'bare')}")  # noqa: B009  # click's own type has none
+        elif _flag_at_end(word, with_value):
+            # A value is passed on as it is, whatever it looks like.
+            result += [word, *left[:1]]
+            del left[:1]
+        elif equals and name in switches and value in FALSE:
+            off.add(name)
+        elif equals and name in switches and value in TRUE:
+            result.append(name)
+        else:
+            result.append(word)
+    return ClickWords(result + left, frozenset(off))
+
+
+def _takes_next(kind: Any, next_word: Sequence[str]) -> bool:
+    may_be = getattr(kind, "may_be", None)
+    return bool(may_be and next_word and may_be(next_word[0]))
+
+
 def flags_before_values(options: Sequence[click.Option], words: Sequence[str]) -> Iterator[FlagWord]:
     """Yield the flags of *words* whose value is the next word; what follows ``--`` has no flags.
 
     For ``-n ml --env=A=b --image i c`` these are ``-n`` and ``--image``.
     """
-    with_value = {name for option in options if not option.is_flag for name in option.opts}
+    with_value = _with_value(options)
     index = 0
     while index < len(words) and words[index] != "--":
         name = _flag_at_end(words[index], with_value)
@@ -30,6 +83,10 @@ def flags_before_values(options: Sequence[click.Option], words: Sequence[str]) -
             yield FlagWord(name, index)
         # A value is never looked at, whatever it looks like: click takes it as it is.
         index += 2 if name else 1
+
+
+def _with_value(options: Sequence[click.Option]) -> set[str]:
+    return {name for option in options if not option.is_flag for name in option.opts}
 
 
 def _flag_at_end(word: str, with_value: set[str]) -> str:

@@ -27,7 +27,7 @@ class CommandGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of a name or an alias."""
-        return super().get_command(ctx, self.canonical(cmd_name))
+        return super().get_command(ctx, self.canonical(cmd_name)) or refused(ctx, cmd_name)
 
     def canonical(self, name: str) -> str:
         """Return the command's own name for one of its aliases."""
@@ -35,6 +35,9 @@ class CommandGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Move kubectl's flags behind the command before the rest is parsed."""
+        # Arena's programs take "help COMMAND" for "COMMAND --help".
+        if args[:1] == ["help"] and "help" not in self.list_commands(ctx):
+            args = [*args[1:], "--help"]
         # A lone flag is --help or --version, which start faster without kubectl's flags.
         if len(args) > 1 and args[0].startswith("-"):
             from arena_topo.cli.options.kube import hoist
@@ -67,6 +70,14 @@ class CommandGroup(click.Group):
         }
 
 
+def refused(ctx: click.Context, name: str) -> click.Command | None:
+    """Return the refusal of a command that Arena has and this program has not, None for any other name."""
+    from arena_topo.cli.commands.arena.refused import refusal
+
+    own = len(ctx.find_root().command_path.split())
+    return refusal(" ".join([*ctx.command_path.split()[own:], name]))
+
+
 class Entry(NamedTuple):
     """A command: where it is (``module:attribute``), what help says of it, and under which heading."""
 
@@ -90,11 +101,11 @@ class LazyGroup(CommandGroup):
         """Return the names of the commands in the order of the table."""
         return list(self.entries)
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002  # click's
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return a command."""
         entry = self.entries.get(self.canonical(cmd_name))
         if entry is None:
-            return None
+            return refused(ctx, cmd_name)
         module, _, attribute = entry.target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
 

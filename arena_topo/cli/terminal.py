@@ -2,6 +2,7 @@
 
 import os
 import sys
+from enum import IntEnum
 from typing import TextIO
 
 import click
@@ -9,8 +10,29 @@ import click
 _STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "hint": {"fg": "cyan"}}
 
 
+class Level(IntEnum):
+    """Arena's levels of messages."""
+
+    DEBUG = 0
+    INFO = 1
+    WARN = 2
+    ERROR = 3
+
+
+_OF_STYLE = {"warning": Level.WARN, "error": Level.ERROR, "hint": Level.ERROR}
+_shown = Level.INFO
+
+
+def show_from(level: Level) -> None:
+    """Print messages of *level* and above from now on; errors are always printed."""
+    global _shown  # noqa: PLW0603  # one process has one stderr
+    _shown = level
+
+
 def say(text: str, *, style: str = "") -> None:
     """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour."""
+    if _OF_STYLE.get(style, Level.INFO) < _shown:
+        return
     colour = wants_colour(sys.stderr)
     if style and colour:
         word, colon, rest = text.partition(":")

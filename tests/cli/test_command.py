@@ -69,3 +69,12 @@ def test_the_docstring_is_the_help() -> None:
     text = run.get_help(click.Context(run))
     assert "Do nothing." in text
     assert all(flag in text for flag in ("--image-name", "--loud", "-l", "--count"))
+
+
+def test_a_switch_that_is_typed_as_false_comes_before_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Go's --loud=false is a value like any other."""
+    monkeypatch.setenv("ARENA_TOPO_LOUD", "true")
+
+    assert received("job").is_loud
+    assert received("job", "--loud=true").is_loud
+    assert not received("job", "--loud=false").is_loud

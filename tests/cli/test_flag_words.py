@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.cli.flag_words import FlagWord, check_values, flags_before_values
+from arena_topo.cli.flag_words import FlagWord, as_click_takes, check_values, flags_before_values
 
 OPTIONS = [
     click.Option(["-n", "--namespace"]),
@@ -61,3 +61,36 @@ def test_a_flag_is_not_the_value_of_another(words: list[str]) -> None:
 def test_any_other_value_is_taken(words: list[str]) -> None:
     """After an equals sign whatever it is."""
     check_values(OPTIONS, words)
+
+
+class Perhaps(click.ParamType[str]):
+    """A type that may stand alone, or have the next word where that is short."""
+
+    name = "text"
+    bare = "alone"
+
+    @staticmethod
+    def may_be(word: str) -> bool:
+        """Whether *word* is its value."""
+        return len(word) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "taken", "off"),
+    [
+        (["--follow=true", "x"], ["--follow", "x"], set()),
+        (["-f=true", "--follow=0"], ["-f"], {"--follow"}),
+        (["--follow=perhaps"], ["--follow=perhaps"], set()),
+        (["--perhaps", "command"], ["--perhaps=alone", "command"], set()),
+        (["--perhaps", "c"], ["--perhaps", "c"], set()),
+        (["--perhaps", "--namespace", "ml", "c"], ["--perhaps=alone", "--namespace", "ml", "c"], set()),
+        (["--env", "--perhaps", "--follow=false"], ["--env", "--perhaps"], {"--follow"}),
+        (["--", "--perhaps", "--follow=true"], ["--", "--perhaps", "--follow=true"], set()),
+    ],
+)
+def test_gos_flags_are_written_as_click_takes_them(words: list[str], taken: list[str], off: set[str]) -> None:
+    """Alone or after an equals sign; values, and what follows --, stay as they are."""
+    options = [*OPTIONS, click.Option(["--perhaps"], type=Perhaps())]
+    found = as_click_takes(options, words)
+
+    assert (taken, off) == (found.words, set(found.switched_off))

@@ -5,23 +5,9 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import many, option, parameters, switch, text
-from arena_topo.cli.options.notations import Duration, Notation
+from arena_topo.cli.options.arena import ArenaFlags
+from arena_topo.cli.options.notations import Duration, Namespace
 from arena_topo.kube.connection_flags import REQUEST_TIMEOUT, ConnectionFlags
-
-
-class Namespace(Notation[str]):
-    """The name of a namespace, or nothing."""
-
-    name = "text"
-
-    def read(self, text: str, flag: str) -> str:
-        """Return *text*."""
-        del flag
-        if text:
-            from arena_topo.model.job.validation import check_namespace
-
-            check_namespace(text)
-        return text
 
 
 # The base's repr hides the token.
@@ -54,6 +40,7 @@ class KubeFlags(ConnectionFlags):
         "--as-group", type=click.STRING, metavar="TEXT", help="Group to act as."
     )
     insecure: bool = switch("--insecure-skip-tls-verify", help="Do not check the server's certificate.")
+    arena: ArenaFlags
 
 
 def hoist(args: list[str]) -> list[str]:
@@ -62,10 +49,12 @@ def hoist(args: list[str]) -> list[str]:
     ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``.
     """
     options = [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
-    switches = {name for option in options if option.is_flag for name in option.opts}
+    # Flags that may stand alone have no value in the next word.
+    alone = [option for option in options if option.is_flag or hasattr(option.type, "bare")]
+    switches = {name for option in alone for name in option.opts}
     with_value = {name for option in options for name in option.opts} - switches
     flags, rest = [], list(args)
-    while rest and (rest[0] in switches or rest[0].partition("=")[0] in with_value):
+    while rest and (rest[0] in switches or rest[0].partition("=")[0] in switches | with_value):
         # Only --flag alone has its value in the next word; --flag=value is one word.
         takes_next = rest[0] in with_value and len(rest) > 1
         count = 2 if takes_next else 1

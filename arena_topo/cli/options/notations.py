@@ -73,6 +73,21 @@ class Duration(Notation[float]):
         return seconds
 
 
+class Namespace(Notation[str]):
+    """The name of a namespace, or nothing."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        del flag
+        if text:
+            from arena_topo.model.job.validation import check_namespace
+
+            check_namespace(text)
+        return text
+
+
 class JobType(Notation[str]):
     """Arena's kind of a job, of which this tool has the MPI job."""
 
