@@ -49,7 +49,7 @@ class Answer:
         """Return the object as JSON."""
         return json.dumps(self.body).encode()
 
-    def readline(self) -> bytes:
+    def readline(self, limit: int = -1) -> bytes:
         """Return the next line, or fail as the script says."""
         line = self.lines.pop(0) if self.lines else b""
         if line is Broken:
@@ -57,6 +57,9 @@ class Answer:
         if line is Silent:
             raise TimeoutError
         assert isinstance(line, bytes)
+        if 0 <= limit < len(line):
+            self.lines.insert(0, line[limit:])
+            line = line[:limit]
         return line
 
     def close(self) -> None:

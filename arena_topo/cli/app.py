@@ -19,7 +19,7 @@ COMMANDS = {
         "arena_topo.cli.commands.submit.resume:resume", "Resume a job that waits for a placement.", _JOBS
     ),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
-    "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the log of a job.", _JOBS, ("log",)),
+    "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the logs of a job.", _JOBS, ("log",)),
     "delete": Entry("arena_topo.cli.commands.job.delete:delete", "Delete jobs.", _JOBS, ("del",)),
     "topology": Entry(
         "arena_topo.cli.commands.cluster.topology:topology",

@@ -132,21 +132,23 @@ class OfficialResponse:
         except TimeoutError as error:
             raise failure(self._server, error) from error
 
-    def readline(self) -> bytes:
+    def readline(self, limit: int = -1) -> bytes:
         """Return the next line."""
-        pieces, chunk, size = [], self._unread, 0
-        while b"\n" not in chunk:
-            pieces.append(chunk)
-            size += len(chunk)
-            if size > LARGEST_BODY:
-                raise too_large()
+        longest = LARGEST_BODY if limit < 0 else limit
+        pieces, size = [self._unread], len(self._unread)
+        while b"\n" not in pieces[-1] and size < longest:
             # read1 returns what has arrived; read would keep a followed log back until all bytes are there.
             chunk = self._guard(lambda: bytes(self._raw.read1(65536, decode_content=False)))
             if not chunk:
-                self._unread = b""
-                return b"".join(pieces)
-        rest, end, self._unread = chunk.partition(b"\n")
-        return b"".join((*pieces, rest, end))
+                break
+            pieces.append(chunk)
+            size += len(chunk)
+        text = b"".join(pieces)
+        end = min(text.find(b"\n") + 1 or len(text), longest)
+        if end == LARGEST_BODY:
+            raise too_large()
+        self._unread = text[end:]
+        return text[:end]
 
     def close(self) -> None:
         """Drop the rest and the connection with it."""

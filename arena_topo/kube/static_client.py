@@ -139,14 +139,14 @@ class StaticResponse:
         except TimeoutError as error:
             raise failure(self._server, error) from error
 
-    def readline(self) -> bytes:
+    def readline(self, limit: int = -1) -> bytes:
         """Return the next line."""
         with self._broken_stream():
-            line = self._raw.readline(LARGEST_BODY)
+            line = self._raw.readline(LARGEST_BODY if limit < 0 else limit)
             if len(line) == LARGEST_BODY:
                 raise too_large()
             # http.client reports a chunked body that was cut off as if it had ended.
-            if not line.endswith(b"\n") and self._is_unfinished():
+            if not line.endswith(b"\n") and len(line) != limit and self._is_unfinished():
                 raise ConnectionResetError("the stream broke off")
             return line
 

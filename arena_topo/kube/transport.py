@@ -74,8 +74,11 @@ class Response(Protocol):
     def read(self) -> bytes:
         """Return the whole body."""
 
-    def readline(self) -> bytes:
-        """Return the next line with its line end, the last one perhaps without; empty at the end of the stream."""
+    def readline(self, limit: int = -1) -> bytes:
+        """Return the next line with its line end, the last one perhaps without; empty at the end of the stream.
+
+        Of a line that is longer than *limit* bytes, as many come at a time.
+        """
 
     def close(self) -> None:
         """Drop the rest."""

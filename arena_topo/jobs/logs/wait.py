@@ -1,22 +1,30 @@
 """Waiting for a container to start, and saying what the user waits for."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
-from arena_topo.errors import ArenaTopoError, NotFound
+from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
-from arena_topo.jobs.status.conditions import final_condition
+from arena_topo.jobs.status.conditions import final_condition, has_ended
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.jobs.status.view import chief_pod
 from arena_topo.kube.session import Session
-from arena_topo.model.job.mpijob import launcher_name, parse_worker_name
+from arena_topo.model.job.mpijob import launcher_name, parse_worker_name, worker_count
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]
+Look = TypeVar("Look")
+
+LONGEST_PAUSE = 20.0
+"""Seconds; pauses between two attempts double up to this."""
 
 _PERIOD = 1.0
 """Seconds between two looks at what somebody else has to do: the operator, the scheduler or a kubelet."""
+
+_QUIET_LOOKS = 5
+"""Looks that are given to a job whose pod has ended, before its user reads what it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +64,23 @@ class Waiter:
 
     notify: Notify
     sleep: Callable[[float], None] = time.sleep
+    clock: Callable[[], float] = time.monotonic
     _last_reason: str = field(default="", init=False)
 
     def pause(self, reason: str, seconds: float = _PERIOD) -> None:
         """Report *reason* unless it was the last one reported, and sleep for some *seconds*."""
+        self.report(reason)
+        self.sleep(seconds)
+
+    def report(self, reason: str) -> None:
+        """Report *reason* unless it was the last one reported."""
         if reason != self._last_reason:
             self.notify(reason)
             self._last_reason = reason
-        self.sleep(seconds)
+
+    def forget(self) -> None:
+        """Report the last reason anew when it comes again: what it was about has gone on meanwhile."""
+        self._last_reason = ""
 
 
 def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waiter) -> Object:
@@ -73,13 +90,71 @@ def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waite
     without ever starting one.
     """
     while True:
-        served = find_job(session, name)
-        pods = pods_of(session, served)
+        served, pods = patient(lambda: _look(session, name), waiter)
         pod = target.pod_among(pods)
         if pod is not None and has_started(pod, target.container_in(pod)):
             return pod
         _check_possible(served, pods, target)
-        waiter.pause(_reason(pod, pods))
+        waiter.pause(why_not_started(pod, pods))
+
+
+def wait_for_next(
+    session: Session, name: str, target: LogTarget, done: Collection[str], waiter: Waiter
+) -> Object | None:
+    """Return the pod of *target* that follows those whose uid is among *done*, None when the job has ended without one.
+
+    A batch Job retries a failed launcher, and operators recreate workers that were evicted.
+    """
+    looks = 0
+    while True:
+        try:
+            served, pods = patient(lambda: _look(session, name), waiter)
+        except NotFound:
+            return None
+        left = [pod for pod in pods if pod["metadata"]["uid"] not in done]
+        pod = target.pod_among(left)
+        if pod is not None and has_started(pod, target.container_in(pod)):
+            return pod
+        if has_ended(served.job):
+            return None
+        looks += 1
+        # What ends with its pod mostly ends within seconds, and a notice about it would come at the end of every job.
+        if looks > _QUIET_LOOKS:
+            waiter.report(why_not_started(pod, left))
+        waiter.sleep(_PERIOD)
+
+
+def patient(look: Callable[[], Look], waiter: Waiter, *, name: str = "") -> Look:
+    """Return what *look* returns; while no server answers or one is overloaded, say so for *name* and try again.
+
+    One 401 is answered by a second look, for which the credentials are read anew; two in a row are raised.
+    """
+    failures = 0
+    was_refused = False
+    while True:
+        try:
+            return look()
+        except ArenaTopoError as error:
+            if not is_passing(error) and (was_refused or not isinstance(error, Unauthorized)):
+                raise
+            was_refused = isinstance(error, Unauthorized)
+            waiter.report(
+                f"{name}: {error.message}; trying again" if name else f"{error.message}; trying again"
+            )
+            waiter.sleep(min(2.0**failures, LONGEST_PAUSE))
+            failures += 1
+
+
+def is_passing(error: ArenaTopoError) -> bool:
+    """Whether *error* is of the moment: no server answers, or it is overloaded or has failed."""
+    return isinstance(error, ConnectionFailed) or (
+        isinstance(error, ApiError) and (error.status == 429 or error.status >= 500)
+    )
+
+
+def _look(session: Session, name: str) -> tuple[ServedJob, list[Object]]:
+    served = find_job(session, name)
+    return served, pods_of(session, served)
 
 
 def has_started(pod: Object, container: str) -> bool:
@@ -102,7 +177,7 @@ def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget
     name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)
     # Operators name pods so; a name that they never give would be waited for without end.
-    if target.instance and not _can_be_of(name, target.instance):
+    if target.instance and not can_be_of(served.job, target.instance):
         raise NotFound(
             f"invalid instance name {target.instance} in job {name}",
             hint=f"its instances are {', '.join(instances) or 'not created yet'}; see arena-topo get {name}",
@@ -115,13 +190,16 @@ def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget
         )
 
 
-def _can_be_of(job: str, instance: str) -> bool:
+def can_be_of(job: Object, instance: str) -> bool:
+    """Whether an operator would name a pod of *job* so."""
+    name, worker = job["metadata"]["name"], parse_worker_name(instance)
+    if worker is not None and worker.job == name:
+        return worker.index < worker_count(job)
     # A launcher that a batch Job creates has a random suffix to its name.
-    worker = parse_worker_name(instance)
-    return (worker is not None and worker.job == job) or instance.startswith(launcher_name(job))
+    return instance.startswith(launcher_name(name))
 
 
-def _reason(pod: Object | None, pods: Sequence[Object]) -> str:
+def why_not_started(pod: Object | None, pods: Sequence[Object]) -> str:
     """Return why *pod* has not started; while it does not exist, why the first of the other *pods* has not."""
     if pod is not None:
         return f"waiting for {pod['metadata']['name']}: {why_waiting(pod) or 'its container starts'}"

@@ -99,11 +99,12 @@ def replicas(job: Object) -> list[Replicas]:
 
 
 def worker_count(job: Object) -> int:
-    """Return the number of workers that *job* asks for."""
+    """Return the number of workers that *job* asks for; jobs of others may have none."""
     spec = job["spec"]
-    if version_of(job) is ApiVersion.V1ALPHA1:
+    # Only v1alpha1 has a template at the top.
+    if "template" in spec:
         return int(spec.get("replicas") or 0)
-    return int(spec["mpiReplicaSpecs"][Role.WORKER.value].get("replicas") or 0)
+    return int(((spec.get("mpiReplicaSpecs") or {}).get(Role.WORKER.value) or {}).get("replicas") or 0)
 
 
 def worker_template_path(version: ApiVersion) -> str:

@@ -53,12 +53,12 @@ class ScriptedKubelet:
         """Report a pod as Running and Ready."""
         return self._report(namespace, pod, "Running", {"running": {"startedAt": _now()}}, restarts=restarts)
 
-    def finish(self, namespace: str, pod: str, exit_code: int = 0) -> Object:
+    def finish(self, namespace: str, pod: str, exit_code: int = 0, *, restarts: int = 0) -> Object:
         """Report all containers of a pod as terminated with ``exit_code``; logs end by themselves only if told to."""
         reason = "Error" if exit_code else "Completed"
         terminated = {"exitCode": exit_code, "reason": reason, "startedAt": _now(), "finishedAt": _now()}
         phase = "Failed" if exit_code else "Succeeded"
-        return self._report(namespace, pod, phase, {"terminated": terminated}, restarts=0)
+        return self._report(namespace, pod, phase, {"terminated": terminated}, restarts=restarts)
 
     def _report(self, namespace: str, pod: str, phase: str, state: dict[str, Any], restarts: int) -> Object:
         seen = self._kube.wait_for("v1", "Pod", pod, namespace, until=lambda pod: pod["spec"].get("nodeName"))

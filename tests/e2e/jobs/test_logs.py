@@ -142,10 +142,10 @@ def test_a_rotated_log_goes_on(
         assert 0 == running.wait().code
 
 
-def test_a_restarted_container_ends_the_log_of_the_run_that_was_followed(
+def test_a_restarted_container_is_followed_on(
     arena: Arena, scripted: tuple[str, ScriptedKubelet, ContainerLog], namespace: str
 ) -> None:
-    """Its last lines come from the previous container."""
+    """The last lines of the run before come from the previous container, then those of the new one."""
     launcher, kubelet, log = scripted
     before = kubelet.log(namespace, launcher, "mpi", previous=True)
     with following(arena, log) as running:
@@ -155,8 +155,14 @@ def test_a_restarted_container_ends_the_log_of_the_run_that_was_followed(
         printed(running, "epoch 1")
         before.write("the end")
         kubelet.run(namespace, launcher, restarts=1)
+        log.rotate()
         log.drop()
-        assert "epoch 1\nthe end\n" == running.wait().out
+        printed(running, "epoch 1", "the end")
+        log.write("again")
+        printed(running, "epoch 1", "the end", "again")
+        kubelet.finish(namespace, launcher, restarts=1)
+        log.end()
+        assert 0 == running.wait().code
 
 
 def test_following_says_what_it_waits_for(arena: Arena, gpu_nodes: list[str]) -> None:

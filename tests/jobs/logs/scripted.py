@@ -50,7 +50,10 @@ class Cluster:
             return look if isinstance(look, Answer) else Answer(body=look)
         if call.path.endswith("/pods"):
             return Answer(body={"items": self.waits.pop(0) if len(self.waits) > 1 else self.waits[0]})
-        return self.job if isinstance(self.job, Answer) else Answer(body=self.job)
+        # A job that was there once may be gone the next time.
+        job = self.job.pop(0) if isinstance(self.job, list) and len(self.job) > 1 else self.job
+        job = job[0] if isinstance(job, list) else job
+        return job if isinstance(job, Answer) else Answer(body=job)
 
 
 def followed(
@@ -59,8 +62,10 @@ def followed(
     """Return what following prints, says and waits."""
     said: list[str] = []
     slept: list[float] = []
+    stamped = bool(options and options.timestamps)
     opened, transport = session(cluster)
     lines = follow(
         opened, "job", target or LogTarget(), options or LogOptions(), Waiter(said.append, slept.append)
     )
-    return b"".join(lines), said, slept, transport
+    printed = b"".join(each.stamp + b" " + each.text if stamped else each.text for each in lines)
+    return printed, said, slept, transport

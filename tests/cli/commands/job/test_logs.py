@@ -1,10 +1,12 @@
 """``arena-topo logs`` passes a log through, byte for byte, with the API server's own selection."""
 
+import json
+
 import pytest
 
 from arena_topo.cli.errors import run
 from tests.cli.conftest import Invoke, Serve
-from tests.fakes import Answer, Call, FakeTransport
+from tests.fakes import Answer, Call, FakeTransport, refusal
 from tests.objects import mpijob, pod
 
 LINES = [b"epoch 1\n", b"loss \xff\n"]
@@ -54,3 +56,66 @@ def test_bytes_pass_through(serve: Serve, capfdbinary: pytest.CaptureFixture[byt
 
     assert 0 == run(["logs", "job"])
     assert b"".join(LINES) == capfdbinary.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [([], "epoch 1\n"), (["--timestamps"], "2026-11-21T01:00:00Z epoch 1\n")],
+    ids=["plain", "stamped"],
+)
+def test_a_followed_log_has_stamps_where_they_are_asked_for(
+    invoke: Invoke, serve: Serve, flags: list[str], expected: str
+) -> None:
+    """Though they always come from the server."""
+    ended = pod("job-launcher-x", role="launcher")
+    ended["status"]["containerStatuses"][0]["state"] = {"terminated": {"exitCode": 0}}
+
+    def script(call: Call) -> Answer:
+        if call.path.endswith("/log"):
+            return Answer(lines=[b"2026-11-21T01:00:00Z epoch 1\n"])
+        return Answer(body=ended) if "/pods/" in call.path else cluster(call)
+
+    serve(script)
+
+    assert expected == invoke("logs", "-f", "job", *flags).out
+
+
+def test_several_instances_are_named(invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before each line; in colour only where it is wanted."""
+    serve(cluster)
+    monkeypatch.setitem(globals(), "LINES", [b"epoch 1\n"])
+    outcome = invoke("logs", "job", "--all")
+
+    assert (0, "job-launcher-x epoch 1\njob-worker-0 epoch 1\n") == (outcome.code, outcome.out), outcome.err
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "mjob-worker-0\x1b[0m epoch 1\n" in invoke("logs", "job", "--role=worker").out
+
+
+def test_lines_are_chosen_and_printed_as_json(
+    invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For programs."""
+    serve(cluster)
+    monkeypatch.setitem(
+        globals(), "LINES", [b"2026-11-21T01:00:00Z epoch 1\n", b"2026-11-21T01:00:01Z loss\n"]
+    )
+    outcome = invoke("logs", "job", "-o", "json", "--exclude=^loss")
+
+    assert {
+        "time": "2026-11-21T01:00:00Z",
+        "instance": "job-launcher-x",
+        "role": "launcher",
+        "worker": None,
+        "container": "mpi",
+        "node": "n1",
+        "line": "epoch 1",
+    } == json.loads(outcome.out)
+
+
+def test_one_refusal_of_several_sets_the_exit_code(invoke: Invoke, serve: Serve) -> None:
+    """And is told once, though both instances meet it."""
+    serve(lambda call: refusal(403, "Forbidden", "no logs") if call.path.endswith("/log") else cluster(call))
+    outcome = invoke("logs", "job", "--all")
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert 1 == outcome.err.count("error: no logs")

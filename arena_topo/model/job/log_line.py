@@ -1,0 +1,17 @@
+"""One line of a log, with the instance that wrote it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """A line as the container wrote it, with its end unless the log ends without one; ``stamp`` may be empty.
+
+    ``instance`` is the pod's name, ``node`` where it runs.
+    """
+
+    instance: str
+    container: str
+    node: str
+    stamp: bytes
+    text: bytes

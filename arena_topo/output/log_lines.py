@@ -1,0 +1,74 @@
+"""Lines of logs as they are printed: as they are, after their instance's name, or as JSON.
+
+Lines are bytes of any encoding and pass through as they are, also their control characters, as in kubectl.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from zlib import crc32
+
+from arena_topo.model.job.log_line import LogLine
+from arena_topo.model.job.mpijob import parse_worker_name
+
+_COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
+"""Codes of the ANSI standard; red is left to errors."""
+
+_ESCAPES = re.compile(
+    # A control sequence, an operating system command up to its end, or any other escape of two characters.
+    rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
+    # Other controls but the tab and the line's end; those of the upper half as UTF-8 writes them.
+    rb"|[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
+)
+
+Printer = Callable[[LogLine], bytes]
+
+
+def printer(
+    form: str, *, prefix: bool, colour: bool, strip: bool, timestamps: bool = False, job: str = ""
+) -> Printer:
+    """Return what makes bytes of a line in *form*: ``text``, ``raw`` or ``json``.
+
+    A *prefix* names the instance in text, in *colour* where it is wanted; *strip* takes control characters away.
+    *timestamps* come before the text; JSON always has them.
+    """
+
+    def printed(line: LogLine) -> bytes:
+        text = without_controls(line.text) if strip else line.text
+        if form == "json":
+            return _json_line(line, text, job)
+        stamped = line.stamp + b" " + text if timestamps and line.stamp else text
+        if form == "raw" or not prefix:
+            return stamped
+        # Lines of several instances must not run into each other, also where one ends without a line's end.
+        return _name(line.instance, colour=colour) + b" " + stamped.removesuffix(b"\n") + b"\n"
+
+    return printed
+
+
+def without_controls(text: bytes) -> bytes:
+    """Return *text* without escape sequences and control characters, tabs and line ends apart."""
+    return _ESCAPES.sub(b"", text)
+
+
+def _name(instance: str, *, colour: bool) -> bytes:
+    if not colour:
+        return instance.encode()
+    # By the name alone, so that an instance has its colour in every run.
+    return f"\x1b[{_COLOURS[crc32(instance.encode()) % len(_COLOURS)]}m{instance}\x1b[0m".encode()
+
+
+def _json_line(line: LogLine, text: bytes, job: str) -> bytes:
+    worker = parse_worker_name(line.instance)
+    is_worker = worker is not None and (not job or worker.job == job)
+    document = {
+        "time": line.stamp.decode(),
+        "instance": line.instance,
+        "role": "worker" if is_worker else "launcher",
+        "worker": worker.index if worker is not None and is_worker else None,
+        "container": line.container,
+        "node": line.node,
+        # What is no UTF-8 cannot be in JSON.
+        "line": text.rstrip(b"\r\n").decode(errors="replace"),
+    }
+    return json.dumps(document, ensure_ascii=False).encode() + b"\n"
