@@ -12,7 +12,7 @@ from arena_topo.errors import (
     WaitTimeout,
 )
 from arena_topo.jobs.logs.follow import LogOptions, follow
-from arena_topo.jobs.logs.wait import LogTarget, Waiter, wait_for_start
+from arena_topo.jobs.logs.wait import LogTarget, Waiter
 from arena_topo.jobs.lookup import fetch_job_view
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import Goal, JobStatus, JobView
@@ -56,25 +56,23 @@ def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -
 
     Raises what ``wait_for_goal`` raises.
     """
-    followed: set[str] = set()
-    while True:
-        try:
-            launcher = wait_for_start(session, name, LogTarget(), waiter)["metadata"]["name"]
-        except NotFound:
-            raise _deleted(name) from None
-        except ArenaTopoError:
-            # It ended before its log could be read: how it ended is still to be said.
-            _succeeded(fetch_job_view(session, name))
-            return
-        if launcher not in followed:
-            followed.add(launcher)
-            yield from follow(session, name, LogTarget(launcher), LogOptions(), waiter)
-        # The operator writes the end of the job a moment after the launcher's; a failed launcher may be tried again.
-        view = _looked_at(session, name, uid, waiter)
-        if view and view.status.is_final:
-            _succeeded(view)
-            return
-        waiter.pause(_reason(name, Goal.SUCCEEDED, view), _FIRST_PAUSE)
+    try:
+        for line in follow(session, name, LogTarget(), LogOptions(), waiter):
+            yield line.text
+    except NotFound:
+        raise _deleted(name) from None
+    except ApiError:
+        raise
+    except ArenaTopoError:
+        # It ended before its log could be read: how it ended is still to be said.
+        if not (view := fetch_job_view(session, name)).status.is_final:
+            raise
+        _succeeded(view)
+        return
+    # The operator writes the end of the job a moment after the launcher's.
+    while (seen := _looked_at(session, name, uid, waiter)) is None or not seen.status.is_final:
+        waiter.pause(_reason(name, Goal.SUCCEEDED, seen), _FIRST_PAUSE)
+    _succeeded(seen)
 
 
 def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView | None:
