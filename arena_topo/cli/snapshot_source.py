@@ -81,4 +81,4 @@ def print_warnings(snapshot: "Snapshot") -> None:
     for warning in snapshot.warnings[:_MOST_WARNINGS]:
         warn(warning)
     if (more := len(snapshot.warnings) - _MOST_WARNINGS) > 0:
-        warn(f"and {more} more; -o json lists them all")
+        warn(f"and {more} more")

@@ -39,6 +39,7 @@ TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
     _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
     _rule("kubeflow.org", "mpijobs", "list"),
+    _rule("core", "resourcequotas", "list"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
     _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),

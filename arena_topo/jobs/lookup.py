@@ -11,6 +11,8 @@ from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.mpijob import ApiVersion, launcher_name, pod_selector
+from arena_topo.model.job.object_shapes import BATCH_JOB, MPI_JOB, POD
+from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
 
 
@@ -36,7 +38,7 @@ def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]
     recent = version_cache.load(session.server)
     for version in sorted(ApiVersion, key=lambda version: version.value != recent):
         try:
-            job = session.get(mpijobs(version).path(session.namespace, name))
+            job = fitted(session.get(mpijobs(version).path(session.namespace, name)), MPI_JOB)
         except NotFound as error:
             # Both are 404: this version is not served, or it is served and has no such job.
             if is_unserved(error):
@@ -68,7 +70,7 @@ def find_job(session: Session, name: str) -> ServedJob:
 def pods_of(session: Session, served: ServedJob) -> list[Object]:
     """Return the pods of a job."""
     selector = pod_selector(served.version, served.name)
-    return session.list(PODS.path(session.namespace), labelSelector=selector)
+    return [fitted(pod, POD) for pod in session.list(PODS.path(session.namespace), labelSelector=selector)]
 
 
 def fetch_job_view(session: Session, name: str) -> JobView:
@@ -85,6 +87,7 @@ def fetch_job_view(session: Session, name: str) -> JobView:
 def _launcher_job(session: Session, name: str) -> Object | None:
     """Return the batch Job of the launcher, None once it has been cleaned up."""
     try:
-        return session.get(JOBS.path(session.namespace, launcher_name(name)))
+        job: Object = fitted(session.get(JOBS.path(session.namespace, launcher_name(name))), BATCH_JOB)
     except NotFound:
         return None
+    return job

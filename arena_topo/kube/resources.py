@@ -26,6 +26,7 @@ class Resource:
 
 
 PODS = Resource("", "v1", "pods")
+RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps")
 JOBS = Resource("batch", "v1", "jobs")

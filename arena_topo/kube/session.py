@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -98,6 +99,18 @@ class Session:
         self._headers = (("User-Agent", "arena-topo"), *_impersonation(user or {}))
         self.namespace = namespace
         self.server = server
+        self._date = ""
+
+    @property
+    def server_time(self) -> datetime | None:
+        """The server's time at its last answer, in whole seconds, or None where it sent none."""
+        # Few commands ask, and the parser of dates takes a while to import.
+        from email.utils import parsedate_to_datetime
+
+        try:
+            return parsedate_to_datetime(self._date).astimezone(UTC) if self._date else None
+        except (ValueError, OverflowError):
+            return None
 
     def get(self, path: str, **query: str | int | bool | None) -> Object:
         """Return the object at *path*."""
@@ -228,6 +241,7 @@ class Session:
             left = None if ends is None else max(ends - self._now(), _SHORTEST_TIMEOUT)
             answer = send(replace(request, timeout=left))
             if answer.status < 300:
+                self._date = answer.header("Date")
                 return answer
             error = _refusal(answer)
             # A stream has a connection of its own; the others go on over the kept one.

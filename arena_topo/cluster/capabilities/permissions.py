@@ -58,6 +58,13 @@ NEEDS = (
     Need(verb="list", resource="pods", purpose="get, logs"),
     Need(verb="get", resource="pods", subresource="log", purpose="logs"),
     *RELEASING_NEEDS,
+    Need(
+        verb="list",
+        resource="resourcequotas",
+        purpose="plan: bounding what other jobs reserve by their quotas",
+        cluster_wide=True,
+        optional=True,
+    ),
     Need(verb="create", resource="configmaps", purpose="--config-file", optional=True),
     Need(
         verb="create",

@@ -8,6 +8,7 @@ from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import replicas
+from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.demand import Demand
@@ -42,9 +43,10 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
 def _requests(template: Object) -> Resources:
     """Return what kube-scheduler will reserve for a pod of *template*."""
     requests = pod_spec_requests(template.get("spec") or {})
-    claimed = ((template.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS, "")
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    claimed = optional_number(annotations.get(keys.CLAIMED_GPUS))
     # Once a job was created its claimed GPUs are a number in an annotation, and no container requests them.
-    return {**requests, keys.DRA_GPU: int(claimed)} if claimed.isdecimal() else requests
+    return requests if claimed is None else {**requests, keys.DRA_GPU: claimed}
 
 
 def _gpu_resource(requests: Resources, snapshot: Snapshot) -> str:

@@ -1,34 +1,54 @@
-"""The plans that other jobs carry, as reservations that the planner must respect."""
+"""The plans that other jobs carry, as reservations that the planner must respect, as far as the jobs bear them out."""
 
-from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import Forbidden
+from arena_topo.errors import Forbidden, NotFound
+from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.kube.resources import PODS, mpijobs
+from arena_topo.kube.discovery import served_versions
+from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion, parse_worker_name
-from arena_topo.model.keys import PLANNED
+from arena_topo.model.job.mpijob import ApiVersion, parse_worker_name, replicas
+from arena_topo.model.job.object_shapes import MPI_JOB, POD
+from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.notation.shapes import Part, fitted
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import Stage, UnreadablePlan, decode, plan_text
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode, plan_text
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
+from arena_topo.planner.reservations.credible import Quotas, credible, quota_of, within_quotas
+from arena_topo.topology.raw_objects import Malformed, amounts, identity, mapping, skipped
 
 Bound = Mapping[tuple[str, str], frozenset[int]]
 """The workers that have a node, by namespace and name of their job."""
 
-_STALE = 15.0
-"""Seconds after which a proposal's submitter is taken for dead. A live one confirms, or writes anew, within a few."""
+_STALE = timedelta(seconds=15)
+"""Age at which a proposal's submitter is taken for dead. A live one confirms, or writes anew, within a few seconds."""
+
+EXPIRED = timedelta(seconds=180)
+"""Age at which a proposal reserves nothing. A submitter confirms none that is older than ``LATEST_CONFIRMATION``."""
+
+LATEST_CONFIRMATION = timedelta(seconds=30)
+"""Age at which a submitter proposes anew instead of confirming. With the fifty seconds in which a request is retried, and
+the minute after which an API server gives a request up, no confirmation takes effect once others ignore the proposal."""
+
+_AHEAD = timedelta(seconds=10)
+"""How far the clocks of several API servers of one cluster may be apart; what is later than that is no time of theirs."""
 
 _SELECTOR = f"{PLANNED}=true"
+_WRITES_PLAN = f"f:{PLAN}"
 
 
 def bound_workers(session: Session) -> Bound:
     """Return the workers of planned jobs that have a node now."""
     bound: dict[tuple[str, str], set[int]] = {}
-    for pod in _listed(session, PODS.path(), PODS.path(session.namespace)):
+    for pod in _listed(session, PODS.path(), PODS.path(session.namespace), POD):
         worker = parse_worker_name(pod["metadata"]["name"])
         if worker and (pod.get("spec") or {}).get("nodeName"):
             bound.setdefault((pod["metadata"]["namespace"], worker.job), set()).add(worker.index)
@@ -36,18 +56,29 @@ def bound_workers(session: Session) -> Bound:
 
 
 def other_plans(
-    session: Session, version: ApiVersion, bound: Bound, *, exclude_uid: str = ""
+    session: Session,
+    version: ApiVersion,
+    bound: Bound,
+    snapshot: Snapshot,
+    warnings: list[str] | None = None,
+    *,
+    exclude_uid: str = "",
 ) -> list[OtherPlan]:
-    """Return the plans of all jobs that have not ended, but for the job with the uid *exclude_uid*."""
+    """Return what the plans of all jobs reserve that have not ended, but for the job with the uid *exclude_uid*.
+
+    A plan counts as far as its job asks for the same, and could have it in *snapshot*. Jobs whose plans count for nothing
+    are named in *warnings*.
+    """
     resource = mpijobs(version)
-    jobs = _listed(session, resource.path(), resource.path(session.namespace))
-    now = datetime.now(UTC)
-    plans = (
-        _other_plan(job, bound, now)
-        for job in jobs
-        if job["metadata"]["uid"] != exclude_uid and not has_ended(job)
-    )
-    return [plan for plan in plans if plan is not None]
+    jobs = _listed(session, resource.path(), resource.path(session.namespace), MPI_JOB)
+    others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid and not has_ended(job)]
+    # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he likes.
+    now = session.server_time or datetime.now(UTC)
+    found = list(_plans(others, bound, snapshot, now, [] if warnings is None else warnings))
+    # Hardly any plan reserves anything: the workers of most jobs have their nodes.
+    if not any(plan.reserved for plan in found):
+        return found
+    return list(within_quotas(found, _quotas(session), _gpus_in_use(snapshot)))
 
 
 def unreserved_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
@@ -55,7 +86,32 @@ def unreserved_snapshot(session: Session, version: ApiVersion, *, levels: Sequen
     # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     snapshot = take_snapshot(session, levels=levels)
-    return without_reserved(snapshot, other_plans(session, version, bound))
+    warnings: list[str] = []
+    left = without_reserved(snapshot, other_plans(session, version, bound, snapshot, warnings))
+    return replace(left, warnings=(*left.warnings, *warnings)) if warnings else left
+
+
+def reservations(session: Session, snapshot: Snapshot | None = None) -> list[OtherPlan] | None:
+    """Return the plans that reserve anything now, oldest first; *snapshot* is the cluster, read where it is not given.
+
+    None where the user may not list what they are read from.
+    """
+    served = served_versions(session)
+    version = next((each for each in ApiVersion if f"kubeflow.org/{each.value}" in served), None)
+    if version is None:
+        return []
+    try:
+        bound = bound_workers(session)
+        # On most clusters no job is planned: one short list tells, before all nodes and pods are read.
+        resource = mpijobs(version)
+        if not session.get(resource.path(), labelSelector=_SELECTOR, limit=1).get("items"):
+            return []
+        plans = other_plans(session, version, bound, snapshot or take_snapshot(session))
+    except Forbidden:
+        return None
+    except NotFound:
+        return []
+    return sorted((plan for plan in plans if plan.reserved), key=lambda plan: plan.order)
 
 
 def order_of(job: Object) -> tuple[str, str]:
@@ -64,36 +120,106 @@ def order_of(job: Object) -> tuple[str, str]:
     return str(meta.get("creationTimestamp", "")), str(meta.get("uid", ""))
 
 
-def _other_plan(job: Object, bound: Bound, now: datetime) -> OtherPlan | None:
+def _plans(
+    jobs: Iterable[Object], bound: Bound, snapshot: Snapshot, now: datetime, warnings: list[str]
+) -> Iterator[OtherPlan]:
+    nodes = {node.name: node for node in snapshot.nodes}
+    for job in jobs:
+        meta = job["metadata"]
+        age = _age(job, now)
+        try:
+            record = _reserving(job, age)
+            if record is not None:
+                yield OtherPlan(
+                    order=order_of(job),
+                    record=credible(record, demand_of(job, snapshot, PlanOptions()), nodes),
+                    bound=bound.get((meta["namespace"], meta["name"]), frozenset()),
+                    stale=age > _STALE,
+                    namespace=meta["namespace"],
+                    name=meta["name"],
+                    since=_written(job),
+                )
+        # Anybody may write an annotation: what is false reserves nothing, and must not stop the planning of others.
+        except ValueError as error:
+            warnings.append(skipped(identity(job, "MPIJob"), error))
+
+
+def _reserving(job: Object, age: timedelta) -> PlanRecord | None:
+    """Return the plan of *job*, None where it reserves nothing. Raises ``ValueError`` for one that cannot be true."""
+    record = decode(plan_text(job) or "")
+    # A job that waits has no slots.
+    if record.stage is Stage.WAITING or (record.stage is Stage.PROPOSED and age > EXPIRED):
+        return None
+    if not replicas(job):
+        raise ValueError("it has a plan and no workers")
+    # Submit releases a job in the write that confirms its plan: one that is suspended all the same asks for nothing.
+    if record.stage is Stage.CONFIRMED and (job["spec"].get("runPolicy") or {}).get("suspend"):
+        raise ValueError("its plan is confirmed, and the job is suspended")
+    return record
+
+
+def _age(job: Object, now: datetime) -> timedelta:
+    """Return how long ago the plan of *job* was written; more than any limit where its time is in the future."""
+    written = parse_instant(_written(job))
+    return timedelta.max if written - now > _AHEAD else now - written
+
+
+def _written(job: Object) -> str:
+    """Return when the server took the plan of *job*, as it notes for the fields of each writer; else its creation."""
     meta = job["metadata"]
+    times = [
+        str(entry["time"])
+        for entry in meta.get("managedFields") or ()
+        if entry.get("time") and _WRITES_PLAN in _annotations_of(entry)
+    ]
+    return max(times, key=parse_instant, default=str(meta["creationTimestamp"]))
+
+
+def _annotations_of(entry: Object) -> Object:
+    """Return the annotations that a writer owns by an *entry* of managedFields."""
+    fields: Object = entry
+    for key in ("fieldsV1", "f:metadata", "f:annotations"):
+        below = fields.get(key)
+        fields = below if isinstance(below, dict) else {}
+    return fields
+
+
+def _quotas(session: Session) -> Quotas:
+    """Return what the ResourceQuotas of all namespaces admit; none where the user may not list them."""
     try:
-        record = decode(plan_text(job) or "")
-    except UnreadablePlan:
-        # Anybody may write an annotation: an unreadable one reserves nothing, and must not stop the planning of others.
-        return None
-    # A job that waits has no slots, and reserves nothing.
-    if record.stage is Stage.WAITING:
-        return None
-    return OtherPlan(
-        order=order_of(job),
-        record=record,
-        bound=bound.get((meta["namespace"], meta["name"]), frozenset()),
-        stale=_age(record.written, now) > _STALE,
-    )
+        found = session.list(RESOURCE_QUOTAS.path())
+    except (Forbidden, NotFound):
+        return {}
+    quotas: dict[str, dict[str, int]] = {}
+    for quota in found:
+        try:
+            spec = mapping(quota, "spec")
+            # One with a scope counts some of a namespace's pods only.
+            if spec.get("scopes") or spec.get("scopeSelector"):
+                continue
+            namespace = str(mapping(quota, "metadata").get("namespace", ""))
+            limits = quotas.setdefault(namespace, {})
+            for name, amount in quota_of(amounts(spec, "hard")).items():
+                limits[name] = min(amount, limits.get(name, amount))
+        except Malformed:
+            continue
+    return quotas
 
 
-def _age(written: str, now: datetime) -> float:
-    try:
-        return (now - parse_instant(written)).total_seconds()
-    except ValueError:
-        # A proposal without a readable time is stale: its GPUs stay reserved, but others do not wait for it.
-        return _STALE + 1
+def _gpus_in_use(snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:
+    """Return the GPUs that the pods of each namespace hold."""
+    used: dict[str, Counter[str]] = {}
+    for node in snapshot.nodes:
+        for holder in node.holders:
+            used.setdefault(holder.namespace, Counter())[node.gpu_resource] += holder.gpus
+    return used
 
 
-def _listed(session: Session, everywhere: str, here: str) -> list[Object]:
+def _listed(session: Session, everywhere: str, here: str, shape: Part) -> list[Object]:
     """Return the planned objects of all namespaces, or of the user's own where no more is allowed."""
     # A user of one namespace may plan all the same: what others have reserved elsewhere is then unknown.
     try:
-        return session.list(everywhere, labelSelector=_SELECTOR)
+        found = session.list(everywhere, labelSelector=_SELECTOR)
     except Forbidden:
-        return session.list(here, labelSelector=_SELECTOR)
+        found = session.list(here, labelSelector=_SELECTOR)
+    return [fitted(item, shape) for item in found]

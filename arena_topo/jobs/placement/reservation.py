@@ -10,7 +10,13 @@ from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Conflict, Invalid
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.placement.exact_gpus import create_claims, uuids_of
-from arena_topo.jobs.placement.other_plans import Bound, bound_workers, order_of, other_plans
+from arena_topo.jobs.placement.other_plans import (
+    LATEST_CONFIRMATION,
+    Bound,
+    bound_workers,
+    order_of,
+    other_plans,
+)
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, with_pins
@@ -19,13 +25,30 @@ from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage, plan_text
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
-from arena_topo.planner.reservations.protocol import Look, Pause, Plan, Read, Seen, Step, Write, negotiate
+from arena_topo.planner.reservations.protocol import (
+    Expiry,
+    Look,
+    Pause,
+    Plan,
+    Read,
+    Seen,
+    Step,
+    Write,
+    negotiate,
+)
 
 Create = Callable[[PlanRecord], Object]
 """Creates the job with its first plan, and returns it as the server has it."""
 
 _PAUSE = 0.3
 """Seconds that the submitters of younger proposals get to see ours and to plan again."""
+
+_LATEST = LATEST_CONFIRMATION.total_seconds()
+
+
+def _clocks() -> tuple[float, float]:
+    # The first one stands still while a laptop sleeps, and the second one is set now and then.
+    return time.monotonic(), time.time()
 
 
 def _must_not_create(_: PlanRecord) -> Object:
@@ -46,7 +69,9 @@ class Reservation:
     levels: tuple[str, ...] = ()
     sleep: Callable[[float], None] = time.sleep
     snapshot: Snapshot | None = field(default=None, init=False)
+    clocks: Callable[[], tuple[float, ...]] = _clocks
     _bound: Bound = field(default_factory=dict, init=False)
+    _proposed: tuple[float, ...] = field(default=(), init=False)
 
     @property
     def created_job(self) -> Object:
@@ -98,11 +123,19 @@ class Reservation:
             case Read():
                 return self._other_plans()
             case Write(record):
-                # The time tells other submitters whether the writer of a proposal is still at work.
+                # Others ignore a proposal that has expired, so that it must not be confirmed any more.
+                if record.stage is Stage.CONFIRMED and self._seconds_since_proposed() > _LATEST:
+                    return Expiry.EXPIRED
+                # Taken before the write: the server's clock begins to count at some moment after it.
+                self._proposed = self.clocks()
                 self._write(replace(record, written=_now()))
             case Pause():
                 self.sleep(_PAUSE)
         return None
+
+    def _seconds_since_proposed(self) -> float:
+        passed = (now - then for now, then in zip(self.clocks(), self._proposed, strict=True))
+        return max(passed)
 
     def _order(self) -> tuple[str, str]:
         # It is asked for after the first write, which has created the job.
@@ -111,7 +144,8 @@ class Reservation:
     def _other_plans(self) -> list[OtherPlan]:
         # Until the first plan is written the job does not exist, and no uid is empty.
         uid = str(self.job["metadata"]["uid"]) if self.job else ""
-        return other_plans(self.session, self.version, self._bound, exclude_uid=uid)
+        snapshot = self.snapshot or Snapshot()
+        return other_plans(self.session, self.version, self._bound, snapshot, exclude_uid=uid)
 
     def _write(self, record: PlanRecord) -> None:
         if self.job is None:

@@ -13,8 +13,11 @@ from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
 from arena_topo.model.job.mpijob import ApiVersion, is_launcher, replicas
+from arena_topo.model.job.object_shapes import MPI_JOB, POD
+from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
+from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
 
 
@@ -37,6 +40,7 @@ def job_view(
     launcher_job: Object | None = None,
 ) -> JobView:
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
+    job, pods = fitted(job, MPI_JOB), [fitted(pod, POD) for pod in pods]
     chief = chief_pod(pods)
     status = _status(job, pods, chief)
     created = parse_instant(job["metadata"]["creationTimestamp"])
@@ -129,8 +133,7 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
 def _sort_key(pod: Object) -> tuple[int, int, str]:
     """Launchers first, then workers by index: worker-10 comes after worker-9."""
     name = pod["metadata"]["name"]
-    tail = name.rpartition("-")[2]
-    index = int(tail) if tail.isdecimal() and not is_launcher(pod) else 0
+    index = 0 if is_launcher(pod) else optional_number(name.rpartition("-")[2]) or 0
     return (0 if is_launcher(pod) else 1, index, name)
 
 
@@ -138,10 +141,8 @@ def _pod_gpus(pod: Object) -> int:
     """Return the GPUs of a pod or of a pod template."""
     containers = (pod.get("spec") or {}).get("containers") or []
     # No container requests the GPUs of a claim: submit wrote their number into an annotation of the template.
-    claimed = str(((pod.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS, ""))
-    return sum(_gpu_limits(container) for container in containers) + (
-        int(claimed) if claimed.isdecimal() else 0
-    )
+    claimed = ((pod.get("metadata") or {}).get("annotations") or {}).get(keys.CLAIMED_GPUS)
+    return sum(_gpu_limits(container) for container in containers) + (optional_number(claimed) or 0)
 
 
 def _gpu_limits(container: Object) -> int:
@@ -173,9 +174,9 @@ def _priority(job: Object) -> str:
 def _requested_gpus(job: Object) -> int:
     """Return the GPUs that the job asks for in all."""
     # As in Arena, the number that the submitter wrote comes before what the templates add up to.
-    annotated = (job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS, "")
-    if annotated.isdecimal():
-        return int(annotated)
+    annotated = optional_number((job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS))
+    if annotated is not None:
+        return annotated
     return sum(pods.count * _pod_gpus(pods.template) for pods in replicas(job))
 
 

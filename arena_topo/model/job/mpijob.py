@@ -13,6 +13,7 @@ from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.model import keys
+from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.objects import Object
 
 _GROUP, _KIND = "kubeflow.org", "MPIJob"
@@ -130,7 +131,8 @@ def parse_worker_name(pod: str) -> WorkerName | None:
     A job's own name may contain the marker: ``my-worker-0-worker-3`` is worker 3 of ``my-worker-0``.
     """
     job, marker, index = pod.rpartition(_WORKER_MARKER)
-    return WorkerName(job, int(index)) if marker and index.isdecimal() else None
+    number = optional_number(index)
+    return WorkerName(job, number) if marker and number is not None else None
 
 
 def launcher_name(job: str) -> str:

@@ -84,6 +84,14 @@ def whole_number(text: str, most: int = MOST_NUMBER) -> int:
     return int(text)
 
 
+def optional_number(text: object) -> int | None:
+    """Return the number that *text* writes in ASCII digits, None where it is no such text."""
+    try:
+        return whole_number(text) if isinstance(text, str) else None
+    except ValueError:
+        return None
+
+
 def shown(value: object) -> str:
     """Return *value* as an error shows it: as Python writes it, cut where it is long."""
     try:

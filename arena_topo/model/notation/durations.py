@@ -47,4 +47,7 @@ def parse_instant(text: str) -> datetime:
         raise ValueError(f"{text!r} is not an RFC 3339 time such as 2026-11-21T08:00:00Z")
     base, fraction, zone = match.groups()
     micros = ((fraction or "0") + "000000")[:6]  # datetime has no finer fractions
-    return datetime.fromisoformat(f"{base}.{micros}{'+00:00' if zone == 'Z' else zone}").astimezone(UTC)
+    try:
+        return datetime.fromisoformat(f"{base}.{micros}{'+00:00' if zone == 'Z' else zone}").astimezone(UTC)
+    except OverflowError as error:  # the last hours of 9999, west of Greenwich
+        raise ValueError(f"{text!r} is beyond the calendar") from error

@@ -22,13 +22,22 @@ class OtherPlan:
     """Another job's plan.
 
     ``order`` sorts jobs by age: creation instant, then uid. ``bound`` are the workers that already have a node, whose
-    resources the snapshot counts. ``stale`` marks a proposal that nobody has confirmed or withdrawn for long.
+    resources the snapshot counts. ``stale`` marks a proposal that nobody has confirmed or withdrawn for long. ``since`` is
+    the RFC 3339 instant of the server at which the plan was written.
     """
 
     order: tuple[str, str]
     record: PlanRecord
     bound: frozenset[int] = field(default_factory=frozenset)
     stale: bool = False
+    namespace: str = ""
+    name: str = ""
+    since: str = ""
+
+    @property
+    def reserved(self) -> tuple[Slot, ...]:
+        """The places that are reserved for workers that have no node yet."""
+        return tuple(slot for slot in self.record.slots if slot.worker not in self.bound)
 
 
 class Decision(Enum):
@@ -79,10 +88,9 @@ def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Sn
     taken: dict[str, Counter[str]] = {}
     gpus: dict[str, list[tuple[int, ...] | None]] = {}
     for other in other_plans:
-        for slot in other.record.slots:
-            if slot.worker not in other.bound:
-                taken.setdefault(slot.node, Counter()).update({"pods": 1, **other.record.worker_requests})
-                gpus.setdefault(slot.node, []).append(slot.gpus)
+        for slot in other.reserved:
+            taken.setdefault(slot.node, Counter()).update({"pods": 1, **other.record.worker_requests})
+            gpus.setdefault(slot.node, []).append(slot.gpus)
     # The usual case: nothing is reserved, and a large snapshot need not be copied.
     if not taken:
         return snapshot

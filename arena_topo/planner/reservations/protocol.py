@@ -18,6 +18,7 @@ Had B looked only after A's step 2, it would have planned beside A's proposal fr
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import Any
 
 from arena_topo.model.cluster.snapshot import Snapshot
@@ -43,7 +44,11 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Asks to put the plan onto the job, in place of the previous one."""
+    """Asks to put the plan onto the job, in place of the previous one.
+
+    The answer to a confirmed plan is ``EXPIRED`` where the proposal before it is so old that others may have planned over
+    it; nothing was written then.
+    """
 
     record: PlanRecord
 
@@ -59,6 +64,12 @@ class Seen:
 
     snapshot: Snapshot
     other_plans: Sequence[OtherPlan]
+
+
+class Expiry(Enum):
+    """That a proposal is too old to be confirmed."""
+
+    EXPIRED = "expired"
 
 
 Step = Look | Read | Write | Pause
@@ -89,8 +100,11 @@ def negotiate(
             decision = decide(limited_to(record, workers), order(), other_plans, seen.snapshot)
             if decision is Decision.CONFIRM:
                 confirmed = replace(record, stage=Stage.CONFIRMED)
-                yield Write(confirmed)
-                return confirmed
+                if (yield Write(confirmed)) is not Expiry.EXPIRED:
+                    return confirmed
+                # Proposed anew it is seen by everybody, and everybody who planned over it is seen by the next read.
+                yield Write(record)
+                continue
             if decision is Decision.REPLAN:
                 break
             yield Pause()

@@ -1,4 +1,4 @@
-"""A plan that cannot be written says why: somebody else wrote one, or the server does not accept it."""
+"""A plan that cannot be written says why, and a proposal that others may ignore by now is written anew, not confirmed."""
 
 from typing import Any
 
@@ -11,7 +11,8 @@ from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, encode
 from tests.fakes import Answer, Call, refusal, session
 from tests.objects import mpijob
 
@@ -56,3 +57,62 @@ def test_what_the_server_does_not_accept_is_told_in_its_words() -> None:
     """Nobody else is to blame for a webhook."""
     with pytest.raises(Invalid, match="does not accept the plan of the job job: the webhook says no"):
         acquire(job("first"))
+
+
+PROPOSAL = PlanRecord(stage=Stage.PROPOSED, slots=(Slot(0, "n", (0,)),), enforcement=Enforcement.NONE)
+NODE = {
+    "metadata": {"name": "n"},
+    "status": {
+        "allocatable": {"nvidia.com/gpu": "1", "cpu": "9", "pods": "9"},
+        "capacity": {"nvidia.com/gpu": "1"},
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+
+
+class Server:
+    """Keeps the plan of one job, and remembers the stages in which it was written."""
+
+    def __init__(self) -> None:
+        self.job = mpijob("job", workers=1)
+        self.job["metadata"]["annotations"] = {PLAN: encode(PROPOSAL)}
+        self.stages: list[Stage] = []
+
+    def __call__(self, call: Call) -> Answer:
+        """Answer one call."""
+        if call.method == "PATCH":
+            # Written again within a millisecond a proposal is the same text, which is then only tested.
+            plan = next(each["value"] for each in reversed(call.body) if each["path"].endswith("plan"))
+            self.job["metadata"]["annotations"][PLAN] = plan
+            self.stages.append(decode(plan).stage)
+            return Answer(body=self.job)
+        if call.path == "/apis":
+            return Answer(body={"groups": []})
+        items: list[Object] = [NODE] if call.path.endswith("/nodes") else []
+        return Answer(body={"items": items})
+
+
+def stages(*seconds: tuple[float, float]) -> list[Stage]:
+    """Return the stages that are written where the clocks show *seconds* in turn."""
+    server, times = Server(), iter(seconds)
+    opened, _ = session(server)
+    reservation = Reservation(opened, ApiVersion.V2BETA1, job=server.job, clocks=lambda: next(times))
+
+    def plan(snapshot: Snapshot) -> PlanRecord:
+        del snapshot
+        return PROPOSAL
+
+    assert Stage.CONFIRMED is reservation.acquire(plan).stage
+    return server.stages
+
+
+def test_a_fresh_proposal_is_confirmed() -> None:
+    """A few seconds after it was written."""
+    assert [Stage.PROPOSED, Stage.CONFIRMED] == stages((0, 0), (5, 5), (5, 5))
+
+
+def test_a_proposal_that_is_too_old_is_written_anew() -> None:
+    """Also where the machine slept in between, which one of the clocks does not notice."""
+    expected = [Stage.PROPOSED, Stage.PROPOSED, Stage.CONFIRMED]
+    assert expected == stages((0, 0), (40, 40), (40, 40), (41, 41), (41, 41))
+    assert expected == stages((0, 0), (1, 4000), (1, 4000), (2, 4001), (2, 4001))

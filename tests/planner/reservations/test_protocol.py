@@ -10,11 +10,11 @@ import pytest
 
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Infeasible, Placement
+from arena_topo.model.plan.placement import Infeasible, Placement, Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
-from arena_topo.planner.reservations.protocol import Look, Pause, Read, Seen, Step, Write, negotiate
+from arena_topo.planner.reservations.protocol import Expiry, Look, Pause, Read, Seen, Step, Write, negotiate
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
 
@@ -158,3 +158,16 @@ def test_a_submitter_that_died_keeps_what_it_proposed_until_it_is_resumed() -> N
     other = Submitter(1, Demand(3, 1), server)
     _run([other], Random(0), server)
     assert Stage.WAITING is server.plans[1].stage
+
+
+def test_a_proposal_that_expired_is_proposed_anew_and_read_again() -> None:
+    """Nothing is confirmed before everybody has been read once more."""
+    snapshot = _cluster(1)
+    record = PlanRecord(stage=Stage.PROPOSED, slots=(Slot(0, snapshot.nodes[0].name, (0,)),))
+    steps = negotiate(lambda: ("1", "x"), lambda _: record)
+    assert isinstance(next(steps), Look)
+    asked: list[Step] = []
+    answers: list[Any] = [Seen(snapshot, []), None, [], Expiry.EXPIRED, None, []]
+    asked += [steps.send(answer) for answer in answers]
+    stages = [step.record.stage.value if isinstance(step, Write) else type(step).__name__ for step in asked]
+    assert ["proposed", "Read", "confirmed", "proposed", "Read", "confirmed"] == stages

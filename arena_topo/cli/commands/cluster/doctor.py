@@ -23,7 +23,7 @@ class DoctorFlags:
 def doctor(flags: DoctorFlags) -> ExitCode:
     """Report what this cluster supports for gangs and pinning.
 
-    Each finding comes with its evidence, what it means for jobs, and the command that would improve it. Nothing is
+    The last finding names the jobs that have reserved GPUs which they do not use yet. Each finding comes with its evidence, what it means for jobs, and the command that would improve it. Nothing is
     changed, and whatever you are not allowed to read is reported as unknown.
 
     \b
@@ -32,12 +32,18 @@ def doctor(flags: DoctorFlags) -> ExitCode:
     """
     from arena_topo.cluster.capabilities.detect import detect
     from arena_topo.cluster.doctor import diagnose
+    from arena_topo.jobs.placement.other_plans import reservations
     from arena_topo.kube.session import connect
     from arena_topo.model.cluster.finding import State
     from arena_topo.output.doctor import findings_document, findings_text
+    from arena_topo.output.plan.reservations import reservations_finding
 
     session = connect(flags.kube)
-    findings = diagnose(detect(session, access=True), namespace=session.namespace, queue=flags.queue)
+    facts = detect(session, access=True)
+    findings = (
+        *diagnose(facts, namespace=session.namespace, queue=flags.queue),
+        reservations_finding(reservations(session)),
+    )
     if flags.output == "wide":
         click.echo(findings_text(findings), nl=False)
     else:

@@ -7,7 +7,8 @@ import click
 from arena_topo.cli.command import argument, command, output_format, switch, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.snapshot_source import load_snapshot
+from arena_topo.cli.snapshot_source import print_warnings
+from arena_topo.cli.terminal import say
 from arena_topo.errors import NotFound, UsageError
 
 _MODES = ("none", "exclusive", "topology", "share")
@@ -35,17 +36,25 @@ class TopNodeFlags:
 def node(flags: TopNodeFlags) -> None:
     """Show the GPUs of the nodes.
 
-    The modes are Arena's: none, exclusive, topology and share.
+    The modes are Arena's: none, exclusive, topology and share. What is reserved for jobs whose pods do not run yet
+    follows the table, on stderr.
 
     \b
       arena-topo top node
       arena-topo top node -d gpu-node-1
     """
+    from arena_topo.cluster.snapshot import take_snapshot
+    from arena_topo.jobs.placement.other_plans import reservations
+    from arena_topo.kube.session import connect
+    from arena_topo.output.plan.reservations import reservation_lines
     from arena_topo.output.top_node.document import top_nodes_document
     from arena_topo.output.top_node.text import mode_of, node_details, top_nodes
 
     mode = _mode(flags.mode)
-    nodes = load_snapshot(flags.kube).nodes
+    session = connect(flags.kube)
+    snapshot = take_snapshot(session)
+    print_warnings(snapshot)
+    nodes = snapshot.nodes
     # A snapshot covers the whole cluster, so whatever is not in it does not exist.
     if missing := sorted(set(flags.nodes) - {gpu_node.name for gpu_node in nodes}):
         raise NotFound(f"node {missing[0]} does not exist", hint="arena-topo top node lists them", status=404)
@@ -59,10 +68,16 @@ def node(flags: TopNodeFlags) -> None:
         from arena_topo.output.documents import document
 
         click.echo(document(top_nodes_document(chosen), flags.output), nl=False)
-    elif flags.details:
+        return
+    if flags.details:
         click.echo(node_details(chosen), nl=False)
     else:
         click.echo(top_nodes(chosen, chosen=bool(flags.nodes)), nl=False)
+    # Scripts read the tables, which are Arena's: what Arena does not know goes to stderr.
+    for line in reservation_lines(
+        reservations(session, snapshot) or (), {gpu_node.name for gpu_node in chosen}
+    ):
+        say(line)
 
 
 top.add_command(node)

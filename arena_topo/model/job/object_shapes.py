@@ -1,0 +1,178 @@
+"""The shapes of MPIJobs, of their pods and of batch Jobs: what the program reads of objects that others wrote.
+
+Source: the APIs of kubeflow.org v1alpha1, v1 and v2beta1, core/v1 and batch/v1.
+"""
+
+from arena_topo.model.job.mpijob import Role
+from arena_topo.model.notation.shapes import (
+    Each,
+    Named,
+    Part,
+    count,
+    instant,
+    name,
+    quantity,
+    text,
+    truth,
+    whole,
+)
+
+_METADATA = Part(
+    {
+        "name": name,
+        "namespace": name,
+        "uid": name,
+        "creationTimestamp": instant,
+        "deletionTimestamp": text,
+        "labels": Named(text),
+        "annotations": Named(text),
+        "managedFields": Each(Part({"time": instant})),
+    },
+    # The API server sets these on every object.
+    {"name": "?", "namespace": "", "uid": "", "creationTimestamp": "1970-01-01T00:00:00Z"},
+)
+
+_RESOURCES = Part({"requests": Named(quantity), "limits": Named(quantity)})
+
+_CONTAINER = Part(
+    {
+        "name": text,
+        "image": text,
+        "resources": _RESOURCES,
+        "restartPolicy": text,
+        "env": Each(Part({"name": text}, {"name": ""})),
+        "command": Each(text),
+        "args": Each(text),
+    },
+    {"name": ""},
+)
+
+_REQUIREMENT = Part({"key": text, "operator": text, "values": Each(text)})
+
+_POD_SPEC = Part(
+    {
+        "nodeName": text,
+        "nodeSelector": Named(text),
+        "priorityClassName": text,
+        "schedulerName": text,
+        "containers": Each(_CONTAINER),
+        "initContainers": Each(_CONTAINER),
+        "overhead": Named(quantity),
+        "resources": _RESOURCES,
+        "schedulingGates": Each(Part({"name": text}, {"name": ""})),
+        "tolerations": Each(Part({"key": text, "operator": text, "value": text, "effect": text})),
+        "topologySpreadConstraints": Each(Part({})),
+        "affinity": Part(
+            {
+                "nodeAffinity": Part(
+                    {
+                        "requiredDuringSchedulingIgnoredDuringExecution": Part(
+                            {
+                                "nodeSelectorTerms": Each(
+                                    Part(
+                                        {
+                                            "matchExpressions": Each(_REQUIREMENT),
+                                            "matchFields": Each(_REQUIREMENT),
+                                        }
+                                    )
+                                )
+                            }
+                        )
+                    }
+                )
+            }
+        ),
+    }
+)
+
+_TEMPLATE = Part(
+    {"metadata": Part({"labels": Named(text), "annotations": Named(text)}), "spec": _POD_SPEC},
+)
+
+_CONDITIONS = Each(
+    Part(
+        {
+            "type": text,
+            "status": text,
+            "reason": text,
+            "message": text,
+            "lastTransitionTime": instant,
+            "lastUpdateTime": instant,
+        },
+        {"type": ""},
+    )
+)
+
+_REPLICAS = Part({"replicas": count, "template": _TEMPLATE, "restartPolicy": text})
+
+MPI_JOB = Part(
+    {
+        "apiVersion": text,
+        "kind": text,
+        "metadata": _METADATA,
+        "spec": Part(
+            {
+                "runPolicy": Part({"suspend": truth}),
+                "mpiReplicaSpecs": Part({role.value: _REPLICAS for role in Role}),
+                "replicas": count,
+                "template": _TEMPLATE,
+                "slotsPerWorker": count,
+            }
+        ),
+        "status": Part(
+            {
+                "conditions": _CONDITIONS,
+                "launcherStatus": text,
+                "startTime": instant,
+                "completionTime": instant,
+            }
+        ),
+    },
+    {"metadata": {**_METADATA.required}, "spec": {}},
+)
+
+_STATE = Part(
+    {
+        "waiting": Part({"reason": text, "message": text}),
+        "running": Part({}),
+        "terminated": Part({"reason": text, "message": text, "exitCode": whole, "signal": whole}),
+    }
+)
+
+_STATUSES = Each(
+    Part(
+        {
+            "name": text,
+            "ready": truth,
+            "started": truth,
+            "restartCount": count,
+            "state": _STATE,
+            "lastState": _STATE,
+        },
+        {"name": ""},
+    )
+)
+
+POD = Part(
+    {
+        "metadata": _METADATA,
+        "spec": _POD_SPEC,
+        "status": Part(
+            {
+                "phase": text,
+                "reason": text,
+                "message": text,
+                "podIP": text,
+                "hostIP": text,
+                "conditions": _CONDITIONS,
+                "containerStatuses": _STATUSES,
+                "initContainerStatuses": _STATUSES,
+            }
+        ),
+    },
+    {"metadata": {**_METADATA.required}},
+)
+
+BATCH_JOB = Part(
+    {"metadata": _METADATA, "status": Part({"completionTime": instant, "conditions": _CONDITIONS})}
+)

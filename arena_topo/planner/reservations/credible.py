@@ -1,0 +1,142 @@
+"""What of a plan on somebody's job counts as a reservation: no more than the job itself asks for, where it could run.
+
+Whoever may write a job may write a plan onto it, also a false one. So the job's own spec decides, which the API server and
+the namespace's quotas have admitted. Take a plan of four workers with eight GPUs each, on a job of two workers with
+``nvidia.com/gpu: 8`` and the node selector ``pool: a``, in a namespace with a quota of eight GPUs::
+
+    worker 0 on a1, in pool a                counts
+    worker 1 on b1, in pool b                could not run there
+    worker 2 on a2, worker 3 on a3           the job has two workers
+    worker 1 on a2, were it planned there    beyond the quota of eight GPUs
+
+A plan that gives a worker more GPUs than it asks for is another job's, and counts nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from arena_topo.model.cluster.scheduling import untolerated
+from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.keys import DRA_GPU
+from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import PlanRecord
+from arena_topo.planner.nodes.fit import selected
+from arena_topo.planner.reservations.conflicts import OtherPlan
+
+Quotas = Mapping[str, Resources]
+"""The amounts that the ResourceQuotas of each namespace admit, by the resource that a pod requests."""
+
+_DEVICES = ".deviceclass.resource.k8s.io/devices"
+
+
+def credible(record: PlanRecord, demand: Demand, nodes: Mapping[str, GpuNode]) -> PlanRecord:
+    """Return what of *record* counts for a job that asks for *demand*, on *nodes* by their names.
+
+    Raises ``ValueError`` where the plan is of another job than that, so that nothing of it counts.
+    """
+    asked = _requests(demand)
+    for slot in record.slots:
+        if len(slot.gpus or ()) > demand.gpus:
+            raise ValueError(
+                f"its plan gives worker {slot.worker} {len(slot.gpus or ())} GPUs, and the job asks for {demand.gpus}"
+            )
+    return replace(
+        record,
+        slots=tuple(_possible(record.slots[: demand.workers], demand, nodes)),
+        worker_requests={
+            name: min(amount, asked[name]) for name, amount in record.worker_requests.items() if name in asked
+        },
+    )
+
+
+def within_quotas(
+    plans: Iterable[OtherPlan], quotas: Quotas, used: Mapping[str, Resources]
+) -> Iterator[OtherPlan]:
+    """Yield *plans*, older ones first, each with the workers that the quotas of its namespace leave room for.
+
+    *used* is what running pods of a namespace request. A worker with a node is among those already.
+    """
+    left = {
+        namespace: {name: most - used.get(namespace, {}).get(name, 0) for name, most in quota.items()}
+        for namespace, quota in quotas.items()
+    }
+    for plan in sorted(plans, key=lambda plan: plan.order):
+        room = left.get(plan.namespace)
+        if room is None:
+            yield plan
+            continue
+        one = {"pods": 1, **plan.record.worker_requests}
+        slots = tuple(slot for slot in plan.record.slots if slot.worker in plan.bound or _takes(room, one))
+        yield replace(plan, record=replace(plan.record, slots=slots))
+
+
+def quota_of(hard: Resources) -> dict[str, int]:
+    """Return the amounts of a ResourceQuota's *hard* limits, by the resource that a pod requests.
+
+    For example, ``requests.nvidia.com/gpu`` limits ``nvidia.com/gpu``, and both ``cpu`` and ``requests.cpu`` limit cpu.
+    """
+    limits: dict[str, int] = {}
+    for key, amount in hard.items():
+        name = DRA_GPU if key == f"{DRA_GPU}{_DEVICES}" else key.removeprefix("requests.")
+        # limits.cpu, count/pods and the like bound something else than what is reserved.
+        if name == key and name not in {"cpu", "memory", "pods", DRA_GPU}:
+            continue
+        limits[name] = min(amount, limits.get(name, amount))
+    return limits
+
+
+def _requests(demand: Demand) -> Resources:
+    return {**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})}
+
+
+def _possible(slots: Iterable[Slot], demand: Demand, nodes: Mapping[str, GpuNode]) -> Iterator[Slot]:
+    """Yield those of *slots* on whose nodes a worker of *demand* could run, as many as a node has room for when empty."""
+    one = Counter({"pods": 1, **_requests(demand)})
+    taken: dict[str, Counter[str]] = {}
+    open_nodes: dict[str, bool] = {}
+    for slot in slots:
+        node = nodes.get(slot.node)
+        if node is None:
+            continue
+        if slot.node not in open_nodes:
+            open_nodes[slot.node] = _could_run(demand, node)
+            taken[slot.node] = Counter()
+        total = taken[slot.node] + one
+        if open_nodes[slot.node] and _holds(node, total) and _has_gpus(node, slot):
+            taken[slot.node] = total
+            # Without GPUs of its own a worker leaves all of a node's known ones to others.
+            yield slot if demand.gpus else slot._replace(gpus=())
+
+
+def _could_run(demand: Demand, node: GpuNode) -> bool:
+    # A node that is cordoned or does not report now stays reserved: nobody else gets it meanwhile.
+    serves = not demand.gpus or node.gpu_resource == demand.gpu_resource
+    return serves and selected(demand, node) and untolerated(node.taints, demand.tolerations) is None
+
+
+def _holds(node: GpuNode, total: Resources) -> bool:
+    # A node that was read from a matrix reports its GPUs alone.
+    is_reported = "cpu" in node.allocatable or "memory" in node.allocatable
+    return all(
+        node.allocatable.get(name, 0) >= amount
+        for name, amount in total.items()
+        if is_reported or name == node.gpu_resource
+    )
+
+
+def _has_gpus(node: GpuNode, slot: Slot) -> bool:
+    count = len(node.gpus) or node.gpu_total + node.unhealthy
+    return all(0 <= index < count for index in slot.gpus or ())
+
+
+def _takes(room: dict[str, int], request: Resources) -> bool:
+    """Take *request* out of *room*, what is left of a quota, and return True; False where it has not enough."""
+    if any(room[name] < amount for name, amount in request.items() if name in room):
+        return False
+    for name, amount in request.items():
+        if name in room:
+            room[name] -= amount
+    return True

@@ -1,0 +1,140 @@
+"""A reservation counts up to what its job asks for, where that could run, within the quotas of its namespace."""
+
+from dataclasses import replace
+
+import pytest
+
+from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.model.cluster.snapshot import GpuNode, Taint
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.credible import credible, quota_of, within_quotas
+from tests.planner.fleets import NVIDIA, PAIRS, node
+
+DEMAND = Demand(workers=2, gpus=2, gpu_resource=NVIDIA, requests={"cpu": 1000}, node_selector={"pool": "a"})
+POOL = {"pool": "a"}
+
+
+def pool_node(name: str, **changes: object) -> GpuNode:
+    """Return a node of pool a with four GPUs."""
+    return replace(node(name, links=PAIRS), labels=POOL, **changes)  # type: ignore[arg-type]  # fields of a node
+
+
+NODES = {each.name: each for each in (pool_node("a1"), pool_node("a2"), replace(pool_node("b1"), labels={}))}
+
+
+def plan(*places: tuple[str, tuple[int, ...] | None], **requests: int) -> PlanRecord:
+    """Return a confirmed plan of workers at *places*."""
+    slots = tuple(Slot(worker, name, gpus) for worker, (name, gpus) in enumerate(places))
+    return PlanRecord(
+        stage=Stage.CONFIRMED, slots=slots, worker_requests={NVIDIA: 2, "cpu": 1000, **requests}
+    )
+
+
+def counted(record: PlanRecord, demand: Demand = DEMAND) -> list[tuple[int, str]]:
+    """Return the workers that count, and their nodes."""
+    return [(slot.worker, slot.node) for slot in credible(record, demand, NODES).slots]
+
+
+def test_a_plan_that_its_job_asks_for_counts_whole() -> None:
+    """As it stands."""
+    honest = plan(("a1", (0, 1)), ("a2", None))
+    assert honest == credible(honest, DEMAND, NODES)
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ([("a1", (0, 1)), ("a1", (2, 3)), ("a2", (0, 1))], [(0, "a1"), (1, "a1")]),
+        ([("a1", (0, 1)), ("b1", (0, 1))], [(0, "a1")]),
+        ([("gone", (0, 1)), ("a2", (0, 1))], [(1, "a2")]),
+        ([("a1", (0, 9)), ("a2", (0, 1))], [(1, "a2")]),
+    ],
+    ids=[
+        "more workers",
+        "a node that its selector excludes",
+        "a node that is gone",
+        "a GPU that is not there",
+    ],
+)
+def test_what_the_job_could_not_have_does_not_count(
+    places: list[tuple[str, tuple[int, ...] | None]], expected: list[tuple[int, str]]
+) -> None:
+    """The other workers do."""
+    assert expected == counted(plan(*places))
+
+
+def test_a_plan_for_more_gpus_than_the_job_asks_for_is_void() -> None:
+    """It is the plan of another job."""
+    with pytest.raises(ValueError, match="gives worker 0 4 GPUs, and the job asks for 2"):
+        credible(plan(("a1", (0, 1, 2, 3))), DEMAND, NODES)
+
+
+def test_a_job_without_gpus_reserves_none() -> None:
+    """Neither by index, nor by number, nor by leaving open which."""
+    bare = replace(DEMAND, gpus=0, gpu_resource="")
+    with pytest.raises(ValueError, match="the job asks for 0"):
+        credible(plan(("a1", (0,))), bare, NODES)
+    left = credible(plan(("a1", None)), bare, NODES)
+    assert ({"cpu": 1000}, ()) == (left.worker_requests, left.slots[0].gpus)
+
+
+def test_requests_count_up_to_those_of_the_job() -> None:
+    """A plan may name others, and larger ones."""
+    left = credible(plan(("a1", (0, 1)), cpu=96_000, memory=2**40), DEMAND, NODES)
+    assert {NVIDIA: 2, "cpu": 1000} == left.worker_requests
+
+
+@pytest.mark.parametrize(
+    ("demand", "changes"),
+    [
+        (replace(DEMAND, workers=3), {}),
+        (DEMAND, {"taints": (Taint("x", "", "NoSchedule"),)}),
+        (replace(DEMAND, affinity=(SelectorTerm((Requirement("pool", "In", ("b",)),)),)), {}),
+        (replace(DEMAND, gpu_resource="amd.com/gpu"), {}),
+        (replace(DEMAND, requests={"cpu": 10**9}), {}),
+    ],
+    ids=["more than the node has", "taint", "affinity", "GPUs of another kind", "cpu"],
+)
+def test_where_a_worker_could_not_run_nothing_is_reserved(demand: Demand, changes: dict[str, object]) -> None:
+    """By the rules of kube-scheduler; a node that is empty has room for two workers."""
+    nodes = {"a1": pool_node("a1", **changes)}
+    left = credible(plan(("a1", None), ("a1", None), ("a1", None)), demand, nodes)
+    assert (2 if demand.workers == 3 else 0) == len(left.slots)
+
+
+def test_a_tolerated_taint_and_a_cordon_keep_the_reservation() -> None:
+    """Nobody else gets a cordoned node, and it may be opened again."""
+    tainted = {"a1": pool_node("a1", taints=(Taint("x", "", "NoSchedule"),), unschedulable=True)}
+    tolerant = replace(DEMAND, tolerations=(Toleration("x", "Exists"),))
+    assert 1 == len(credible(plan(("a1", (0, 1))), tolerant, tainted).slots)
+
+
+def other(name: str, order: str, record: PlanRecord, *bound: int) -> OtherPlan:
+    """Return the plan of a job in namespace ``team``."""
+    return OtherPlan(order=(order, name), record=record, bound=frozenset(bound), namespace="team", name=name)
+
+
+def test_the_quota_of_a_namespace_bounds_what_its_jobs_reserve() -> None:
+    """Older jobs first; running pods are in it already, and workers with a node reserve nothing more."""
+    young = other("young", "2", plan(("a2", (0, 1)), ("a2", (2, 3))))
+    old = other("old", "1", plan(("a1", (0, 1)), ("a1", (2, 3))), 0)
+    left = list(within_quotas([young, old], {"team": {NVIDIA: 6, "services": 0}}, {"team": {NVIDIA: 2}}))
+    assert [("old", 2), ("young", 1)] == [(plan.name, len(plan.record.slots)) for plan in left]
+    assert [young] == list(within_quotas([young], {"others": {NVIDIA: 0}}, {}))
+
+
+def test_a_quota_limits_the_resources_of_pods() -> None:
+    """By either of its names; what it says of limits, counts and storage is not reserved."""
+    hard = {
+        "requests.nvidia.com/gpu": 8,
+        "cpu": 4000,
+        "requests.cpu": 2000,
+        "pods": 10,
+        "limits.memory": 1,
+        "count/jobs.batch": 1,
+        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 3,
+    }
+    assert {NVIDIA: 8, "cpu": 2000, "pods": 10, "gpu.nvidia.com": 3} == quota_of(hard)
