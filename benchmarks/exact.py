@@ -5,6 +5,7 @@ from itertools import combinations
 
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import domains_at, level_names
+from arena_topo.planner.nodes.node_state import Use
 
 Merit = tuple[int, int, float, float, int, int]
 """Level, nodes, busbw and busbw inside the nodes (negative), damage on the nodes used, places left in the domain."""
@@ -15,8 +16,9 @@ def merit(fleet: Fleet, gpus: int, places: Sequence[int], workers: dict[int, int
 
     *workers* are those of each node that is used, by position.
     """
+    use = Use.SEVERAL_NODES if len(workers) > 1 else Use.ONE_NODE
     offers = [
-        fleet.tables.offer(gpus, fleet.state_ids[position], count, places[position])
+        fleet.tables.offer(gpus, use, fleet.state_ids[position], count, places[position])
         for position, count in workers.items()
     ]
     first, last = min(workers), max(workers)

@@ -135,8 +135,8 @@ def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
 ) -> None:
     """The steps that rest on the set of GPUs say that they are heuristic."""
 
-    def guessed(state: NodeState, count: int) -> GpuChoice | None:
-        choice = best_set(state, count)
+    def guessed(state: NodeState, count: int, *, across_nodes: bool) -> GpuChoice | None:
+        choice = best_set(state, count, across_nodes=across_nodes)
         return replace(choice, exact=False) if choice else None
 
     proven = placed(Demand(4, 1), node("a"))

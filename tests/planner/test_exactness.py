@@ -13,7 +13,7 @@ from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Capacity, domains_at, level_names
-from arena_topo.planner.nodes.node_state import Offer
+from arena_topo.planner.nodes.node_state import Offer, Use
 from arena_topo.planner.plan import plan_shape
 from tests.examples import examples
 from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide
@@ -46,7 +46,13 @@ def every_merit(demand: Demand, fleet: Fleet) -> Iterator[Merit]:
 def merits(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, int]) -> Iterator[Merit]:
     """Yield the merits of a placement, the *workers* by position of the node, in each domain that holds it."""
     offers = [
-        fleet.tables.offer(demand.gpus, fleet.state_ids[position], count, capacity.places[position])
+        fleet.tables.offer(
+            demand.gpus,
+            Use.SEVERAL_NODES if len(workers) > 1 else Use.ONE_NODE,
+            fleet.state_ids[position],
+            count,
+            capacity.places[position],
+        )
         for position, count in workers.items()
     ]
     for level in range(len(level_names(fleet))):

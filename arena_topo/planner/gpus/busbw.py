@@ -49,6 +49,11 @@ class SetRates:
         self._measured = model.measured(machine)
         self._islands = [island for island in graph.islands() if len(island) > 1]
         self._island_of = {gpu: number for number, island in enumerate(self._islands) for gpu in island}
+        self._packings = {
+            number: _exact_packing(graph, island)
+            for number, island in enumerate(self._islands)
+            if len(island) <= MOST_PACKED and not _common_link(graph, island)
+        }
         self._rules = [_rule(graph, island, machine, model) for island in self._islands]
         links = (graph.between(a, b) for a, b in combinations(range(graph.size), 2))
         self._slowest_hop = min((usable_of_hop(link) for link in links if _is_known_hop(link)), default=0.0)
@@ -64,6 +69,17 @@ class SetRates:
             return 0.0
         measured = _measured_busbw(self._measured, self._graph, members)
         return round(measured if measured is not None else self._predicted(members), _DECIMALS)
+
+    def closed_rings(self, members: Members) -> int:
+        """Return how many rings pass through each of *members* once over direct links; 0 where none is packed exactly.
+
+        Behind switches, in full meshes and over PCIe sets of a size have equally many, so there they tell no sets apart.
+        """
+        islands = {self._island_of.get(gpu) for gpu in members}
+        island = islands.pop()
+        if islands or island is None or island not in self._packings:
+            return 0
+        return self._packings[island](members).closed
 
     def _predicted(self, members: Members) -> float:
         islands = {self._island_of.get(gpu) for gpu in members}

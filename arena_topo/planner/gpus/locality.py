@@ -1,5 +1,6 @@
 """Tie-breakers between equally fast GPU sets: NUMA nodes, PCIe roots, alignment, NICs, links, positions."""
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
 
@@ -66,6 +67,14 @@ class Locality:
         """Return what decides in the end: more nearest NICs, more link bandwidth, lower positions."""
         return self._last_resort[mask]
 
+    def served(self, mask: int) -> int:
+        """Return how many GPUs of a set have a NIC of their own beside them.
+
+        Of the GPUs 0 and 1 beside the NICs a and b, and GPU 2 beside c, all three have one; were there no b, two would.
+        """
+        beside = Counter(self._places[gpu][2] for gpu in positions_of(mask))
+        return sum(min(gpus, len(nics)) for nics, gpus in beside.items())
+
     def interchangeable(self, a: int, b: int) -> bool:
         """Whether nothing but their numbers tells the places of *a* and *b* apart."""
         # The two GPUs of a block of two lie in the same larger blocks as well.
@@ -74,7 +83,10 @@ class Locality:
     def _nearness_of(self, mask: int) -> Nearness:
         places = [self._places[gpu] for gpu in positions_of(mask)]
         block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
-        return len({numa for numa, _, _ in places}), len({root for _, root, _ in places}), block
+        # A root that is not known is not the root of any other GPU: switched machines tell no roots at all, or only those
+        # of the GPUs beside a NIC.
+        roots = {root or f"gpu-{i}" for i, (_, root, _) in zip(positions_of(mask), places, strict=True)}
+        return len({numa for numa, _, _ in places}), len(roots), block
 
     def _whole_blocks(self, free: int) -> int:
         return sum(size for block, size in self._blocks if block & ~free == 0)

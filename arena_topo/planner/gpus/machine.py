@@ -1,7 +1,8 @@
 """One kind of node, and the best set of k GPUs among those that are free in it.
 
-Sets are compared by, in this order: predicted bus bandwidth of the whole set; what the GPUs that stay free lose in
-value (``set_values``); NUMA nodes, PCIe roots, alignment, NICs, link bandwidth (``locality``); lowest positions.
+Sets are compared by, in this order: predicted bus bandwidth of the whole set; for a gang over several nodes, GPUs
+with a NIC of their own beside them; what the GPUs that stay free lose in value (``set_values``); closed rings; NUMA nodes, PCIe roots, alignment,
+NICs, link bandwidth (``locality``); lowest positions.
 Every set is compared, or one of those that differ by interchangeable GPUs only (``ranking``).
 """
 
@@ -67,7 +68,13 @@ class Machine:
         labelled = _digest(matrix, legend, name, model)
         self._values = SetValues(matrix, lambda mask: rates.busbw(positions_of(mask)), labelled)
         locality = Locality(graph, places)
-        self._ranking = Ranking(self._values, locality, _kinds(matrix, locality), graph.size)
+        self._ranking = Ranking(
+            self._values,
+            locality,
+            lambda mask: rates.closed_rings(positions_of(mask)),
+            _kinds(matrix, locality),
+            graph.size,
+        )
         self._valued = self._values.states <= MOST_STATES
         self._choices = Memo(self._choose, limit=SETS_KEPT)
         self._orders = RingOrder(graph)
@@ -82,17 +89,20 @@ class Machine:
         """Return the predicted all-reduce bus bandwidth of the set *mask* in GB/s."""
         return self._values.busbw(mask)
 
-    def best(self, free: int, k: int) -> GpuChoice | None:
-        """Return the best set of *k* GPUs among *free*, or None where fewer are free or *k* is not positive."""
-        free &= self._all
-        return self._choices[free, k] if 0 < k <= free.bit_count() else None
+    def best(self, free: int, k: int, *, across_nodes: bool = False) -> GpuChoice | None:
+        """Return the best set of *k* GPUs among *free*, or None where fewer are free or *k* is not positive.
 
-    def _choose(self, question: tuple[int, int]) -> GpuChoice:
-        free, k = question
+        *across_nodes*: the set belongs to a gang over several nodes, which NICs serve.
+        """
+        free &= self._all
+        return self._choices[free, k, across_nodes] if 0 < k <= free.bit_count() else None
+
+    def _choose(self, question: tuple[int, int, bool]) -> GpuChoice:
+        free, k, across_nodes = question
         # Too many states to value, or too many sets to compare: one good set is grown instead.
         if not self._valued or not self._ranking.can_compare(free, k):
             return self._grown(free, k)
-        winner, second = self._ranking.two_best(free, k)
+        winner, second = self._ranking.two_best(free, k, across_nodes=across_nodes)
         return GpuChoice(
             mask=winner,
             order=self._orders.of(winner),

@@ -29,11 +29,17 @@ class Ranking:
     """
 
     def __init__(
-        self, values: SetValues, locality: Locality, kinds: Sequence[Sequence[int]], size: int
+        self,
+        values: SetValues,
+        locality: Locality,
+        closed_rings: Callable[[int], int],
+        kinds: Sequence[Sequence[int]],
+        size: int,
     ) -> None:
         """Take what sets are compared by, and the GPUs by interchangeability, each kind in order of position."""
         self._values = values
         self._locality = locality
+        self._closed_rings = closed_rings
         self._kinds = kinds
         self._small = size <= _SMALL
         self._sorted: Memo[int, list[Rated]] = Memo(
@@ -44,8 +50,11 @@ class Ranking:
         """Whether there are few enough sets of *k* GPUs among *free*."""
         return self._small or count_of_each_kind(self._kinds, free, k) <= _MOST_COMPARED
 
-    def two_best(self, free: int, k: int) -> tuple[int, int | None]:
-        """Return the best and the second best set of *k* GPUs among *free*, None where there is only one."""
+    def two_best(self, free: int, k: int, *, across_nodes: bool = False) -> tuple[int, int | None]:
+        """Return the best and the second best set of *k* GPUs among *free*, None where there is only one.
+
+        *across_nodes*: the set belongs to a gang over several nodes.
+        """
         if self._small:
             rated = [(rate, mask) for rate, mask in self._sorted[k] if mask & ~free == 0]
         else:
@@ -54,7 +63,8 @@ class Ranking:
         # Tie-breakers are slow to compute, so only the sets that share the highest rates get them.
         for _, equally_fast in groupby(rated, key=lambda entry: entry[0]):
             masks = sorted(
-                (mask for _, mask in equally_fast), key=lambda mask: self._tie_breakers(free, mask)
+                (mask for _, mask in equally_fast),
+                key=lambda mask: self._tie_breakers(free, mask, across_nodes=across_nodes),
             )
             best += masks[: 2 - len(best)]
             if len(best) == 2:
@@ -64,10 +74,14 @@ class Ranking:
     def _rated(self, masks: Iterator[int]) -> list[Rated]:
         return sorted((-self._values.busbw(mask), mask) for mask in masks)
 
-    def _tie_breakers(self, free: int, mask: int) -> tuple[object, ...]:
+    def _tie_breakers(self, free: int, mask: int, *, across_nodes: bool) -> tuple[object, ...]:
         left = free ^ mask
         return (
+            # Between nodes the NICs carry everything: one for each GPU is worth more than what stays free.
+            -self._locality.served(mask) if across_nodes else 0,
             -self._values.value(left),
+            # Older versions of NCCL, and its low-latency protocols, use closed rings alone.
+            -self._closed_rings(mask),
             self._locality.nearness(mask),
             -self._locality.whole_blocks(left),
             self._locality.last_resort(mask),

@@ -11,6 +11,7 @@ from arena_topo.planner.nodes.bounds import NO_BOUND, DomainBounds, Rates
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Room, capacity_by_domain, domain_at, domains_at, rooms
 from arena_topo.planner.nodes.node_choice import Merit, Pick, Problem, fewest, pick, picked
+from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.search import Effort
 
 EFFORT = 6_000
@@ -144,7 +145,7 @@ def _choose_node(problem: Problem) -> DomainChoice:
     by_merit: dict[Merit, list[list[int]]] = {}
     exact = True
     for state_id, nodes in _holding_nodes(problem):
-        offer = problem.offer(state_id, problem.workers, problem.workers)
+        offer = _offer_of_one_node(problem, state_id, problem.workers)
         # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
         by_merit.setdefault((-offer.inside, 0, offer.damage), []).append(nodes)
         exact = exact and offer.exact
@@ -172,10 +173,14 @@ def _holding_nodes(problem: Problem) -> Iterator[tuple[int, list[int]]]:
             yield state_id, holding
 
 
+def _offer_of_one_node(problem: Problem, state_id: int, places: int) -> Offer:
+    return problem.fleet.tables.offer(problem.gpus, problem.use(1), state_id, problem.workers, places)
+
+
 def _on_one_node(problem: Problem, position: int) -> Pick:
     """Return the pick of the node at *position* for the whole gang."""
-    fleet, workers = problem.fleet, problem.workers
-    offer = problem.offer(fleet.state_ids[position], workers, problem.capacity.places[position])
+    fleet = problem.fleet
+    offer = _offer_of_one_node(problem, fleet.state_ids[position], problem.capacity.places[position])
     return picked(_finest_domain(fleet, position), [(position, offer)])
 
 

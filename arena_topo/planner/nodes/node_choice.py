@@ -13,7 +13,7 @@ from operator import attrgetter, itemgetter
 
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Capacity
-from arena_topo.planner.nodes.node_state import Offer
+from arena_topo.planner.nodes.node_state import Offer, Use
 from arena_topo.planner.nodes.search import Effort, greedy, search
 from arena_topo.planner.nodes.slack import Chosen, Goal, NodeGroup
 
@@ -35,12 +35,11 @@ class Problem:
     gpus: int
     bandwidth_sensitive: bool = True
 
-    def offer(self, state_id: int, workers: int, places: int) -> Offer:
-        """Return what nodes of state *state_id*, which take *places* workers, give *workers* of them."""
-        tables = self.fleet.tables
-        return tables.offer(
-            self.gpus, state_id, workers, places, bandwidth_sensitive=self.bandwidth_sensitive
-        )
+    def use(self, nodes: int) -> Use:
+        """Return what the GPUs of a node are chosen for when the gang gets so many *nodes*."""
+        if not self.bandwidth_sensitive:
+            return Use.DAMAGE_ONLY
+        return Use.SEVERAL_NODES if nodes > 1 else Use.ONE_NODE
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +116,10 @@ def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGrou
     widest = sorted(places[domain.start : domain.end], reverse=True)[:count]
     slack = sum(widest) - problem.workers
     least = max(widest[-1] - slack, 1)
-    rows, gpus, sensitive = problem.fleet.tables.rows, problem.gpus, problem.bandwidth_sensitive
+    rows, gpus, use = problem.fleet.tables.rows, problem.gpus, problem.use(count)
     groups, sets_exact = [], True
     for most, state_id, nodes in _alike(problem, domain, least, count):
-        row = rows[gpus, sensitive, state_id, most, max(most - slack, 1)]
+        row = rows[gpus, use, state_id, most, max(most - slack, 1)]
         groups.append(NodeGroup(tuple(nodes), row.offers))
         sets_exact = sets_exact and row.exact
     return groups, sets_exact

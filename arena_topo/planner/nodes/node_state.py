@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from math import inf
 
 from arena_topo.model.cluster.snapshot import Taint
@@ -78,10 +79,18 @@ class DamageTable:
     inexact: frozenset[int]
 
 
-OfferKey = tuple[int, bool, int, int, int]
-"""GPUs of a worker, whether bandwidth counts, id of the state, workers, and the places of the node for CPU gangs."""
-RowKey = tuple[int, bool, int, int, int]
-"""GPUs of a worker, whether bandwidth counts, id of the state, most and fewest workers."""
+class Use(IntEnum):
+    """What the GPUs of a node are chosen for: a gang on that node, one over several nodes, or to do the least damage."""
+
+    ONE_NODE = 0
+    SEVERAL_NODES = 1
+    DAMAGE_ONLY = 2
+
+
+OfferKey = tuple[int, Use, int, int, int]
+"""GPUs of a worker, what they are for, id of the state, workers, and the places of the node for gangs without GPUs."""
+RowKey = tuple[int, Use, int, int, int]
+"""GPUs of a worker, what they are for, id of the state, most and fewest workers."""
 
 
 class PlanningTables:
@@ -98,22 +107,21 @@ class PlanningTables:
         self.rows: Memo[RowKey, OfferRow] = Memo(self._row, limit=_MOST_ROWS)
         self.damages: Memo[tuple[int, int], DamageTable] = Memo(self._damages, limit=_MOST_DAMAGES)
 
-    def offer(
-        self, gpus: int, state_id: int, workers: int, places: int, *, bandwidth_sensitive: bool = True
-    ) -> Offer:
+    def offer(self, gpus: int, use: Use, state_id: int, workers: int, places: int) -> Offer:
         """Return what nodes of state *state_id*, which take *places* workers of *gpus* GPUs, give *workers* of them."""
         # What a node strands of its GPUs does not depend on how many workers it could take, so neither does the key.
-        return self.offers[gpus, bandwidth_sensitive, state_id, workers, 0 if gpus else places]
+        return self.offers[gpus, use, state_id, workers, 0 if gpus else places]
 
     def _offer(self, key: OfferKey) -> Offer:
-        gpus, bandwidth_sensitive, state_id, workers, places = key
+        gpus, use, state_id, workers, places = key
         state, count = self._states[state_id], workers * gpus
         if not count:
             # A pod without GPUs may take the cpu and memory that a GPU needs to be of use: where more GPUs are free it
             # does more damage. Of nodes with as many, the one whose places it fills is taken.
             left = float(places - workers)
             return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
-        choice = best_set(state, count)
+        choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES)
+        bandwidth_sensitive = use is not Use.DAMAGE_ONLY
         # A single GPU has no peer on the node, so the links around it do not matter.
         communicates = bandwidth_sensitive and count > 1
         inside = (choice.busbw if choice else 0.0) if communicates else inf
@@ -130,19 +138,19 @@ class PlanningTables:
         )
 
     def _row(self, key: RowKey) -> OfferRow:
-        gpus, bandwidth_sensitive, state_id, most, fewest = key
+        gpus, use, state_id, most, fewest = key
         offers = tuple(
-            [
-                self.offer(gpus, state_id, workers, most, bandwidth_sensitive=bandwidth_sensitive)
-                for workers in range(most, fewest - 1, -1)
-            ]
+            [self.offer(gpus, use, state_id, workers, most) for workers in range(most, fewest - 1, -1)]
         )
         return OfferRow(offers, all(offer.exact for offer in offers))
 
     def _damages(self, key: tuple[int, int]) -> DamageTable:
         gpus, workers = key
+        # No set does less damage than the one chosen for a single node, so that this bounds gangs over several too.
         offers = [
-            self.offer(gpus, state_id, workers, workers) if state.free >= workers * gpus else None
+            self.offer(gpus, Use.ONE_NODE, state_id, workers, workers)
+            if state.free >= workers * gpus
+            else None
             for state_id, state in enumerate(self._states)
         ]
         return DamageTable(
@@ -164,11 +172,14 @@ def damage(stranded: int, loss: float) -> int:
     return (stranded << _LOSS_BITS) + round(loss * 1000)
 
 
-def best_set(state: NodeState, count: int) -> GpuChoice | None:
-    """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown."""
+def best_set(state: NodeState, count: int, *, across_nodes: bool = False) -> GpuChoice | None:
+    """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown.
+
+    *across_nodes*: they belong to a gang over several nodes.
+    """
     if state.machine is None or state.mask is None:
         return None
-    return state.machine.best(state.mask, count)
+    return state.machine.best(state.mask, count, across_nodes=across_nodes)
 
 
 def nic_rate(state: NodeState, count: int) -> float:

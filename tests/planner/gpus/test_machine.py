@@ -1,6 +1,7 @@
 """The best set of free GPUs in a node."""
 
 import copy
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
@@ -165,3 +166,51 @@ def test_positions_become_indices() -> None:
     node = GpuNode(name="a", gpus=(Gpu(index=2), Gpu(index=5), Gpu(index=7)))
 
     assert (7, 2) == indices_of(node, (2, 0))
+
+
+SWITCHED = node_of("NVIDIA H100 80GB HBM3", 8)
+
+
+def on_roots(roots: Sequence[str], nics: Sequence[tuple[str, ...]]) -> Machine:
+    """Return eight GPUs behind switches on PCIe *roots*, empty where they are not known, beside *nics*."""
+    gpus = tuple(
+        replace(gpu, numa=None, pcie_root=root, nics=beside)
+        for gpu, root, beside in zip(SWITCHED.gpus, roots, nics, strict=True)
+    )
+    box = machine_of(replace(SWITCHED, gpus=gpus))
+    assert box is not None
+    return box
+
+
+def test_gpus_of_unknown_roots_are_on_a_root_each() -> None:
+    """Were they on one root together, pairs of them would go before pairs that lie in one aligned block."""
+    box = on_roots(["a", "", "", "b", "c", "d", "e", "f"], [()] * 8)
+    choice = box.best(255, 2)
+
+    assert choice is not None
+    assert mask_of("01") == choice.mask
+
+
+@pytest.mark.parametrize(("across_nodes", "gpus"), [(False, "01"), (True, "67")])
+def test_a_gang_over_several_nodes_takes_gpus_beside_nics(across_nodes: bool, gpus: str) -> None:
+    """Also where another set would leave more whole; on one node no NIC is used."""
+    box = on_roots([""] * 8, [(), (), (), (), (), (), ("mlx5_0",), ("mlx5_1",)])
+    choice = box.best(mask_of("014567"), 2, across_nodes=across_nodes)
+
+    assert choice is not None
+    assert mask_of(gpus) == choice.mask
+
+
+@pytest.mark.parametrize(
+    ("free", "k", "closed", "relayed"),
+    [("0134", 3, "013", "034"), ("01245", 4, "0145", "0124"), ("012346", 5, "02346", "01234")],
+)
+def test_of_equally_fast_sets_the_one_with_closed_rings_goes_first(
+    free: str, k: int, closed: str, relayed: str
+) -> None:
+    """Relayed rings and chains make up for a missing link, and older versions of NCCL do not use them."""
+    choice = machine(V100, 8).best(mask_of(free), k)
+
+    assert choice is not None
+    assert (mask_of(closed), machine(V100, 8).busbw(mask_of(relayed))) == (choice.mask, choice.busbw)
+    assert machine(V100, 8, OLD).busbw(mask_of(relayed)) < machine(V100, 8, OLD).busbw(choice.mask)

@@ -10,8 +10,9 @@ from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.gpus.machine import GpuChoice, Machine
+from arena_topo.planner.gpus.packing.tables import packings
 from tests.examples import examples
-from tests.planner.machines import machine_of
+from tests.planner.machines import counts_of, machine_of
 from tests.planner.strategies import DIRECT, HOPS, graph_of, nodes, relabelled
 
 Key = tuple[object, ...]
@@ -50,7 +51,24 @@ def whole(size: int, free: int) -> int:
     return total
 
 
-def objective(node: GpuNode, box: Machine, free: int, mask: int) -> Key:
+def served(gpus: list[Gpu]) -> int:
+    """Return how many of *gpus* can have one of the NICs beside them to themselves; the same NICs beside, or none."""
+    nics = {gpu.nics for gpu in gpus}
+    return sum(min(len(beside), sum(gpu.nics == beside for gpu in gpus)) for beside in nics)
+
+
+def closed_rings(node: GpuNode, members: list[int]) -> int:
+    """Return how many rings through all of *members* their links hold, where links are packed at all."""
+    assert node.links is not None
+    island = next((island for island in node.links.islands() if set(members) <= set(island)), ())
+    links = {node.links.between(a, b) for a, b in combinations(island, 2)}
+    is_uniform = len(links) == 1 and next(iter(links)).kind in {LinkClass.NVSWITCH, LinkClass.XGMI}
+    if len(members) < 2 or not 2 <= len(island) <= 8 or is_uniform:
+        return 0
+    return packings(counts_of(node.links, members))[(1 << len(members)) - 1].closed
+
+
+def objective(node: GpuNode, box: Machine, free: int, mask: int, *, across_nodes: bool = False) -> Key:
     """Return what docs/explanation/gpu-sets.md compares sets by, written down anew."""
     assert node.links is not None
     size, links = node.links.size, node.links
@@ -59,9 +77,11 @@ def objective(node: GpuNode, box: Machine, free: int, mask: int) -> Key:
     switched = {links.between(a, b).kind for a, b in combinations(range(size), 2)} == {LinkClass.NVSWITCH}
     return (
         -box.busbw(mask),
+        -served(gpus) if across_nodes else 0,
         -worth(box, free & ~mask),
+        -closed_rings(node, members),
         len({gpu.numa for gpu in gpus}),
-        len({gpu.pcie_root for gpu in gpus}),
+        len({gpu.pcie_root for gpu in gpus if gpu.pcie_root}) + sum(not gpu.pcie_root for gpu in gpus),
         block(size, members) if switched else 0,
         -whole(size, free & ~mask) if switched else 0,
         -len({gpu.nics[0] for gpu in gpus if gpu.nics}),
@@ -79,8 +99,11 @@ def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject)
         return
     free = data.draw(st.integers(1, (1 << box.size) - 1))
     k = data.draw(st.integers(1, free.bit_count()))
-    first, *others = sorted(sets(free, k), key=lambda mask: objective(node, box, free, mask))
-    choice = box.best(free, k)
+    across = data.draw(st.booleans())
+    first, *others = sorted(
+        sets(free, k), key=lambda mask: objective(node, box, free, mask, across_nodes=across)
+    )
+    choice = box.best(free, k, across_nodes=across)
 
     assert choice is not None
     assert first == choice.mask
