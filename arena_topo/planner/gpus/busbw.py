@@ -12,10 +12,11 @@ more                   an upper bound: the fewest links that any member has to t
 Any other set talks over PCIe. A bridge is an island of two; boxes with PCIe alone have no islands.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cached_property
+from collections.abc import Mapping, Sequence
+from functools import cached_property, reduce
 from itertools import combinations
 from math import inf
+from operator import getitem, or_
 
 from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import (
@@ -28,69 +29,70 @@ from arena_topo.planner.gpus.bandwidth import (
     usable_of_one,
 )
 from arena_topo.planner.gpus.canonical import canonical
-from arena_topo.planner.gpus.packing.rings import NOTHING, Packing
+from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.gpus.packing.rings import Packing
 from arena_topo.planner.gpus.packing.tables import MOST_PACKED, packings
+from arena_topo.planner.gpus.set_values import byte_tables
 
 _DECIMALS = 3
 """Rates are rounded to MB/s, so that equal rates compare equal however they were computed."""
 
 Members = Sequence[int]
 """Positions of GPUs in ``GpuNode.gpus``."""
-Rule = Callable[[Members], float]
-"""From a set inside one island to its busbw, 0 where its direct links carry no collective."""
 
 
 class SetRates:
-    """Rates the sets of GPUs of a machine: as measured, else by direct links, else by the slowest PCIe hop."""
+    """Rates the sets of GPUs of a machine: as measured, else by direct links, else by the slowest PCIe hop.
+
+    A set is a mask with bit i for position i.
+    """
 
     def __init__(self, graph: LinkGraph, machine: str, model: BandwidthModel) -> None:
         """Take the links of the machine, its type, and what is assumed about bandwidth."""
         self._graph = graph
         self._measured = model.measured(machine)
-        self._islands = [island for island in graph.islands() if len(island) > 1]
-        self._island_of = {gpu: number for number, island in enumerate(self._islands) for gpu in island}
-        self._packings = {
-            number: _exact_packing(graph, island)
-            for number, island in enumerate(self._islands)
-            if len(island) <= MOST_PACKED and not _common_link(graph, island)
-        }
-        self._rules = [_rule(graph, island, machine, model) for island in self._islands]
-        links = (graph.between(a, b) for a, b in combinations(range(graph.size), 2))
-        self._slowest_hop = min((usable_of_hop(link) for link in links if _is_known_hop(link)), default=0.0)
+        links = _DirectLinks(graph)
+        self._islands = [
+            _Island(graph, links, members, machine, model) for members in graph.islands() if len(members) > 1
+        ]
+        pairs = (graph.between(a, b) for a, b in combinations(range(graph.size), 2))
+        slowest = min((usable_of_hop(link) for link in pairs if _is_known_hop(link)), default=0.0)
+        # An unknown hop is as slow as the slowest one that is known: no bandwidth is assumed that may not be there.
+        # Direct links cost a ring nothing.
+        self._hops = [
+            [inf if link.kind.is_direct else usable_of_hop(link) or slowest for link in row]
+            for row in graph.links
+        ]
 
     @cached_property
     def proven(self) -> bool:
         """Whether no rate rests on a bound, or on a search for packings that ended early."""
-        return all(_is_proven(self._graph, island) for island in self._islands)
+        return all(island.is_proven() for island in self._islands)
 
-    def busbw(self, members: Members) -> float:
-        """Return the busbw of the GPUs *members* in GB/s; 0 for fewer than two."""
-        if len(members) < 2:
+    def busbw(self, mask: int) -> float:
+        """Return the busbw of the set *mask* in GB/s; 0 for fewer than two."""
+        if mask & (mask - 1) == 0:
             return 0.0
-        measured = _measured_busbw(self._measured, self._graph, members)
-        return round(measured if measured is not None else self._predicted(members), _DECIMALS)
+        measured = _measured_busbw(self._measured, self._graph, mask) if self._measured else None
+        return round(measured if measured is not None else self._predicted(mask), _DECIMALS)
 
-    def closed_rings(self, members: Members) -> int:
-        """Return how many rings pass through each of *members* once over direct links; 0 where none is packed exactly.
+    def closed_rings(self, mask: int) -> int:
+        """Return how many rings pass through each GPU of *mask* once over direct links; 0 where none is packed exactly.
 
         Behind switches, in full meshes and over PCIe sets of a size have equally many, so there they tell no sets apart.
         """
-        islands = {self._island_of.get(gpu) for gpu in members}
-        island = islands.pop()
-        if islands or island is None or island not in self._packings:
-            return 0
-        return self._packings[island](members).closed
+        for island in self._islands:
+            if not mask & ~island.mask:
+                return island.closed_rings(mask)
+        return 0
 
-    def _predicted(self, members: Members) -> float:
-        islands = {self._island_of.get(gpu) for gpu in members}
-        island = islands.pop()
-        # A set that reaches beyond one island, or holds a GPU without direct links, crosses PCIe in any case.
-        if not islands and island is not None:
+    def _predicted(self, mask: int) -> float:
+        for island in self._islands:
             # The links may join the set and still hold no channel, such as a chain of GPUs before NCCL 2.8.
-            over_links = self._rules[island](members)
-            if over_links:
+            if not mask & ~island.mask and (over_links := island.busbw(mask)):
                 return over_links
-        return self._over_pcie(members)
+        # A set that reaches beyond one island, or holds a GPU without direct links, crosses PCIe in any case.
+        return self._over_pcie(positions_of(mask))
 
     def _over_pcie(self, members: Members) -> float:
         """Return the rate of the slowest hop that a ring cannot avoid.
@@ -101,35 +103,29 @@ class SetRates:
         Of four GPUs with 12 GB/s within the pairs 0-1 and 2-3 and 8 GB/s between the pairs, the tree takes both
         hops of 12 and one of 8: every ring crosses between the pairs, and runs at the pace of 8.
         """
-        outside, narrowest = set(members[1:]), inf
-        widest_to = {b: self._hop(members[0], b) for b in outside}
-        while outside:
-            nearest = max(outside, key=widest_to.__getitem__)
-            narrowest = min(narrowest, widest_to[nearest])
-            outside.remove(nearest)
-            for b in outside:
-                widest_to[b] = max(widest_to[b], self._hop(nearest, b))
+        narrowest, hops = inf, self._hops
+        row = hops[members[0]]
+        widest_to = {b: row[b] for b in members[1:]}
+        while widest_to:
+            nearest = max(widest_to, key=widest_to.__getitem__)
+            narrowest = min(narrowest, widest_to.pop(nearest))
+            row = hops[nearest]
+            for b, widest in widest_to.items():
+                if row[b] > widest:
+                    widest_to[b] = row[b]
         if narrowest < inf:
             return narrowest
         # Direct links join all members, but carry no collective: some hop goes over PCIe, the widest at best.
-        hops = [self._hop(a, b) for a, b in combinations(members, 2)]
-        return max((hop for hop in hops if hop < inf), default=0.0)
-
-    def _hop(self, a: int, b: int) -> float:
-        link = self._graph.links[a][b]
-        if link.kind.is_direct:
-            return inf
-        # An unknown hop is as slow as the slowest one that is known: no bandwidth is assumed that may not be there.
-        return usable_of_hop(link) or self._slowest_hop
+        crossing = [hops[a][b] for a, b in combinations(members, 2)]
+        return max((hop for hop in crossing if hop < inf), default=0.0)
 
 
 def _is_known_hop(link: Link) -> bool:
     return not link.kind.is_direct and link.bandwidth > 0
 
 
-def _measured_busbw(measured: Measured | None, graph: LinkGraph, members: Members) -> float | None:
-    if measured is None:
-        return None
+def _measured_busbw(measured: Measured, graph: LinkGraph, mask: int) -> float | None:
+    members = positions_of(mask)
     # A measurement of such a set goes before one of all sets of its size. Canonical forms are slow to compute, so a set
     # of another size is ruled out first.
     if any(len(matrix) == len(members) for matrix, _ in measured.sets):
@@ -148,48 +144,103 @@ def _form(words: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], tuple[tuple[
     return tuple(legend), canonical([[number[word] for word in row] for row in words]).rows
 
 
-def _rule(graph: LinkGraph, island: Members, machine: str, model: BandwidthModel) -> Rule:
-    """Return the rule by which sets of *island* are rated."""
-    link = _common_link(graph, island)
-    if link and link.kind is LinkClass.NVSWITCH:
-        return lambda members: switched_busbw(link, len(members), machine, model)
-    if link and link.kind is LinkClass.XGMI:
-        per_peer = direct_count(link) * usable_of_one(link)
-        return lambda members: (len(members) - 1) * per_peer
-    packing = _exact_packing(graph, island) if len(island) <= MOST_PACKED else _packing_bound(graph)
-    return lambda members: _packed_busbw(packing(members), len(members), _slowest_link(graph, members), model)
+class _Island:
+    """A group of GPUs that direct links connect, and the rule by which its sets are rated."""
+
+    def __init__(
+        self, graph: LinkGraph, links: "_DirectLinks", members: Members, machine: str, model: BandwidthModel
+    ) -> None:
+        self.mask = sum(1 << gpu for gpu in members)
+        self._links = links
+        self._machine = machine
+        self._model = model
+        pairs = {graph.between(a, b) for a, b in combinations(members, 2)}
+        link = pairs.pop()
+        # A switch, or a full mesh of XGMI, joins any two GPUs by the same link.
+        is_uniform = not pairs and link.kind in {LinkClass.NVSWITCH, LinkClass.XGMI}
+        self._uniform = link if is_uniform else None
+        self._members = members
+        self._counts = tuple(
+            tuple(0 if a == b else direct_count(graph.between(a, b)) for b in members) for a in members
+        )
+        self._packs = not is_uniform and len(members) <= MOST_PACKED
+
+    @cached_property
+    def _packings(self) -> Mapping[int, Packing]:
+        """The exact packing of every set."""
+        masks = [0]
+        for gpu in self._members:
+            masks += [mask | 1 << gpu for mask in masks]
+        return dict(zip(masks, packings(self._counts), strict=True))
+
+    def busbw(self, mask: int) -> float:
+        """Return the rate of a set inside the island, 0 where its direct links carry no collective."""
+        link, size = self._uniform, mask.bit_count()
+        if link and link.kind is LinkClass.NVSWITCH:
+            return switched_busbw(link, size, self._machine, self._model)
+        if link:
+            return (size - 1) * direct_count(link) * usable_of_one(link)
+        if self._packs:
+            return _packed_busbw(self._packings[mask], size, self._links.slowest(mask), self._model)
+        # No more channels pass through a GPU than it has links, so that the fewest of any member bound the set.
+        fewest = self._links.fewest(mask)
+        return fewest * self._links.slowest(mask) if fewest and self._links.join(mask) else 0.0
+
+    def closed_rings(self, mask: int) -> int:
+        """Return how many closed rings a set has, 0 where sets are not packed exactly."""
+        return self._packings[mask].closed if self._packs else 0
+
+    def is_proven(self) -> bool:
+        """Whether the rates are what the rule says, and not bounds or packings that may not be the best."""
+        if self._uniform:
+            return True
+        return self._packs and all(packing.exact for packing in self._packings.values())
 
 
-def _is_proven(graph: LinkGraph, island: Members) -> bool:
-    """Whether the rates of *island* are what its rule says, and not bounds or packings that may not be the best."""
-    if _common_link(graph, island):
-        return True
-    return len(island) <= MOST_PACKED and all(packing.exact for packing in packings(_counts(graph, island)))
+class _DirectLinks:
+    """The direct links of a machine as bit masks: a mesh of 16 GPUs has 65,536 sets to look at."""
 
+    def __init__(self, graph: LinkGraph) -> None:
+        size = range(graph.size)
+        self._counts = [
+            byte_tables([0 if a == b else direct_count(graph.between(a, b)) for b in size]) for a in size
+        ]
+        self._bytes = len(self._counts[0])
+        peers: dict[float, list[int]] = {}
+        for a, b in combinations(size, 2):
+            link = graph.between(a, b)
+            if link.kind.is_direct:
+                of_rate = peers.setdefault(usable_of_one(link), [0] * graph.size)
+                of_rate[a] |= 1 << b
+                of_rate[b] |= 1 << a
+        self._adjacent = [reduce(or_, masks, 0) for masks in zip(*peers.values(), strict=True)]
+        self._by_rate = sorted(peers.items())
 
-def _common_link(graph: LinkGraph, island: Members) -> Link | None:
-    """Return the link that joins any two GPUs of an island through a switch or in a mesh of XGMI, else None."""
-    links = {graph.between(a, b) for a, b in combinations(island, 2)}
-    link = links.pop()
-    return link if not links and link.kind in {LinkClass.NVSWITCH, LinkClass.XGMI} else None
+    def fewest(self, mask: int) -> int:
+        """Return the number of links to the others that the one of *mask* with the fewest has."""
+        counts, parts = self._counts, mask.to_bytes(self._bytes, "little")
+        return min([sum(map(getitem, counts[gpu], parts)) for gpu in positions_of(mask)])
 
+    def join(self, mask: int) -> bool:
+        """Whether direct links within *mask* connect all of it."""
+        unvisited, frontier = mask, mask & -mask
+        while frontier:
+            unvisited &= ~frontier
+            reached = 0
+            while frontier:
+                gpu = frontier.bit_length() - 1
+                reached |= self._adjacent[gpu]
+                frontier ^= 1 << gpu
+            frontier = reached & unvisited
+        return not unvisited
 
-def _exact_packing(graph: LinkGraph, island: Members) -> Callable[[Members], Packing]:
-    counts = _counts(graph, island)
-    bit = {gpu: 1 << place for place, gpu in enumerate(island)}
-    return lambda members: packings(counts)[sum(bit[gpu] for gpu in members)]
-
-
-def _packing_bound(graph: LinkGraph) -> Callable[[Members], Packing]:
-    """Return upper bounds of packings: no more channels pass through a GPU than it has links."""
-
-    def packing(members: Members) -> Packing:
-        fewest = min(sum(direct_count(graph.links[a][b]) for b in members if a != b) for a in members)
-        if not fewest or len(graph.islands(members)) > 1:
-            return NOTHING
-        return Packing(fewest, fewest, 0, exact=False)
-
-    return packing
+    def slowest(self, mask: int) -> float:
+        """Return the usable rate of the slowest single link within *mask*; every channel runs at its pace."""
+        # Where all links have one rate, so do those of the set; without a link it has no channel that would use it.
+        if len(self._by_rate) == 1:
+            return self._by_rate[0][0]
+        members = positions_of(mask)
+        return next((rate for rate, peers in self._by_rate if any(peers[gpu] & mask for gpu in members)), 0.0)
 
 
 def _packed_busbw(packing: Packing, size: int, link_rate: float, model: BandwidthModel) -> float:
@@ -209,13 +260,3 @@ def _packed_busbw(packing: Packing, size: int, link_rate: float, model: Bandwidt
     rings = packing.relayed * link_rate
     chains = packing.chains * link_rate * TREE_EFFICIENCY * 2 * (size - 1) / size
     return max(rings, chains)
-
-
-def _counts(graph: LinkGraph, island: Members) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(0 if a == b else direct_count(graph.between(a, b)) for b in island) for a in island)
-
-
-def _slowest_link(graph: LinkGraph, members: Members) -> float:
-    """Return the usable rate of the slowest single link among *members*; every channel runs at its pace."""
-    links = (graph.between(a, b) for a, b in combinations(members, 2))
-    return min((usable_of_one(link) for link in links if link.kind.is_direct), default=0.0)

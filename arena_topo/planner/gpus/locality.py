@@ -30,12 +30,18 @@ def positions_of(mask: int) -> tuple[int, ...]:
     >>> positions_of(0b10110)
     (1, 2, 4)
     """
+    if mask < 256:
+        return _OF_BYTE[mask]
     positions = []
     while mask:
         lowest = mask & -mask
         positions.append(lowest.bit_length() - 1)
         mask ^= lowest
     return tuple(positions)
+
+
+# Most machines have eight GPUs.
+_OF_BYTE = [tuple(i for i in range(8) if mask >> i & 1) for mask in range(256)]
 
 
 class Locality:

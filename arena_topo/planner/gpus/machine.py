@@ -66,12 +66,12 @@ class Machine:
         self._graph = graph
         self._all = (1 << graph.size) - 1
         labelled = _digest(matrix, legend, name, model)
-        self._values = SetValues(matrix, lambda mask: rates.busbw(positions_of(mask)), labelled)
+        self._values = SetValues(matrix, rates.busbw, labelled)
         locality = Locality(graph, places)
         self._ranking = Ranking(
             self._values,
             locality,
-            lambda mask: rates.closed_rings(positions_of(mask)),
+            rates.closed_rings,
             _kinds(matrix, locality),
             graph.size,
         )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
-from operator import mul
+from operator import mul, or_
 from typing import Any
 
 from arena_topo.planner.gpus.canonical import Matrix, twins
@@ -49,7 +49,7 @@ class SetValues:
         self._radices = [len(members) + 1 for members in self._members]
         *self._strides, self.states = accumulate([1, *self._radices], mul)
         stride_of = dict(zip(classes, self._strides, strict=True))
-        self._bytes = _byte_tables([stride_of[name] for name in class_of])
+        self._bytes = byte_tables([stride_of[name] for name in class_of])
         self._busbw = busbw
         self._busbw_by_state = Memo(self._busbw_of_state, limit=MOST_STATES)
         self._name = f"worth-{name}"
@@ -79,9 +79,20 @@ class SetValues:
 
     def _busbw_of_state(self, state: int) -> float:
         # Always of the lowest set of a state: packings that are not proven may differ between sets that are alike.
+        if self.states <= MOST_STATES:
+            return self._busbw(self._lowest_masks[state])
         return self._busbw(
             self._lowest([state // s % r for s, r in zip(self._strides, self._radices, strict=True)])
         )
+
+    @cached_property
+    def _lowest_masks(self) -> list[int]:
+        """The lowest set of every state, all at once: each class of twins multiplies the sets so far."""
+        masks = [0]
+        for members in self._members:
+            lowest = accumulate((1 << gpu for gpu in members), or_, initial=0)
+            masks = [mask | added for added in lowest for mask in masks]
+        return masks
 
     @cached_property
     def _table(self) -> _ValueTable:
@@ -107,9 +118,10 @@ class SetValues:
         """Return the value of every state, from the best busbw by size of the states with one GPU less.
 
         With one class of two twins (radix 3) there are the states 0, 1 and 2. State 2 has below it only state 1,
-        whose best busbw by size is [0, 0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
+        whose best busbw by size is [0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
         """
-        best_of_state: list[list[float]] = [[0.0] * (sum(map(len, self._members)) + 1)]
+        # A row ends with the size of its state, so that the rows below a state are as long as each other.
+        best_of_state: list[list[float]] = [[0.0]]
         values = [0.0]
         digits = [0] * len(self._radices)
         for state in range(1, self.states):
@@ -121,7 +133,7 @@ class SetValues:
             ]
             # ``max`` compares several arguments, but fails on a single number.
             best = list(map(max, *below)) if len(below) > 1 else below[0].copy()
-            best[sum(digits)] = self._busbw_by_state[state]
+            best.append(self._busbw_by_state[state])
             best_of_state.append(best)
             values.append(round(sum(best), 3))
         return _ValueTable(values, best_of_state[-1])
@@ -154,12 +166,16 @@ def _count_up(digits: list[int], radices: Sequence[int]) -> None:
         digits[place] = 0
 
 
-def _byte_tables(strides: Sequence[int]) -> list[list[int]]:
-    """Return, for each eight positions, the sum of strides of every combination of them."""
+def byte_tables(numbers: Sequence[int]) -> list[list[int]]:
+    """Return, for each eight positions, the sum of *numbers* of every combination of them.
+
+    >>> [table[:4] for table in byte_tables([1, 10])]
+    [[0, 1, 10, 11]]
+    """
     tables = []
-    for start in range(0, len(strides), 8):
+    for start in range(0, len(numbers), 8):
         sums = [0]
-        for stride in strides[start : start + 8]:
-            sums += [total + stride for total in sums]
+        for number in numbers[start : start + 8]:
+            sums += [total + number for total in sums]
         tables.append(sums + [0] * (256 - len(sums)))
     return tables

@@ -44,7 +44,8 @@ def store(name: str, table: dict[str, Any]) -> None:
         handle, temporary = tempfile.mkstemp(dir=folder, prefix=f".{name}-")
         try:
             with os.fdopen(handle, "w") as file:
-                json.dump(table, file, separators=(",", ":"))
+                # ``dumps`` encodes in C, ``dump`` does not.
+                file.write(json.dumps(table, separators=(",", ":")))
             Path(temporary).replace(folder / file_name(name))
         except OSError:
             Path(temporary).unlink(missing_ok=True)
