@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS)
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane test test-fast test-lowest coverage lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane mpi-packages test test-fast test-lowest coverage lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,11 @@ format: $(STAMP)  ## let ruff rewrite what it can
 
 controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (ten minutes, once)
 	$(BIN)/python -m tests.controlplane build
+
+mpi-packages:  ## install what the tests of real ranks need from Debian (as root): Open MPI, MPICH, an ssh server
+	apt-get update -qq
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
+	  openmpi-bin libopenmpi-dev mpich openssh-server openssh-client iproute2 gcc libc6-dev
 
 test-fast: lint  ## run all tests but those on the real control plane
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2

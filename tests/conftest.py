@@ -4,7 +4,12 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.harness.run", "tests.controlplane.plugin", "tests.controlplane.fixtures"]
+pytest_plugins = [
+    "tests.harness.run",
+    "tests.controlplane.plugin",
+    "tests.controlplane.fixtures",
+    "tests.ranks.plugin",
+]
 
 # How long an example takes, or one takes to draw, says more of the machine's load than of the code.
 _UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])

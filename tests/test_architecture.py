@@ -29,7 +29,14 @@ HEAVY = (
 
 
 MOST_MODULES = 12
-SUITES = ("tests/contract", "tests/controlplane", "tests/e2e", "tests/harness", "tests/packaging")
+SUITES = (
+    "tests/contract",
+    "tests/controlplane",
+    "tests/e2e",
+    "tests/harness",
+    "tests/packaging",
+    "tests/ranks",
+)
 """They hold what no single module does: whole clusters, the tests' own tools, what is shipped."""
 UNMIRRORED = {
     "tests/test_architecture.py": "the tree as a whole",

@@ -1,22 +1,17 @@
 """Whether a test run can have the control plane, and whether it may do without."""
 
-import os
-
 import pytest
 
 from tests.controlplane.binaries.ensure import Built, ensure_arena, ensure_built
 from tests.controlplane.errors import ControlPlaneError
+from tests.harness.suites import Suite
 
 MARKER = "controlplane"
 REQUIRE = "ARENA_TOPO_REQUIRE_CONTROLPLANE"
+SUITE = Suite(MARKER, REQUIRE, "the real control plane")
 
 _UNAVAILABLE = pytest.StashKey[str]()
 _NO_ARENA = pytest.StashKey[str]()
-
-
-def is_required() -> bool:
-    """Tell whether a run without the control plane shall fail."""
-    return os.environ.get(REQUIRE, "") not in {"", "0"}
 
 
 def build_for(config: pytest.Config, *, coscheduling: bool, arena: bool) -> None:
@@ -55,6 +50,6 @@ def _leave_out(what: str, reason: str) -> None:
     if not reason:
         return
     message = f"{what} cannot be had: {reason}"
-    if is_required():
+    if SUITE.is_required:
         pytest.fail(message, pytrace=False)
     pytest.skip(message)

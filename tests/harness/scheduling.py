@@ -26,4 +26,6 @@ class ByCluster(LoadScopeScheduling):  # type: ignore[misc]  # the base class ha
 
 @cache
 def _shares_the_cluster(module: str) -> bool:
-    return module.startswith("tests/e2e/") and 'scope="module"' not in (ROOT / module).read_text("utf-8")
+    return module.startswith(("tests/e2e/", "tests/ranks/")) and 'scope="module"' not in (
+        ROOT / module
+    ).read_text("utf-8")

@@ -64,6 +64,10 @@ class ContainerLog:
         """Append the beginning of a line."""
         self._append(text.encode(), None)
 
+    def write_bytes(self, text: bytes) -> None:
+        """Append a line, or the beginning of one, as a process wrote it."""
+        self._append(text, None)
+
     def end(self) -> None:
         """Let all streams finish after the last line: the container has terminated."""
         with self._changed:

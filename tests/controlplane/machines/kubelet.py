@@ -24,13 +24,7 @@ class ScriptedKubelet:
     def __enter__(self) -> Self:
         self._server.__enter__()
         self._kube.create(nodes.manifest(self._spec, managed=False))
-        status = {
-            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
-            "daemonEndpoints": {"kubeletEndpoint": {"Port": self._server.port}},
-            "conditions": [
-                {"type": "Ready", "status": "True", "reason": "KubeletReady", **_times("Heartbeat")}
-            ],
-        }
+        status = nodes.ready_status(self._server.port)
         self._kube.patch("v1", "Node", self.name, {"status": status}, sub="status")
         self._kube.wait_for("v1", "Node", self.name, until=nodes.schedulable)
         return self
@@ -88,11 +82,8 @@ def _conditions(pod: Object, *, ready: bool) -> list[Object]:
     """Return the pod's conditions, those of a kubelet replaced: a merge patch replaces the whole list."""
     own = {"Initialized": True, "Ready": ready, "ContainersReady": ready}
     kept = [one for one in pod["status"].get("conditions", ()) if one["type"] not in own]
-    return kept + [{"type": kind, "status": str(value), **_times("Probe")} for kind, value in own.items()]
-
-
-def _times(what: str) -> dict[str, str]:
-    return {f"last{what}Time": _now(), "lastTransitionTime": _now()}
+    times = {"lastProbeTime": _now(), "lastTransitionTime": _now()}
+    return kept + [{"type": kind, "status": str(value), **times} for kind, value in own.items()]
 
 
 def _now() -> str:

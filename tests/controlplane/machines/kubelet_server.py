@@ -48,6 +48,21 @@ class LogServer:
         with self._lock:
             return self._logs.setdefault((namespace, pod, container, previous), ContainerLog())
 
+    def begin(self, namespace: str, pod: str, container: str) -> ContainerLog:
+        """Return a new log for a container; that of the instance before it is ``previous`` from then on."""
+        with self._lock:
+            current = (namespace, pod, container, False)
+            if current in self._logs:
+                self._logs[namespace, pod, container, True] = self._logs[current]
+            self._logs[current] = ContainerLog()
+            return self._logs[current]
+
+    def forget(self, namespace: str, pod: str) -> None:
+        """Remove the logs of a pod; open streams end."""
+        with self._lock:
+            for key in [key for key in self._logs if key[:2] == (namespace, pod)]:
+                self._logs.pop(key).end()
+
     def find(self, namespace: str, pod: str, container: str, *, previous: bool) -> ContainerLog | None:
         """Return a log that the test has asked for before, else None."""
         with self._lock:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 from tests.controlplane.kube import Kube, Object, suppress_missing
 
@@ -83,6 +84,17 @@ def manifest(spec: NodeSpec, *, managed: bool = True) -> Object:
         },
         "spec": {"taints": [dict(taint) for taint in spec.taints]} if spec.taints else {},
         "status": {"capacity": capacity, "allocatable": capacity},
+    }
+
+
+def ready_status(port: int) -> Object:
+    """Return the status of a Ready node whose kubelet answers on *port* of loopback."""
+    moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    times = {"lastHeartbeatTime": moment, "lastTransitionTime": moment}
+    return {
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", **times}],
     }
 
 

@@ -1,0 +1,71 @@
+"""The images of the tests: layers of files over this machine's own file system."""
+
+import subprocess
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+_PROGRAMS = Path(__file__).parent / "programs"
+_SSHD = """\
+HostKey /etc/ssh/ssh_host_ed25519_key
+StrictModes no
+PermitRootLogin yes
+UsePAM no
+UseDNS no
+PidFile none
+"""
+_SSH = """\
+Host *
+    StrictHostKeyChecking no
+    UserKnownHostsFile /dev/null
+    LogLevel ERROR
+"""
+_SSHD_USER = "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
+# More ranks than cores: one that polls without pause would take the core of the one that it waits for.
+_OPEN_MPI = "mpi_yield_when_idle = 1\n"
+
+RANKS = "/opt/ranks/ranks"
+"""The program of ``programs/ranks.c`` in every image."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSpec:
+    """An image as the agent's configuration names it."""
+
+    layer: str
+    hidden: tuple[str, ...] = ()
+    environment: dict[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """Return the image as JSON values."""
+        return asdict(self)
+
+
+def build_images(folder: Path) -> dict[str, ImageSpec]:
+    """Make the images' layers below *folder* and return the images by name; the one without a name is any other."""
+    base = folder / "base"
+    _write(base, "etc/ssh/sshd_config", _SSHD)
+    _write(base, "etc/ssh/ssh_config", _SSH)
+    _write(base, "etc/openmpi/openmpi-mca-params.conf", _OPEN_MPI)
+    users = Path("/etc/passwd").read_text("utf-8")
+    _write(base, "etc/passwd", users if "\nsshd:" in users else users + _SSHD_USER)
+    key = base / "etc/ssh/ssh_host_ed25519_key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
+    program = base / RANKS.lstrip("/")
+    program.parent.mkdir(parents=True)
+    subprocess.run(["mpicc", "-O2", "-o", str(program), str(_PROGRAMS / "ranks.c")], check=True)
+    # The guides' jobs start python with a benchmark that takes GPUs: the small program takes its place.
+    _write(base, "usr/local/sbin/python", f'#!/bin/sh\nexec {RANKS} "$@"\n', mode=0o755)
+    launchers = tuple(f"/usr/bin/{name}" for name in ("mpirun", "mpiexec", "orterun"))
+    return {
+        "": ImageSpec(str(base)),
+        "without-mpirun": ImageSpec(str(base), hidden=launchers),
+        "without-sshd": ImageSpec(str(base), hidden=("/usr/sbin/sshd",)),
+    }
+
+
+def _write(layer: Path, name: str, text: str, mode: int = 0o644) -> None:
+    path = layer / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, "utf-8")
+    path.chmod(mode)

@@ -1,0 +1,36 @@
+"""pytest hooks: marks the tests of real ranks, and says aloud where they cannot run."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.harness.suites import Suite, Tally, skip_for
+from tests.ranks.requirements import why_unavailable
+
+MARKER = "ranks"
+SUITE = Suite(MARKER, "ARENA_TOPO_REQUIRE_RANKS", "real ranks")
+
+_FOLDER = Path(__file__).parent
+_TALLY = pytest.StashKey[Tally]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin to count."""
+    config.stash[_TALLY] = Tally(SUITE)
+    config.pluginmanager.register(config.stash[_TALLY])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests here that run pods, and skip them with the reason where none can run."""
+    mine = [
+        item
+        for item in items
+        if _FOLDER in item.path.parents and "rank_images" in getattr(item, "fixturenames", ())
+    ]
+    for item in mine:
+        item.add_marker(MARKER)
+    if mine and (reason := why_unavailable()):
+        config.stash[_TALLY].unavailable = reason
+        for item in mine:
+            skip_for(item, SUITE, reason)
