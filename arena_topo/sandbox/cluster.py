@@ -19,8 +19,8 @@ from arena_topo.sandbox.api.schema.builtins import builtin_kinds, initial_crds
 from arena_topo.sandbox.api.server import Server
 from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.api.store import Change, Store
-from arena_topo.sandbox.sim.controllers import garbage, jobs, mpi_operator
-from arena_topo.sandbox.sim.kubelets import nodes
+from arena_topo.sandbox.sim.controllers import daemon_sets, garbage, jobs, mpi_operator
+from arena_topo.sandbox.sim.kubelets import devices, nodes
 from arena_topo.sandbox.sim.kubelets.kubelet import Kubelet
 from arena_topo.sandbox.sim.kubelets.programs import program_of
 from arena_topo.sandbox.sim.loops import Clock, Loop
@@ -46,7 +46,7 @@ class Cluster:
         self._end = end
         self._saved_version = 0
         self.api.after_create.append(self._complete)
-        self.store.listen(self._withdraw)
+        self.store.listen(self._follow_definitions)
 
     def create(self, layout: layouts.Layout) -> None:
         """Fill an empty cluster with the objects of a layout, after which the kubelets have reported.
@@ -103,9 +103,11 @@ class Cluster:
             Loop(self.store, {NODES, PODS}, partial(nodes.report, api)),
             Loop(self.store, mpi_operator.WATCHED, partial(mpi_operator.step, api)),
             Loop(self.store, {jobs.JOBS, PODS}, partial(jobs.step, api)),
+            Loop(self.store, {daemon_sets.DAEMON_SETS, NODES, PODS}, partial(daemon_sets.step, api)),
+            Loop(self.store, {NODES, PODS}, partial(devices.step, api)),
             Loop(self.store, {PODS, NODES, *_POD_GROUPS}, Scheduler(api).step),
-            # Anything can own anything.
-            Loop(self.store, {kind.key for kind in api.registry}, partial(garbage.collect, api)),
+            # Anything can own anything, of kinds that are defined later, too.
+            Loop(self.store, None, partial(garbage.collect, api)),
         )
         # A sandbox that is killed at once finds its layout's objects again, not a new set with other uids.
         self.save(path)
@@ -131,9 +133,14 @@ class Cluster:
             account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}}
             self.api.create(self.api.kind("v1", "ServiceAccount"), obj["metadata"]["name"], account)
 
-    def _withdraw(self, change: Change) -> None:
-        if change.resource == crds.CRD_KEY and change.type == "DELETED":
+    def _follow_definitions(self, change: Change) -> None:
+        """Serve what a changed CRD defines, and what a deleted one defined no longer."""
+        if change.resource != crds.CRD_KEY:
+            return
+        if change.type == "DELETED":
             crds.withdraw(self.store, self.api.registry, change.after.body)
+        elif change.before is not None and change.before.body["spec"] != change.after.body["spec"]:
+            crds.establish(self.store, self.api.registry, change.after.body, timestamp())
 
     def control(self, method: str, path: str, body: Object) -> Object:
         """Answer a request of the administrator about the sandbox itself."""

@@ -196,5 +196,5 @@ def _holder_pod(node: GpuNode, holder: Holder, requests: Mapping[str, int]) -> O
     if holder.job:
         pod["metadata"]["labels"] = {OPERATOR_JOB_NAME: holder.job}
     if holder.indices and not _agent_names_holders(node):
-        pod["metadata"]["annotations"] = {ACK_GPU_GROUP: ",".join(map(str, holder.indices))}
+        pod["metadata"]["annotations"][ACK_GPU_GROUP] = ",".join(map(str, holder.indices))
     return pod

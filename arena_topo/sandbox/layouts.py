@@ -34,6 +34,7 @@ from arena_topo.model.objects import Object
 from arena_topo.sandbox.import_snapshot import objects_of
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources import annotation
 
 _DATA = files("arena_topo.sandbox") / "data"
@@ -157,7 +158,9 @@ def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: st
         capacity[group.get("resource", "nvidia.com/gpu")] = str(machine.size)
         labels |= machine.labels() if "gfd" in sources else {}
         annotations |= (
-            {GPU_TOPOLOGY: annotation.encode(machine.hardware, {}, at)} if "agent" in sources else {}
+            {GPU_TOPOLOGY: annotation.encode(machine.hardware, _busy_gpus(group, name), at)}
+            if "agent" in sources
+            else {}
         )
         annotations |= hami_annotations(machine, at) if "hami" in sources else {}
     if "ack" in sources:
@@ -172,4 +175,15 @@ def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: st
         yield topology_config_map(machine)
     if group.get("busy"):
         limits = {group.get("resource", "nvidia.com/gpu"): str(group["busy"]), "cpu": "8", "memory": "32Gi"}
-        yield sleeping_pod(f"training-{name.replace('.', '-')}", "other-team", name, limits)
+        yield sleeping_pod(_busy_pod(name), "other-team", name, limits)
+
+
+def _busy_pod(node: str) -> str:
+    """Return the name of the other team's pod on *node*."""
+    return f"training-{node.replace('.', '-')}"
+
+
+def _busy_gpus(group: Mapping[str, Any], node: str) -> dict[PodKey, tuple[int, ...]]:
+    """Return the GPUs of the other team's pod: the first ones."""
+    busy = int(group.get("busy") or 0)
+    return {("other-team", _busy_pod(node)): tuple(range(busy))} if busy else {}

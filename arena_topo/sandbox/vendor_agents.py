@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from arena_topo.model.cluster.hardware import Hardware, Link, LinkClass, ShareMode
 from arena_topo.model.keys import HAMI_REGISTER, HAMI_SCORE
 from arena_topo.model.objects import Object
+from arena_topo.sandbox.keys import AS_PUBLISHED
 
 _FAMILIES = {
     "V100": ("volta", "7", "0"),
@@ -116,7 +117,7 @@ def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, s
         for index, gpu in enumerate(machine.hardware.gpus)
     ]
     scores = [
-        {"uuid": uuids[a], "score": {uuids[b]: _score(machine.link(a, b)) for b in size if a != b}}
+        {"uuid": uuids[a], "score": {uuids[b]: link_score(machine.link(a, b)) for b in size if a != b}}
         for a in size
     ]
     return {
@@ -126,7 +127,8 @@ def hami_annotations(machine: Machine, at: str, shares: int = 10) -> dict[str, s
     }
 
 
-def _score(link: Link) -> int:
+def link_score(link: Link) -> int:
+    """Return how good a link is, by the sum of scores with which HAMi and NVIDIA's allocator compare sets of GPUs."""
     if link.kind.is_direct:
         return _NVLINK_SCORE * max(link.count, 1)
     return _PCIE_SCORES.get(link.kind, 0)
@@ -140,5 +142,5 @@ def sleeping_pod(name: str, namespace: str, node: str, limits: Mapping[str, str]
         "containers": [container | {"resources": {"limits": dict(limits)}}],
         "tolerations": [{"operator": "Exists"}],
     }
-    meta = {"name": name, "namespace": namespace}
+    meta = {"name": name, "namespace": namespace, "annotations": {AS_PUBLISHED: "true"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}

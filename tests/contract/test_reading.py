@@ -1,5 +1,7 @@
 """Lists, pages and watches."""
 
+import json
+
 import pytest
 
 from tests.contract.bodies import config_map
@@ -153,3 +155,29 @@ def test_a_broken_continue_token_is_refused(cluster: Cluster, space: str) -> Non
     answer = cluster.admin.get(_maps(space), limit="1", **{"continue": "nonsense"})
 
     assert answer.code == 400
+
+
+@pytest.mark.parametrize("number", ["abc", "1.5", "", "99999999999999999999", "0x10"])
+@pytest.mark.parametrize(
+    "query", [{"limit": ""}, {"timeoutSeconds": ""}, {"timeoutSeconds": "", "watch": "true"}]
+)
+def test_a_number_that_is_none_is_refused(
+    cluster: Cluster, space: str, query: dict[str, str], number: str
+) -> None:
+    """A limit or a timeout that is no number is a bad request, in the words of Go."""
+    asked = {name: value or number for name, value in query.items()}
+    answer = cluster.admin.get(_maps(space), **asked)
+    body = json.loads(answer.body) if isinstance(answer.body, str) else answer.body
+    why = "value out of range" if number.startswith("9") else "invalid syntax"
+
+    assert 400 == answer.code
+    assert f'strconv.ParseInt: parsing "{number}": {why}' == body["message"]
+
+
+def test_a_limit_below_nothing_is_no_limit(cluster: Cluster, space: str) -> None:
+    """A negative limit gives the whole list."""
+    _make(cluster, space, "a", "b")
+
+    assert ["a", "b"] == _names(
+        cluster.admin.get(_maps(space), limit="-1", labelSelector="own").body["items"]
+    )

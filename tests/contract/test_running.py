@@ -1,5 +1,7 @@
 """Pods and MPIJobs: scheduling, logs, objects, conditions, the end."""
 
+import pytest
+
 from tests.contract.bodies import mpijob, pod
 from tests.contract.client import Object
 from tests.contract.cluster import Cluster, eventually
@@ -181,6 +183,131 @@ def test_an_mpijob_becomes_the_operators_objects(cluster: Cluster, space: str, n
     env = [variable["name"] for variable in launcher["spec"]["containers"][0]["env"]]
     assert "OMPI_MCA_orte_default_hostfile" in env
     assert "NVIDIA_VISIBLE_DEVICES" in env
+
+
+@pytest.mark.parametrize(
+    ("implementation", "variables", "first_host"),
+    [
+        pytest.param(
+            "OpenMPI",
+            {
+                "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+                "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
+                "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+                "OMPI_MCA_orte_set_default_slots": "2",
+            },
+            "vgg-worker-0.vgg.{space}.svc slots=2",
+            id="Open MPI",
+        ),
+        pytest.param(
+            "Intel",
+            {
+                "I_MPI_HYDRA_HOST_FILE": "/etc/mpi/hostfile",
+                "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": "-o ConnectionAttempts=10",
+                "I_MPI_PERHOST": "2",
+            },
+            "vgg-worker-0.vgg.{space}.svc:2",
+            id="Intel MPI",
+        ),
+        pytest.param(
+            "MPICH",
+            {"HYDRA_HOST_FILE": "/etc/mpi/hostfile", "HYDRA_LAUNCH_EXTRA_ARGS": "-o ConnectionAttempts=10"},
+            "vgg-worker-0.vgg.{space}.svc:2",
+            id="MPICH",
+        ),
+    ],
+)
+def test_a_launcher_gets_the_variables_of_its_mpi_and_no_other(
+    cluster: Cluster,
+    space: str,
+    nodes: list[str],
+    implementation: str,
+    variables: dict[str, str],
+    first_host: str,
+) -> None:
+    """What the operator does not set, no simulation may pretend: with Open MPI 5, for one, a job would seem to work."""
+    body = mpijob("vgg", nodes, gpus=2)
+    body["spec"]["mpiImplementation"] = implementation
+    launcher = _run(cluster, space, body)
+    worker = cluster.admin.get(_path(space, "pods", "vgg-worker-0")).body
+    config = cluster.admin.get(_path(space, "configmaps", "vgg-config")).body
+    own = {"K_MPI_JOB_ROLE": "launcher", "NVIDIA_VISIBLE_DEVICES": "", "NVIDIA_DRIVER_CAPABILITIES": ""}
+
+    assert own | variables == _environment(launcher)
+    assert {"K_MPI_JOB_ROLE": "worker"} == _environment(worker)
+    assert first_host.format(space=space) == config["data"]["hostfile"].splitlines()[0]
+
+
+def _environment(pod: Object) -> dict[str, str]:
+    return {entry["name"]: entry.get("value", "") for entry in pod["spec"]["containers"][0]["env"]}
+
+
+def test_a_daemon_runs_on_every_node_of_its_selector(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """Each of the nodes gets one pod that says for which node it is; the status counts them."""
+    daemons = f"/apis/apps/v1/namespaces/{space}/daemonsets"
+    terms = [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]
+    required = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
+    spec = pod("d", affinity=affinity)["spec"] | {"restartPolicy": "Always"}
+    template = {"metadata": {"labels": {"app": "d"}}, "spec": spec}
+    body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
+    body["spec"] = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
+    assert 201 == cluster.admin.send("POST", daemons, body).code
+
+    def status() -> Object:
+        found: Object = cluster.admin.get(f"{daemons}/d").body.get("status", {})
+        return found
+
+    eventually(lambda: status().get("numberAvailable") == 2, "both daemons to run")
+    pods = cluster.admin.get(_path(space, "pods"), labelSelector="app=d").body["items"]
+
+    assert sorted(nodes) == sorted(daemon["spec"]["nodeName"] for daemon in pods)
+    assert {("DaemonSet", "d")} == {
+        (owner["kind"], owner["name"]) for daemon in pods for owner in daemon["metadata"]["ownerReferences"]
+    }
+    counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
+    assert [2, 2, 2, 2, 1] == [status()[name] for name in (*counts, "observedGeneration")]
+
+
+def test_a_daemon_set_selects_its_own_pods(cluster: Cluster, space: str) -> None:
+    """A selector that its template's labels do not match is invalid."""
+    body = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}}
+    template = {"metadata": {"labels": {"app": "e"}}, "spec": pod("d")["spec"] | {"restartPolicy": "Always"}}
+    body["spec"] = {"selector": {"matchLabels": {"app": "d"}}, "template": template}
+    answer = cluster.admin.send("POST", f"/apis/apps/v1/namespaces/{space}/daemonsets", body)
+
+    assert 422 == answer.code
+    assert "`selector` does not match template `labels`" in answer.message
+
+
+def test_the_schedulers_events_have_one_instant_and_no_count(
+    cluster: Cluster, space: str, nodes: list[str]
+) -> None:
+    """They come by the newer API: whoever reads lastTimestamp or count of every event stumbles here."""
+    _started(cluster, space, pod("a", node=nodes[0]))
+    found = cluster.admin.get(_path(space, "events"), fieldSelector="reason=Scheduled").body["items"][0]
+
+    assert ("Binding", "default-scheduler", {}) == (
+        found["action"],
+        found["reportingComponent"],
+        found["source"],
+    )
+    assert (None, None) == (found["firstTimestamp"], found["lastTimestamp"])
+    assert found["eventTime"]
+    assert "count" not in found
+    assert f"Successfully assigned {space}/a to {nodes[0]}" == found["message"]
+
+
+def test_a_controllers_events_are_counted(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """They come by the older API, with a first and a last instant and a component."""
+    _run(cluster, space, mpijob("vgg", nodes))
+    found = cluster.admin.get(_path(space, "events"), fieldSelector="reason=SuccessfulCreate").body["items"][
+        0
+    ]
+
+    assert (1, None, "job-controller") == (found["count"], found["eventTime"], found["source"]["component"])
+    assert found["firstTimestamp"] == found["lastTimestamp"]
+    assert ("Job", "vgg-launcher") == (found["involvedObject"]["kind"], found["involvedObject"]["name"])
 
 
 def test_a_running_mpijob_counts_its_pods(cluster: Cluster, space: str, nodes: list[str]) -> None:

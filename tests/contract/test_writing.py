@@ -1,10 +1,13 @@
 """Creating and changing objects."""
 
+import uuid
+from collections.abc import Iterator
+
 import pytest
 
 from tests.contract.bodies import config_map, mpijob, pod
 from tests.contract.client import APPLY_PATCH, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH, Object
-from tests.contract.cluster import Cluster
+from tests.contract.cluster import Cluster, eventually
 
 
 def _maps(space: str, name: str = "") -> str:
@@ -261,3 +264,171 @@ def test_access_reviews_say_what_is_allowed(cluster: Cluster, space: str) -> Non
 
     assert cluster.admin.send("POST", path, body).body["status"]["allowed"] is True
     assert cluster.stranger.send("POST", path, body).body["status"]["allowed"] is False
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        pytest.param(
+            {"gracePeriodSeconds": "abc"},
+            "json: cannot unmarshal string into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            id="text",
+        ),
+        pytest.param(
+            {"gracePeriodSeconds": True},
+            "json: cannot unmarshal bool into Go struct field DeleteOptions.gracePeriodSeconds of type int64",
+            id="truth",
+        ),
+        pytest.param(
+            {"propagationPolicy": "Fg"},
+            'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Fg": supported values: '
+            '"Foreground", "Background", "Orphan", "nil"',
+            id="policy",
+        ),
+        pytest.param(
+            {"dryRun": ["x"]},
+            'DeleteOptions.meta.k8s.io "" is invalid: dryRun: Unsupported value: ["x"]: supported values: "All"',
+            id="dry run",
+        ),
+    ],
+)
+def test_wrong_options_of_a_deletion_are_refused(
+    cluster: Cluster, space: str, body: Object, message: str
+) -> None:
+    """What cannot be read deletes nothing, and is named."""
+    cluster.admin.send("POST", _maps(space), config_map("a"))
+    answer = cluster.admin.send("DELETE", _maps(space, "a"), body)
+
+    assert message == answer.message
+    assert 200 == cluster.admin.get(_maps(space, "a")).code
+
+
+def test_a_grace_period_that_is_no_number_is_refused(cluster: Cluster, space: str) -> None:
+    """In the query, too."""
+    cluster.admin.send("POST", _maps(space), config_map("a"))
+    answer = cluster.admin.send("DELETE", _maps(space, "a"), gracePeriodSeconds="soon")
+
+    assert (400, 'strconv.ParseInt: parsing "soon": invalid syntax') == (answer.code, answer.message)
+    assert 200 == cluster.admin.get(_maps(space, "a")).code
+
+
+_RBAC = "rbac.authorization.k8s.io"
+
+
+@pytest.fixture
+def suffix() -> str:
+    """Return what makes the name of a cluster-wide object the test's own."""
+    return uuid.uuid4().hex[:8]
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        pytest.param(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+            {"kind": "ClusterRole", "rules": [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get"]}]},
+            id="ClusterRole",
+        ),
+        pytest.param(
+            "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+            {
+                "kind": "ClusterRoleBinding",
+                "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "view"},
+                "subjects": [{"apiGroup": _RBAC, "kind": "Group", "name": "research"}],
+            },
+            id="ClusterRoleBinding",
+        ),
+        pytest.param(
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/{space}/roles",
+            {"kind": "Role", "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["list"]}]},
+            id="Role",
+        ),
+        pytest.param(
+            "/apis/rbac.authorization.k8s.io/v1/namespaces/{space}/rolebindings",
+            {
+                "kind": "RoleBinding",
+                "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": "view"},
+                "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": "ana"}],
+            },
+            id="RoleBinding",
+        ),
+        pytest.param(
+            "/api/v1/namespaces/{space}/serviceaccounts", {"kind": "ServiceAccount"}, id="ServiceAccount"
+        ),
+        pytest.param(
+            "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies",
+            {
+                "kind": "ValidatingAdmissionPolicy",
+                "spec": {
+                    "validations": [{"expression": "true"}],
+                    "matchConstraints": {
+                        "resourceRules": [
+                            {"apiGroups": ["example.org"], "apiVersions": ["v1"]}
+                            | {"operations": ["CREATE"], "resources": ["widgets"]}
+                        ]
+                    },
+                },
+            },
+            id="ValidatingAdmissionPolicy",
+        ),
+    ],
+)
+def test_what_an_admin_installs_is_applied_and_deleted(
+    cluster: Cluster, space: str, suffix: str, path: str, body: Object
+) -> None:
+    """Roles, bindings, accounts and policies are created by apply, read back, and deleted."""
+    name, group = f"contract-{suffix}", path.split("/")[2] if path.startswith("/apis/") else ""
+    meta = {"name": name} | ({"namespace": space} if "{space}" in path else {})
+    whole = {"apiVersion": f"{group}/v1" if group else "v1", "metadata": meta, **body}
+    place = f"{path.format(space=space)}/{name}"
+    applied = cluster.admin.send("PATCH", place, whole, APPLY_PATCH, fieldManager="contract")
+    kept = cluster.admin.get(place)
+    deleted = cluster.admin.send("DELETE", place)
+
+    assert (201, 200, 200) == (applied.code, kept.code, deleted.code)
+    assert (
+        body.items()
+        >= {key: kept.body[key] for key in ("kind", "rules", "roleRef", "subjects") if key in body}.items()
+    )
+
+
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.fixture
+def definition(cluster: Cluster, suffix: str) -> Iterator[Object]:
+    """Return a CRD of the test's own, whose objects have the field ``spec.size``."""
+    group = f"g{suffix}.example.org"
+    schema = {
+        "type": "object",
+        "properties": {"spec": {"type": "object", "properties": {"size": {"type": "integer"}}}},
+    }
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    spec = {"group": group, "scope": "Namespaced", "names": names, "versions": [version]}
+    head = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition"}
+    name = f"widgets.{group}"
+    body: Object = {**head, "metadata": {"name": name}, "spec": spec}
+    assert cluster.admin.send("POST", _DEFINITIONS, body).code == 201
+    yield body
+    cluster.admin.send("DELETE", f"{_DEFINITIONS}/{name}")
+
+
+def test_a_changed_definition_counts_at_once(cluster: Cluster, space: str, definition: Object) -> None:
+    """A field that a CRD gains is kept in the objects that are written from then on."""
+    group, name = definition["spec"]["group"], definition["metadata"]["name"]
+    widgets = f"/apis/{group}/v1/namespaces/{space}/widgets"
+    head = {"apiVersion": f"{group}/v1", "kind": "Widget", "spec": {"size": 1, "colour": "red"}}
+    eventually(lambda: cluster.admin.get(widgets).code == 200, "the kind to be served")
+    before = cluster.admin.send("POST", widgets, {**head, "metadata": {"name": "before"}}).body
+    colour = {"op": "add", "value": {"type": "string"}}
+    colour["path"] = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/colour"
+    changed = cluster.admin.send("PATCH", f"{_DEFINITIONS}/{name}", [colour], JSON_PATCH)
+
+    def keeps_the_field() -> bool:
+        answer = cluster.admin.send("POST", widgets, {**head, "metadata": {"name": "after"}}, dryRun="All")
+        return bool(answer.body["spec"].get("colour") == "red")
+
+    assert {"size": 1} == before["spec"]
+    assert 200 == changed.code
+    eventually(keeps_the_field, "the new field to be kept")

@@ -18,8 +18,10 @@ GROUPS: tuple[str, ...] = (
     "apis/authentication.k8s.io/v1",
 )
 GROUPS += (
+    "apis/admissionregistration.k8s.io/v1",
     "apis/authorization.k8s.io/v1",
     "apis/batch/v1",
+    "apis/rbac.authorization.k8s.io/v1",
     "apis/resource.k8s.io/v1",
     "apis/scheduling.k8s.io/v1",
 )
@@ -34,6 +36,8 @@ KINDS = frozenset(
             "DeleteOptions",
             "PersistentVolumeClaim",
         ),
+        *("DaemonSet", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
+        *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
         *("SelfSubjectAccessReview", "SelfSubjectReview", "TokenReview"),
     }
 )

@@ -4,6 +4,9 @@ import json
 
 import pytest
 
+from arena_topo.agent.manifests import agent_objects
+from arena_topo.cluster.setup import ServedApis, setup_objects
+from arena_topo.output.documents import objects
 from tests.contract.bodies import mpijob, pod
 from tests.sandbox.conftest import Kubectl
 
@@ -155,3 +158,58 @@ def test_cordon_keeps_pods_away(kubectl: Kubectl) -> None:
 
     assert "Ready,SchedulingDisabled" in shown
     assert "1 node(s) were unschedulable" in why
+
+
+def test_the_agents_manifest_is_applied_and_runs(kubectl: Kubectl, space: str) -> None:
+    """``agent manifest | kubectl apply -f -``: account, role, binding and a daemon on each node with GPUs."""
+    manifest = objects(agent_objects("agent:1", space), "yaml")
+    applied = kubectl("apply", "-f", "-", stdin=manifest)
+    rolled_out = kubectl("rollout", "status", "daemonset/arena-topo-agent", "--timeout=60s")
+    shown = kubectl("get", "daemonset").stdout.splitlines()
+    removed = kubectl("delete", "-f", "-", stdin=manifest)
+
+    assert "daemonset.apps/arena-topo-agent created" in applied.stdout
+    assert "successfully rolled out" in rolled_out.stdout
+    assert ["arena-topo-agent", "2", "2", "2", "2", "2", "<none>"] == shown[1].split()[:7]
+    assert (0, 0) == (applied.returncode, removed.returncode)
+
+
+def test_the_objects_of_the_setup_are_applied(kubectl: Kubectl, space: str) -> None:
+    """``cluster setup --users`` without the policy, which the sandbox does not serve: roles and bindings."""
+    prepared, _ = setup_objects(ServedApis(policy_api=""), ["group:research"], space)
+    manifest = objects(prepared, "yaml")
+    applied = kubectl("apply", "--server-side", "-f", "-", stdin=manifest)
+    removed = kubectl("delete", "-f", "-", stdin=manifest)
+
+    assert (0, "") == (applied.returncode, applied.stderr)
+    assert len(prepared) == len(applied.stdout.splitlines())
+    assert 0 == removed.returncode
+
+
+@pytest.mark.parametrize(
+    "command", ["exit 3", "false", "bash -c 'exit 7'", 'python -c "raise SystemExit(2)"']
+)
+def test_a_job_whose_launcher_fails_has_failed(kubectl: Kubectl, command: str) -> None:
+    """Any command that says itself that it ends with another code than 0."""
+    body = json.loads(_job(command))
+    body["spec"]["runPolicy"]["backoffLimit"] = 0
+    body["spec"]["mpiReplicaSpecs"]["Launcher"]["restartPolicy"] = "Never"
+    kubectl("apply", "-f", "-", stdin=json.dumps(body))
+    waited = kubectl("wait", "--for=condition=Failed", "mpijob/vgg", "--timeout=60s")
+
+    assert waited.stdout == "mpijob.kubeflow.org/vgg condition met\n"
+
+
+def test_the_log_of_a_container_that_crashes_is_shown(kubectl: Kubectl) -> None:
+    """While it waits for its next start there is the log of its last, and ``describe`` says that it backs off."""
+    body = pod("a", node=_NODES[0], command="echo x; exit 3")
+    body["spec"]["restartPolicy"] = "Always"
+    kubectl("apply", "-f", "-", stdin=json.dumps(body))
+    state = "jsonpath={.status.containerStatuses[0].state.waiting.reason}=CrashLoopBackOff"
+    kubectl("wait", f"--for={state}", "pod/a", "--timeout=60s")
+    log = kubectl("logs", "a")
+    shown = kubectl("describe", "pod", "a").stdout
+
+    assert "nothing is executed here" in log.stdout
+    assert "Back-off restarting failed container main in pod a_" in shown
+    assert {"Scheduled", "Pulled", "Created", "Started", "BackOff"} <= set(shown.split())

@@ -1,22 +1,26 @@
 """From a request's body to an object that may be stored: identity, unknown fields, defaults, checks."""
 
 import copy
+import json
 import secrets
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
-from arena_topo.sandbox.api.requests import WriteOptions
+from arena_topo.sandbox.api.requests import DeleteOptions, WriteOptions, number_of
 from arena_topo.sandbox.api.schema import defaults, rules, structural
-from arena_topo.sandbox.api.status_errors import Cause, bad_request, invalid
+from arena_topo.sandbox.api.status_errors import Cause, StatusError, bad_request, invalid
 
 # No vowels and no 0, 1 or 3, so that a random suffix spells no word: k8s.io/apimachinery pkg/util/rand.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
+_DELETE_OPTIONS = Kind(
+    "meta.k8s.io", "v1", "DeleteOptions", "deleteoptions", "deleteoptions", namespaced=False
+)
 _MAX_GENERATED_NAME = 58  # with its suffix, a generated name has at most the 63 characters of a DNS label
-_GENERATED = frozenset({"pods", "jobs", "deployments", "statefulsets"})
+_GENERATED = frozenset({"pods", "jobs", "daemonsets", "deployments", "statefulsets"})
 _FIXED = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 _SET_BY_SERVER = ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "managedFields")
 
@@ -136,3 +140,44 @@ def keep_identity(live: Object, obj: Object) -> Object:
             f"the name of the object ({name}) does not match the name on the URL ({old['name']})"
         )
     return {**obj, "metadata": meta}
+
+
+def delete_options(body: Any, query: Mapping[str, str]) -> DeleteOptions:
+    """Return the options of a deletion, from the body or else from the query; raises StatusError."""
+    options = _delete_body(body)
+    grace = options.get("gracePeriodSeconds", number_of(query, "gracePeriodSeconds"))
+    propagation = options.get("propagationPolicy", query.get("propagationPolicy"))
+    if propagation not in {None, "Foreground", "Background", "Orphan"}:
+        supported = '"Foreground", "Background", "Orphan", "nil"'
+        raise _unsupported("propagationPolicy", propagation, supported)
+    dry_run = options.get("dryRun") or [value for key, value in query.items() if key == "dryRun"]
+    if set(dry_run) - {"All"}:
+        raise _unsupported("dryRun", dry_run, '"All"')
+    preconditions = options.get("preconditions") or {}
+    return DeleteOptions(
+        grace=grace,
+        propagation=propagation,
+        uid=preconditions.get("uid", ""),
+        version=preconditions.get("resourceVersion", ""),
+        dry_run=bool(dry_run),
+    )
+
+
+def _delete_body(body: Any) -> Object:
+    """Return the body of a deletion; raises StatusError where its fields have not the right types."""
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        word = "array" if isinstance(body, list) else "string"
+        raise bad_request(f"couldn't get version/kind; json parse error: json: cannot unmarshal {word}")
+    schema = structural.resolve({"$ref": "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"})
+    if mismatch := structural.type_mismatch(body, schema):
+        path, got, go = mismatch
+        text = f"json: cannot unmarshal {got} into Go struct field DeleteOptions.{path} of type {go}"
+        raise bad_request(text)
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def _unsupported(field: str, value: object, supported: str) -> StatusError:
+    text = f"Unsupported value: {json.dumps(value)}: supported values: {supported}"
+    return invalid(_DELETE_OPTIONS, "", [Cause(field, "FieldValueNotSupported", text)])

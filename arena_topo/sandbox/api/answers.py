@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api import container_logs, reading
+from arena_topo.sandbox.api import admission, container_logs, reading
 from arena_topo.sandbox.api.container_logs import ContainerLogs
 from arena_topo.sandbox.api.objects import APPLY_PATCH, Api
 from arena_topo.sandbox.api.requests import ApiRequest
@@ -114,7 +114,7 @@ class Answers:
 
     def _delete(self, request: ApiRequest) -> Answer:
         target = request.target
-        options = request.delete_options()
+        options = admission.delete_options(request.body, request.query)
         obj, gone = self._api.delete(target.kind, target.namespace, target.name, options)
         # A pod is answered as it was even when it is gone at once, any other object by a Status.
         if not gone or target.kind.plural == "pods":
@@ -125,7 +125,7 @@ class Answers:
         return _json(status | {"details": details})
 
     def _delete_collection(self, request: ApiRequest) -> Answer:
-        kind, options = request.target.kind, request.delete_options()
+        kind, options = request.target.kind, admission.delete_options(request.body, request.query)
         page = reading.page(self._api.store, kind, request.target.namespace, request.query)
         for stored in page.items:
             meta = stored.body["metadata"]

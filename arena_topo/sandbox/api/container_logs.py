@@ -10,7 +10,12 @@ from datetime import UTC, datetime, timedelta
 
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api.status_errors import bad_request
+from arena_topo.sandbox.api.kinds import Kind
+from arena_topo.sandbox.api.requests import number_of
+from arena_topo.sandbox.api.status_errors import Cause, bad_request, invalid
+
+_CENTURY = 100 * 365 * 86400  # seconds
+_OPTIONS = Kind("", "v1", "PodLogOptions", "podlogoptions", "podlogoptions", namespaced=True)
 
 
 @dataclass(slots=True)
@@ -98,6 +103,9 @@ def run_of(pod: Object, container: str, *, previous: bool) -> int:
         return run - 1
     state = status.get("state", {})
     if "running" not in state and "terminated" not in state:
+        # While a container waits for its next start, as in CrashLoopBackOff, its last run is what it has to show.
+        if status.get("lastState", {}).get("terminated"):
+            return run - 1
         reason = state.get("waiting", {}).get("reason", "ContainerCreating")
         raise bad_request(f'container "{container}" in pod "{name}" is waiting to start: {reason}')
     return run
@@ -124,18 +132,33 @@ async def _lines(log: ContainerLog, position: int, *, follow: bool, stamped: boo
 def _first_line(log: ContainerLog, query: Mapping[str, str]) -> int:
     """Return the first line to show, by tail and since."""
     start, since = 0, None
-    if "tailLines" in query:
-        start = max(len(log.lines) - _count(query, "tailLines"), 0)
-    if "sinceSeconds" in query:
-        since = datetime.now(UTC) - timedelta(seconds=_count(query, "sinceSeconds"))
+    tail, seconds = number_of(query, "tailLines"), number_of(query, "sinceSeconds")
+    if tail is not None:
+        start = max(len(log.lines) - _checked("tailLines", tail, 0), 0)
+    if seconds is not None:
+        # A hundred years is before any log, and still an instant.
+        span = min(_checked("sinceSeconds", seconds, 1), _CENTURY)
+        since = datetime.now(UTC) - timedelta(seconds=span)
     elif "sinceTime" in query:
-        since = parse_instant(query["sinceTime"])
+        since = _instant(query["sinceTime"])
     while since is not None and start < len(log.lines) and parse_instant(log.lines[start][0]) < since:
         start += 1
     return start
 
 
-def _count(query: Mapping[str, str], name: str) -> int:
-    if not query[name].isdigit():
-        raise bad_request(f'strconv.ParseInt: parsing "{query[name]}": invalid syntax ({name})')
-    return int(query[name])
+def _checked(name: str, value: int, least: int) -> int:
+    """Return *value*; raises StatusError where it is below *least*, in the words of the API's validation."""
+    if value < least:
+        bound = "greater than or equal to 0" if least == 0 else "greater than 0"
+        text = f"Invalid value: {value}: must be {bound}"
+        raise invalid(_OPTIONS, "", [Cause(name, "FieldValueInvalid", text)])
+    return value
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return parse_instant(text)
+    except ValueError:
+        raise bad_request(
+            f'parsing time "{text}" as "2006-01-02T15:04:05Z07:00": cannot parse "{text}"'
+        ) from None

@@ -65,7 +65,10 @@ def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
         registry.add(kind)
     names = {"singular": crd["spec"]["names"]["kind"].lower(), **crd["spec"]["names"]}
     names.setdefault("listKind", crd["spec"]["names"]["kind"] + "List")
-    stored = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+    earlier = crd.get("status", {}).get("storedVersions") or []
+    storage = [version["name"] for version in crd["spec"]["versions"] if version.get("storage")]
+    # Objects may still be stored in a version that is the storage version no longer.
+    stored = [*earlier, *(name for name in storage if name not in earlier)]
     conditions = [
         {
             "type": type_,
@@ -81,7 +84,7 @@ def establish(store: Store, registry: Registry, crd: Object, now: str) -> None:
     ]
     status = {"acceptedNames": names, "storedVersions": stored, "conditions": conditions}
     # A CRD that was restored with the state is established already; writing it again would be a change.
-    if crd.get("status", {}).get("acceptedNames") != names:
+    if (crd.get("status", {}).get("acceptedNames"), earlier) != (names, stored):
         body = copy.deepcopy(crd)
         body["spec"]["names"] = names
         store.put(CRD_KEY, body | {"status": status})

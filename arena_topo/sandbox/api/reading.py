@@ -14,11 +14,13 @@ from dataclasses import dataclass
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
+from arena_topo.sandbox.api.requests import number_of
 from arena_topo.sandbox.api.schema.selectors import Matcher, matcher
 from arena_topo.sandbox.api.status_errors import StatusError, bad_request
 from arena_topo.sandbox.api.store import Change, ObjectKey, Store, Stored, object_key
 
 BOOKMARK_SECONDS = 5.0
+_WATCH_SECONDS = 3600  # without a limit of the client's, an API server takes half an hour to an hour
 _INITIAL_END = {"annotations": {"k8s.io/initial-events-end": "true"}}
 View = Callable[[Stored], bool]
 """Whether an object is in the namespace of a watch and chosen by its selectors."""
@@ -51,7 +53,9 @@ def _matcher(kind: Kind, query: Mapping[str, str]) -> Matcher:
 def page(store: Store, kind: Kind, namespace: str, query: Mapping[str, str]) -> Page:
     """Return the part of a list that a request asks for; raises StatusError for what cannot be answered."""
     matches = _matcher(kind, query)
-    limit = int(query.get("limit") or 0)
+    limit = max(number_of(query, "limit") or 0, 0)
+    # A list has no use for it, and refuses what is not a number all the same.
+    number_of(query, "timeoutSeconds")
     version, start = _position(store, query)
     objects = _as_of(store, kind, version)
     keys = [key for key in sorted(objects) if (not namespace or key[0] == namespace) and key > start]
@@ -141,6 +145,8 @@ class WatchEvent:
 def watch(store: Store, kind: Kind, namespace: str, query: Mapping[str, str]) -> AsyncIterator[WatchEvent]:
     """Return the events of a watch until ``timeoutSeconds`` have passed; raises StatusError before the first."""
     matches, version = _matcher(kind, query), _version_of(store, query)
+    # A generator refuses nothing before its first event.
+    number_of(query, "timeoutSeconds")
 
     def inside(stored: Stored) -> bool:
         return (not namespace or object_key(stored.body)[0] == namespace) and matches(stored.body)
@@ -154,8 +160,7 @@ async def _events(
     bookmarks = query.get("allowWatchBookmarks") == "true"
     streams_list = query.get("sendInitialEvents") == "true"
     loop = asyncio.get_running_loop()
-    # Without a limit of the client's, an API server ends a watch after half an hour to an hour.
-    end = loop.time() + float(query.get("timeoutSeconds") or 3600)
+    end = loop.time() + (number_of(query, "timeoutSeconds") or _WATCH_SECONDS)
     queue: asyncio.Queue[Change] = asyncio.Queue()
     # Listening begins before the first event, so that no change falls between the two.
     stop = store.listen(queue.put_nowait)

@@ -3,13 +3,17 @@
 Source: k8s.io/apiserver pkg/endpoints/request/requestinfo.go.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.status_errors import bad_request, forbidden, no_such_resource
+from arena_topo.sandbox.api.status_errors import (
+    bad_request,
+    forbidden,
+    no_such_resource,
+)
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
@@ -146,15 +150,15 @@ class ApiRequest:
             subresource="status" if self.target.subresource == "status" else "",
         )
 
-    def delete_options(self) -> DeleteOptions:
-        """Return the options of a deletion, from the body or else from the query."""
-        body: Object = self.body or {}
-        grace = body.get("gracePeriodSeconds", self.query.get("gracePeriodSeconds"))
-        preconditions = body.get("preconditions") or {}
-        return DeleteOptions(
-            grace=None if grace is None else int(grace),
-            propagation=body.get("propagationPolicy", self.query.get("propagationPolicy")),
-            uid=preconditions.get("uid", ""),
-            version=preconditions.get("resourceVersion", ""),
-            dry_run=bool(body.get("dryRun") or self.query.get("dryRun")),
-        )
+
+def number_of(query: Mapping[str, str], name: str) -> int | None:
+    """Return a number of a query, None where it is not given; raises StatusError where it is none, as Go does."""
+    if name not in query:
+        return None
+    text = query[name]
+    if not re.fullmatch(r"[+-]?[0-9]+", text):
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    # Numbers are 64 bits wide, and at most 20 characters long.
+    if len(text) > 20 or not -(2**63) <= int(text) < 2**63:
+        raise bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)

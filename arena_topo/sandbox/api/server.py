@@ -1,6 +1,8 @@
 """The API over HTTP: authentication, routing, and the form of every answer."""
 
 import json
+import sys
+import traceback
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
@@ -61,6 +63,12 @@ class Server:
             return await self._respond(request)
         except StatusError as error:
             return web.json_response(error.status(), status=error.code)
+        except web.HTTPException:
+            raise
+        except Exception as error:  # noqa: BLE001  # one request that the server stumbles over is answered as such
+            traceback.print_exc(file=sys.stderr)
+            failure = StatusError(500, "InternalError", f"Internal error occurred: {error!r:.200}")
+            return web.json_response(failure.status(), status=failure.code)
 
     async def _respond(self, request: web.Request) -> web.StreamResponse:
         parts = [part for part in request.path.split("/") if part]

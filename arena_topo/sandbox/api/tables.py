@@ -158,6 +158,18 @@ def _node_cells(node: Object) -> list[Cell]:
     ]
 
 
+def _daemon_set_cells(daemon_set: Object) -> list[Cell]:
+    status = daemon_set.get("status", {})
+    counts = ("desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled")
+    chosen = daemon_set["spec"].get("template", {}).get("spec", {}).get("nodeSelector") or {}
+    return [
+        daemon_set["metadata"]["name"],
+        *(status.get(count, 0) for count in (*counts, "numberAvailable")),
+        ",".join(f"{key}={value}" for key, value in sorted(chosen.items())) or "<none>",
+        _age(daemon_set),
+    ]
+
+
 def _columns(names: str) -> tuple[Column, ...]:
     """Return the columns of a comma list; a star marks those that show with ``-o wide`` only."""
     return tuple(Column(name.strip("*"), "string", "", int("*" in name)) for name in names.split(","))
@@ -166,6 +178,10 @@ def _columns(names: str) -> tuple[Column, ...]:
 _BUILT_IN: Mapping[str, tuple[tuple[Column, ...], Callable[[Object], list[Cell]] | None]] = {
     "pods": (_columns("Name,Ready,Status,Restarts,Age,IP*,Node*"), _pod_cells),
     "nodes": (_columns("Name,Status,Roles,Age,Version,Internal-IP*"), _node_cells),
+    "daemonsets": (
+        _columns("Name,Desired,Current,Ready,Up-to-date,Available,Node Selector,Age"),
+        _daemon_set_cells,
+    ),
     "jobs": ((_NAME, Column("Succeeded", "integer", ".status.succeeded"), _AGE), None),
     "events": (
         (

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from arena_topo.sandbox.api.kinds import ResourceKey
 from arena_topo.sandbox.api.store import Change, Store
 
+EVENTS: ResourceKey = ("", "events")
 SETTLE_SECONDS = 0.01
 RETRY_SECONDS = 1.0
 
@@ -28,10 +29,10 @@ class Clock:
 
 
 class Loop:
-    """One controller."""
+    """One controller, woken by changes of *resources*: of all but events, which nobody reacts to, where it is None."""
 
-    def __init__(self, store: Store, resources: Collection[ResourceKey], step: Step) -> None:
-        self._resources = frozenset(resources)
+    def __init__(self, store: Store, resources: Collection[ResourceKey] | None, step: Step) -> None:
+        self._resources = None if resources is None else frozenset(resources)
         self._step = step
         self._wake = asyncio.Event()
         # The first step looks at what was there before the loop listened.
@@ -39,7 +40,8 @@ class Loop:
         self._stop = store.listen(self._notice)
 
     def _notice(self, change: Change) -> None:
-        if change.resource in self._resources:
+        watched = change.resource != EVENTS if self._resources is None else change.resource in self._resources
+        if watched:
             self._wake.set()
 
     async def run(self) -> None:

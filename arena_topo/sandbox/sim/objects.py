@@ -3,6 +3,7 @@
 import copy
 import hashlib
 import secrets
+from datetime import UTC, datetime
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import ResourceKey
@@ -94,9 +95,21 @@ def controlled(api: Api, owner: Object, resource: ResourceKey) -> list[Object]:
 
 
 def record_event(
-    api: Api, about: Object, source: str, reason: str, message: str, *, warning: bool = False
+    api: Api,
+    about: Object,
+    source: str,
+    reason: str,
+    message: str,
+    *,
+    warning: bool = False,
+    action: str = "",
+    container: str = "",
 ) -> None:
-    """Write an event about an object; a repeated one is counted, not written again."""
+    """Write an event about an object, or about a *container* of it; a repeated one is counted, not written again.
+
+    With *action* it has the form of the newer API (events.k8s.io), which the scheduler uses: one instant with
+    microseconds, no count and no source.
+    """
     meta = about["metadata"]
     # Events of cluster-wide objects, such as nodes, live in the namespace default.
     namespace = meta.get("namespace", "default")
@@ -104,23 +117,47 @@ def record_event(
     space = api.find(api.kind("v1", "Namespace"), "", namespace)
     if space is None or is_deleting(space):
         return
-    kind, now = api.kind("v1", "Event"), timestamp()
+    kind, now = api.kind("v1", "Event"), datetime.now(UTC)
     for stored in api.store.scan(kind.key, namespace):
         event = stored.body
         recorded = (event["involvedObject"].get("uid"), event["reason"], event["message"])
         if recorded == (meta["uid"], reason, message):
-            repeated = {**event, "metadata": dict(event["metadata"]), "lastTimestamp": now}
-            api.store.put(kind.key, repeated | {"count": event.get("count", 1) + 1})
+            repeated = {**event, "metadata": dict(event["metadata"])}
+            api.store.put(kind.key, repeated | _repetition(event, now))
             return
     involved = {"kind": about["kind"], "name": meta["name"], "uid": meta["uid"]}
     involved |= {"apiVersion": about["apiVersion"], "resourceVersion": meta["resourceVersion"]}
     involved |= {"namespace": meta["namespace"]} if "namespace" in meta else {}
+    involved |= {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
     body: Object = {"apiVersion": "v1", "kind": "Event"}
     body["metadata"] = {"name": f"{meta['name']}.{secrets.token_hex(8)}", "namespace": namespace}
-    body |= {"involvedObject": involved, "reason": reason, "message": message, "count": 1}
-    body |= {"type": "Warning" if warning else "Normal", "source": {"component": source}}
-    body |= {"reportingComponent": source, "firstTimestamp": now, "lastTimestamp": now}
-    api.create(kind, namespace, body)
+    body |= {"involvedObject": involved, "reason": reason, "message": message}
+    body |= {"type": "Warning" if warning else "Normal", "reportingComponent": source}
+    if action:
+        body |= {"action": action, "reportingInstance": f"{source}-sandbox", "source": {}}
+        times: Object = {"eventTime": _micro_time(now), "firstTimestamp": None, "lastTimestamp": None}
+    else:
+        # A kubelet says on which node it is.
+        host = {"host": about["spec"]["nodeName"]} if source == "kubelet" else {}
+        body |= {"count": 1, "reportingInstance": host.get("host", "")}
+        body |= {"source": {"component": source, **host}}
+        stamp = timestamp(now)
+        times = {"eventTime": None, "firstTimestamp": stamp, "lastTimestamp": stamp}
+    created = api.create(kind, namespace, body)
+    # Go writes a time that is not set as null, which the API drops from what clients send.
+    api.store.put(kind.key, copy.deepcopy(created) | times)
+
+
+def _repetition(event: Object, now: datetime) -> Object:
+    """Return what the repetition of *event* changes."""
+    if event.get("eventTime"):
+        count = (event.get("series") or {}).get("count", 1) + 1
+        return {"series": {"count": count, "lastObservedTime": _micro_time(now)}}
+    return {"count": event.get("count", 1) + 1, "lastTimestamp": timestamp(now)}
+
+
+def _micro_time(instant: datetime) -> str:
+    return instant.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def address_of(name: str) -> str:

@@ -17,11 +17,17 @@ _CLUSTER_WIDE = frozenset(
         "CustomResourceDefinition",
         "DeviceClass",
         "ResourceSlice",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
         *_REVIEWS,
     }
 )
 _STATUS = ("status",)
 _APIEXTENSIONS = "apiextensions.k8s.io"
+_RBAC = "rbac.authorization.k8s.io"
+_ADMISSION = "admissionregistration.k8s.io"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +52,7 @@ _KINDS = (
     _BuiltIn("", "Event", ("ev",)),
     _BuiltIn("", "PersistentVolumeClaim", ("pvc",), _STATUS),
     _BuiltIn("apps", "Deployment", ("deploy",), _STATUS, ("all",)),
+    _BuiltIn("apps", "DaemonSet", ("ds",), _STATUS, ("all",)),
     _BuiltIn("apps", "StatefulSet", ("sts",), _STATUS, ("all",)),
     _BuiltIn("batch", "Job", (), _STATUS, ("all",)),
     _BuiltIn("scheduling.k8s.io", "PriorityClass", ("pc",)),
@@ -54,6 +61,13 @@ _KINDS = (
     _BuiltIn("resource.k8s.io", "ResourceClaim", (), _STATUS),
     _BuiltIn("resource.k8s.io", "ResourceClaimTemplate"),
     _BuiltIn(_APIEXTENSIONS, "CustomResourceDefinition", ("crd", "crds"), _STATUS, ("api-extensions",)),
+    # The sandbox has two users and asks neither roles nor policies: these are kept for whoever reads them.
+    _BuiltIn(_RBAC, "Role"),
+    _BuiltIn(_RBAC, "RoleBinding"),
+    _BuiltIn(_RBAC, "ClusterRole"),
+    _BuiltIn(_RBAC, "ClusterRoleBinding"),
+    _BuiltIn(_ADMISSION, "ValidatingAdmissionPolicy", (), _STATUS),
+    _BuiltIn(_ADMISSION, "ValidatingAdmissionPolicyBinding"),
     _BuiltIn("authorization.k8s.io", "SelfSubjectAccessReview"),
     _BuiltIn("authentication.k8s.io", "SelfSubjectReview"),
 )
@@ -80,6 +94,13 @@ def _component(group: str, kind: str) -> str:
     return f"io.k8s.api.{group.partition('.')[0] or 'core'}.v1.{kind}"
 
 
+def _plural(singular: str) -> str:
+    """Return the plural as Kubernetes forms it: ``priorityclasses``, ``validatingadmissionpolicies``, ``pods``."""
+    if singular.endswith("y"):
+        return singular.removesuffix("y") + "ies"
+    return singular + ("es" if singular.endswith("s") else "s")
+
+
 def builtin_kinds() -> list[Kind]:
     """Return the built-in kinds."""
     return [
@@ -87,8 +108,7 @@ def builtin_kinds() -> list[Kind]:
             group=row.group,
             version="v1",
             kind=row.kind,
-            # PriorityClass and DeviceClass are the kinds whose plural ends in "es".
-            plural=row.kind.lower() + ("es" if row.kind.endswith("s") else "s"),
+            plural=_plural(row.kind.lower()),
             singular=row.kind.lower(),
             namespaced=row.kind not in _CLUSTER_WIDE,
             schema={"$ref": _component(row.group, row.kind)},

@@ -24,6 +24,10 @@ _JOB = {
     "completions": 1,
     "parallelism": 1,
 }
+_DAEMON_SET = {
+    "revisionHistoryLimit": 10,
+    "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}},
+}
 _SERVICE = {"type": "ClusterIP", "sessionAffinity": "None"}
 
 
@@ -53,10 +57,20 @@ def _pod(pod: Object) -> Object:
     return {**pod, "spec": _POD | _pod_spec(pod.get("spec", {}))}
 
 
-def _job(job: Object) -> Object:
-    spec = _JOB | job.get("spec", {})
+def _templated(owner: Object) -> Object:
+    """Return an owner of pods whose template has the API's defaults."""
+    spec = owner.get("spec", {})
     template = spec.get("template", {})
-    return {**job, "spec": spec | {"template": {**template, "spec": _pod_spec(template.get("spec", {}))}}}
+    filled = {**template, "spec": _pod_spec(template.get("spec", {}))}
+    return {**owner, "spec": {**spec, "template": filled}}
+
+
+def _daemon_set(daemon_set: Object) -> Object:
+    return _templated({**daemon_set, "spec": _DAEMON_SET | daemon_set.get("spec", {})})
+
+
+def _job(job: Object) -> Object:
+    return _templated({**job, "spec": _JOB | job.get("spec", {})})
 
 
 def _service(service: Object) -> Object:
@@ -76,6 +90,7 @@ def _secret(secret: Object) -> Object:
 
 _DEFAULTS: Mapping[str, Callable[[Object], Object]] = {
     "pods": _pod,
+    "daemonsets": _daemon_set,
     "jobs": _job,
     "services": _service,
     "secrets": _secret,

@@ -58,6 +58,13 @@ def create_errors(kind: Kind, obj: Object) -> Iterator[Cause]:
     """Yield why a built-in object cannot be created."""
     if kind.plural == "pods":
         yield from _pod_errors(obj.get("spec", {}), "spec")
+    elif kind.plural == "daemonsets":
+        template = obj.get("spec", {}).get("template", {})
+        yield from _pod_errors(template.get("spec", {}), "spec.template.spec")
+        chosen = obj.get("spec", {}).get("selector", {}).get("matchLabels", {})
+        labels = (template.get("metadata") or {}).get("labels") or {}
+        if not chosen.items() <= labels.items():
+            yield _bad("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")
     elif kind.plural == "jobs":
         template = obj.get("spec", {}).get("template", {}).get("spec", {})
         yield from _pod_errors(template, "spec.template.spec")

@@ -170,6 +170,13 @@ def _errors(path: str, value: Any, schema: Schema) -> Iterator[Cause]:
 
 def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
     """Raise StatusError where a built-in object cannot be decoded into its Go type."""
+    if mismatch := type_mismatch(obj, schema):
+        path, got, go = mismatch
+        raise undecodable(kind, f"json: cannot unmarshal {got} into Go struct field .{path} of type {go}")
+
+
+def type_mismatch(obj: Any, schema: Schema) -> tuple[str, str, str] | None:
+    """Return where *obj* cannot be decoded into its Go type: the path, and in Go's words the types of both."""
     for path, value, below in _walk(obj, schema):
         expected = below.get("type")
         if expected and value is not None and not _has_type(value, expected):
@@ -177,8 +184,8 @@ def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
             # Go's decoder names the field by the struct's path, which has no indices.
             field = re.sub(r"\[\d+\]", "", path)
             go = below.get("format", "int32") if expected == "integer" else _GO_TYPES.get(expected, expected)
-            text = f"json: cannot unmarshal {got} into Go struct field .{field} of type {go}"
-            raise undecodable(kind, text)
+            return field, str(got), str(go)
+    return None
 
 
 def undecodable(kind: Kind, why: str) -> StatusError:

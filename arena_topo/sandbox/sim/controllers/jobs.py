@@ -53,7 +53,7 @@ def _sync(api: Api, job: Object) -> None:
         return
     status, pods = copy.deepcopy(job.get("status", {})), controlled(api, job, PODS)
     if job["spec"].get("suspend"):
-        _suspend(api, pods, status)
+        _suspend(api, job, pods, status)
     else:
         _advance(api, job, pods, status)
     put_status(api, JOBS, job, status)
@@ -63,9 +63,11 @@ def _set(status: Object, condition: str, value: str, reason: str, message: str) 
     set_condition(status, condition, value, reason, message, updated="lastProbeTime")
 
 
-def _suspend(api: Api, pods: list[Object], status: Object) -> None:
+def _suspend(api: Api, job: Object, pods: list[Object], status: Object) -> None:
     for pod in pods:
         delete(api, pod)
+    if not holds({"status": status}, "Suspended"):
+        record_event(api, job, _COMPONENT, "Suspended", "Job suspended")
     _set(status, "Suspended", "True", "JobSuspended", "Job suspended")
     # The deadline counts afresh from the next start.
     status.pop("startTime", None)
@@ -88,8 +90,10 @@ def _advance(api: Api, job: Object, pods: list[Object], status: Object) -> None:
         text = "Reached expected number of succeeded pods"
         _set(status, "Complete", "True", "CompletionsReached", text)
         status["completionTime"] = timestamp()
+        record_event(api, job, _COMPONENT, "Completed", "Job completed")
     elif failure:
         _set(status, "Failed", "True", *failure)
+        record_event(api, job, _COMPONENT, *failure, warning=True)
         for pod in active:
             delete(api, pod)
     elif not active and not any(map(is_deleting, pods)):

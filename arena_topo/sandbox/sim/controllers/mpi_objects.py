@@ -16,12 +16,23 @@ from arena_topo.model.objects import Object
 from arena_topo.sandbox.sim.objects import owner_reference
 
 OPERATOR_NAME = "training.kubeflow.org/operator-name"
-_OPEN_MPI = {
-    "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
-    "OMPI_MCA_orte_default_hostfile": "/etc/mpi/hostfile",
-    "OMPI_MCA_plm_rsh_args": "-o ConnectionAttempts=10",
+_HOSTFILE = "/etc/mpi/hostfile"
+_SSH_OPTIONS = "-o ConnectionAttempts=10"
+_VARIABLES = {
+    "OpenMPI": {
+        "OMPI_MCA_orte_keep_fqdn_hostnames": "true",
+        "OMPI_MCA_orte_default_hostfile": _HOSTFILE,
+        "OMPI_MCA_plm_rsh_args": _SSH_OPTIONS,
+    },
+    "Intel": {
+        "I_MPI_HYDRA_HOST_FILE": _HOSTFILE,
+        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": _SSH_OPTIONS,
+    },
+    "MPICH": {"HYDRA_HOST_FILE": _HOSTFILE, "HYDRA_LAUNCH_EXTRA_ARGS": _SSH_OPTIONS},
 }
-"""The launcher's environment; the sandbox treats the other implementations as Open MPI."""
+"""The launcher's environment for each implementation."""
+_SLOTS = {"OpenMPI": "OMPI_MCA_orte_set_default_slots", "Intel": "I_MPI_PERHOST"}
+"""The variable with the slots of each worker; MPICH has none."""
 # The pods of a job log in to each other with one key pair, so its public key is the authorized one, too.
 _KEYS = (("ssh-privatekey", "id_rsa"), ("ssh-publickey", "id_rsa.pub"), ("ssh-publickey", "authorized_keys"))
 
@@ -34,6 +45,10 @@ def name_of(job: Object) -> str:
 def worker_count(job: Object) -> int:
     """Return how many workers a job wants."""
     return int((job["spec"]["mpiReplicaSpecs"].get("Worker") or {}).get("replicas", 0))
+
+
+def _implementation(job: Object) -> str:
+    return str(job["spec"].get("mpiImplementation", "OpenMPI"))
 
 
 def labels(job: Object, role: str) -> dict[str, str]:
@@ -67,10 +82,13 @@ def _hosts(job: Object) -> list[str]:
 def config_map(job: Object, running: list[str]) -> Object:
     """Return the ConfigMap with the hostfile, and with a script that prints the hosts of *running* pods."""
     slots = job["spec"].get("slotsPerWorker", 1)
-    hostfile = "".join(f"{host} slots={slots}\n" for host in _hosts(job))
+    separator = " slots=" if _implementation(job) == "OpenMPI" else ":"
+    hostfile = "".join(f"{host}{separator}{slots}\n" for host in _hosts(job))
     suffix = f"{name_of(job)}.{job['metadata']['namespace']}.svc"
-    # Sorted as the operator sorts them, so that pods that start in another order change nothing.
-    script = "#!/bin/sh\n" + "".join(f"echo {pod}.{suffix}\n" for pod in sorted(running))
+    # Sorted as the operator sorts them, so that pods that start in another order change nothing. A launcher that is
+    # a rank itself is always there.
+    first = [launcher_name(name_of(job))] if job["spec"].get("runLauncherAsWorker") else []
+    script = "#!/bin/sh\n" + "".join(f"echo {pod}.{suffix}\n" for pod in [*first, *sorted(running)])
     body: Object = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": _meta(job, f"{name_of(job)}-config")}
     return body | {"data": {"hostfile": hostfile, "discover_hosts.sh": script}}
 
@@ -101,6 +119,9 @@ def _template(job: Object, role: str) -> Object:
     volume = {"secretName": f"{name_of(job)}-ssh", "items": items, "defaultMode": 0o600}
     spec.setdefault("volumes", []).append({"name": "ssh-auth", "secret": volume})
     spec["subdomain"] = name_of(job)
+    # The host's own resolver does not know the names of pods.
+    if spec.get("hostNetwork"):
+        spec["dnsPolicy"] = "ClusterFirstWithHostNet"
     mount = {"name": "ssh-auth", "mountPath": job["spec"].get("sshAuthMountPath", "/root/.ssh")}
     container = spec["containers"][0]
     container.setdefault("volumeMounts", []).append(mount)
@@ -135,7 +156,9 @@ def launcher(job: Object) -> Object:
     spec, container = template["spec"], template["spec"]["containers"][0]
     spec["hostname"] = launcher_name(name_of(job))
     slots = str(job["spec"].get("slotsPerWorker", 1))
-    variables = {**_OPEN_MPI, "OMPI_MCA_orte_set_default_slots": slots}
+    variables = dict(_VARIABLES[_implementation(job)])
+    if name := _SLOTS.get(_implementation(job)):
+        variables[name] = slots
     env = [{"name": name, "value": value} for name, value in variables.items()]
     if job["spec"].get("runLauncherAsWorker"):
         template["metadata"]["labels"][OPERATOR_REPLICA_INDEX] = "0"

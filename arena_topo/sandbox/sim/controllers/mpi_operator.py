@@ -26,6 +26,7 @@ from arena_topo.sandbox.sim.objects import (
 MPI_JOBS = ("kubeflow.org", "mpijobs")
 WATCHED = (MPI_JOBS, PODS, JOBS, ("", "configmaps"), ("", "secrets"), ("", "services"))
 _COMPONENT = "mpi-job-controller"
+_OVERRIDDEN = "Restart policy in pod template overridden by restart policy in replica spec"
 
 
 def step(api: Api) -> None:
@@ -75,7 +76,9 @@ def _suspend_or_resume(api: Api, job: Object, status: Object, *, suspended: bool
         status.setdefault("startTime", timestamp())
         if holds({"status": status}, "Suspended"):
             _set(status, "Suspended", "MPIJobResumed", "MPIJob resumed", "False")
+            record_event(api, job, _COMPONENT, "MPIJobResumed", "MPIJob resumed")
     elif _set(status, "Suspended", "MPIJobSuspended", "MPIJob suspended"):
+        record_event(api, job, _COMPONENT, "MPIJobSuspended", "MPIJob suspended")
         status.pop("startTime", None)
         _set(status, "Running", "MPIJobSuspended", "MPIJob suspended", "False")
 
@@ -103,6 +106,8 @@ def _create_missing(api: Api, job: Object, *, suspended: bool) -> None:
     waits = job["spec"].get("launcherCreationPolicy") == "WaitForWorkersReady"
     ready = sum(holds(pod, "Ready") for pod in workers)
     if _launcher(api, job) is None and (not waits or ready == mpi_objects.worker_count(job)):
+        if job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"].get("restartPolicy"):
+            record_event(api, job, _COMPONENT, "SetPodTemplateRestartPolicy", _OVERRIDDEN, warning=True)
         api.create(api.kind("batch/v1", "Job"), namespace, mpi_objects.launcher(job))
 
 
@@ -137,13 +142,24 @@ def _report(api: Api, job: Object, status: Object, about: str) -> None:
     elif holds(launcher, "Failed"):
         end = next(condition for condition in state["conditions"] if condition["type"] == "Failed")
         status["completionTime"] = timestamp()
-        if _set(status, "Failed", end["reason"], end["message"]):
-            record_event(api, job, _COMPONENT, end["reason"], end["message"], warning=True)
+        why = _failure(api, launcher, end)
+        if _set(status, "Failed", *why):
+            record_event(api, job, _COMPONENT, *why, warning=True)
     # Running means that all run: a launcher whose workers are still starting does not count.
     elif launcher and _running(controlled(api, launcher, PODS)):
         all_run = len(running) == mpi_objects.worker_count(job)
         if all_run and _set(status, "Running", "MPIJobRunning", f"{about} is running."):
             record_event(api, job, _COMPONENT, "MPIJobRunning", f"{about} is running")
+
+
+def _failure(api: Api, launcher: Object, end: Object) -> tuple[str, str]:
+    """Return the reason and the message of a failed job, from the *end* of its launcher."""
+    failed = [p for p in controlled(api, launcher, PODS) if p["status"].get("phase") == "Failed"]
+    if end["reason"] != "BackoffLimitExceeded" or not failed:
+        return end["reason"], end["message"]
+    # The operator adds those of the pod that failed last, which a pod whose container ended has not.
+    last = max(failed, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))["status"]
+    return f"{end['reason']}/{last.get('reason', '')}", f"{end['message']}: {last.get('message', '')}"
 
 
 def _clean_up(api: Api, job: Object) -> None:

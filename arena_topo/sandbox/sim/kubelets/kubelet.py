@@ -1,7 +1,9 @@
 """The kubelets of all nodes: pods start, print, end, and are stopped."""
 
 import asyncio
-from collections.abc import Callable
+import sys
+import traceback
+from collections.abc import Callable, Coroutine
 from functools import partial
 
 from arena_topo.model.objects import Object
@@ -67,9 +69,9 @@ class Kubelet:
             return
         if is_deleting(pod):
             if uid not in self._stops:
-                self._stops[uid] = asyncio.create_task(self._stop(pod))
+                self._stops[uid] = _task(self._stop(pod))
         elif uid not in self._runs and pod["status"].get("phase") not in ENDED_PHASES:
-            self._runs[uid] = asyncio.create_task(self._run_pod(pod))
+            self._runs[uid] = _task(self._run_pod(pod))
 
     def _current(self, pod: Object) -> Object | None:
         meta = pod["metadata"]
@@ -90,8 +92,9 @@ class Kubelet:
         if pod["status"].get("phase") != "Running":
             self._change(pod, pod_status.creating)
             await self._clock.sleep(PULL_SECONDS)
-            image = pod["spec"]["containers"][0]["image"]
-            self._record(pod, "Pulled", f'Container image "{image}" already present on machine')
+            for container in pod["spec"]["containers"]:
+                text = f'Container image "{container["image"]}" already present on machine'
+                self._record(pod, "Pulled", text, container["name"])
             await self._clock.sleep(START_SECONDS)
             self._start_containers(pod)
         while True:
@@ -106,6 +109,7 @@ class Kubelet:
             self._change(pod, partial(state, code=code))
             if not again:
                 return
+            self._record_back_off(pod)
             await self._clock.sleep(BACKOFF_SECONDS)
             self._start_containers(pod)
 
@@ -115,12 +119,23 @@ class Kubelet:
             for container in current["spec"]["containers"]:
                 self.log_of(current, container["name"])
             self._change(pod, pod_status.running)
-            self._record(pod, "Started", "Container started (simulated)")
+            for container in current["spec"]["containers"]:
+                self._record(pod, "Created", "Container created (simulated)", container["name"])
+                self._record(pod, "Started", "Container started (simulated)", container["name"])
 
-    def _record(self, pod: Object, reason: str, message: str) -> None:
+    def _record_back_off(self, pod: Object) -> None:
+        meta = pod["metadata"]
+        for container in pod["spec"]["containers"]:
+            name = f"{meta['name']}_{meta['namespace']}({meta['uid']})"
+            text = f"Back-off restarting failed container {container['name']} in pod {name}"
+            self._record(pod, "BackOff", text, container["name"], warning=True)
+
+    def _record(
+        self, pod: Object, reason: str, message: str, container: str, *, warning: bool = False
+    ) -> None:
         current = self._current(pod)
         if current is not None:
-            record_event(self._api, current, "kubelet", reason, message)
+            record_event(self._api, current, "kubelet", reason, message, container=container, warning=warning)
 
     def log_of(self, pod: Object, container: str = "") -> ContainerLog:
         """Return the log of the present run of a container, by default the first."""
@@ -155,6 +170,9 @@ class Kubelet:
         """Stop a pod that is being deleted and remove it."""
         if task := self._runs.pop(pod["metadata"]["uid"], None):
             task.cancel()
+            for container in pod["spec"]["containers"]:
+                text = f"Stopping container {container['name']}"
+                self._record(pod, "Killing", text, container["name"])
         grace = pod["metadata"].get("deletionGracePeriodSeconds", 0)
         # Simulated programs end as soon as they are asked to, whatever grace they have.
         await self._clock.sleep(min(grace, STOP_SECONDS))
@@ -167,3 +185,15 @@ class Kubelet:
             self._stops.pop(pod["metadata"]["uid"], None)
             return
         self._api.store.drop(PODS, current)
+
+
+def _task(work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+    """Return a task that prints why it failed, as nobody waits for it."""
+    task = asyncio.create_task(work)
+    task.add_done_callback(_print_failure)
+    return task
+
+
+def _print_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        traceback.print_exception(error, file=sys.stderr)

@@ -17,6 +17,7 @@ from arena_topo.model.keys import (
 from arena_topo.model.notation.quantity import resources
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api
+from arena_topo.sandbox.sim.kubelets.shell import ending_of
 from arena_topo.sandbox.sim.kubelets.throughput import Benchmark, RankGroup, images_per_second
 from arena_topo.sandbox.sim.objects import NODES, PODS
 
@@ -25,11 +26,8 @@ PRODUCT = "nvidia.com/gpu.product"
 _FRAMEWORKS = {"pytorch_synthetic_benchmark": "pytorch", "tf_cnn_benchmarks": "tensorflow"}
 _MODEL = re.compile(r"--model[= ](\S+)")
 _BATCH = re.compile(r"--batch[-_]size[= ](\d+)")
-_EXIT = re.compile(r"\bexit (\d+)\b")
-_SLEEP = re.compile(r"\bsleep (\d+(?:\.\d+)?)\b")
 _DEFAULT_BATCH = 32
-# Commands that never end by themselves.
-_SERVERS = ("sshd", "sleep infinity", "tail -f /dev/null", "pause")
+_LEAST_SECONDS = 0.5  # so that whoever watches sees a program run
 _MPI_JOBS = ("kubeflow.org", "mpijobs")
 
 Lines = tuple[tuple[float, str], ...]
@@ -84,15 +82,17 @@ def _rank_group(api: Api, pod: Object) -> RankGroup:
 def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     """Return what a pod's first container does, with its gang's ranks where they are."""
     container = pod["spec"]["containers"][0]
-    command = " ".join([*(container.get("command") or []), *(container.get("args") or [])])
+    words = [*(container.get("command") or []), *(container.get("args") or [])]
+    command, ending = " ".join(words), ending_of(words)
     benchmark = benchmark_of(command)
     if benchmark is not None and groups:
-        return PodProgram(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]))
-    if any(server in command for server in _SERVERS):
-        return PodProgram(code=None)
-    exits, sleeps = _EXIT.search(command), _SLEEP.search(command)
+        return PodProgram(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]), ending.code or 0)
     text = f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"
-    return PodProgram(((0.0, text),), int(exits[1]) if exits else 0, float(sleeps[1]) if sleeps else 0.5)
+    # A program that is meant to run always, and whose end nobody can tell, is a server.
+    is_server = not ending.known and pod["spec"].get("restartPolicy") == "Always"
+    if ending.code is None or is_server:
+        return PodProgram(((0.0, text),) if is_server else (), None)
+    return PodProgram(((0.0, text),), ending.code, max(ending.seconds, _LEAST_SECONDS))
 
 
 def benchmark_of(command: str) -> Benchmark | None:

@@ -72,16 +72,13 @@ def judge(
     pod: Object, requests: Mapping[str, int], node: SchedulerNode, nodes: list[SchedulerNode]
 ) -> Verdict | None:
     """Return why *node* cannot take *pod* with its *requests*, or None if it can; the first filter decides."""
-    tolerations = tuple(
-        Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))
-        for t in pod["spec"].get("tolerations") or ()
-    )
+    tolerations = tolerations_of(pod["spec"])
     # A pod that tolerates the taint of a cordoned node may go there before the node has the taint, too.
     if node.unschedulable and untolerated((_CORDON,), tolerations):
         return Verdict((UNSCHEDULABLE,))
     if untolerated(node.taints, tolerations):
         return Verdict((TAINTED,))
-    if not _is_selected(pod["spec"], node):
+    if not is_selected(pod["spec"], node):
         return Verdict((AFFINITY,))
     # An overcommitted node has less than nothing free; a request of 0 fits even there.
     short = [name for name, value in requests.items() if value > max(node.free.get(name, 0), 0)]
@@ -96,7 +93,15 @@ def judge(
     return None
 
 
-def _is_selected(spec: Object, node: SchedulerNode) -> bool:
+def tolerations_of(spec: Object) -> tuple[Toleration, ...]:
+    """Return the tolerations of a pod's *spec*."""
+    return tuple(
+        Toleration(t.get("key", ""), t.get("operator") or "Equal", t.get("value", ""), t.get("effect", ""))
+        for t in spec.get("tolerations") or ()
+    )
+
+
+def is_selected(spec: Object, node: SchedulerNode) -> bool:
     """Whether a pod's node selector and required node affinity choose *node*."""
     if any(node.labels.get(key) != value for key, value in (spec.get("nodeSelector") or {}).items()):
         return False
@@ -134,7 +139,7 @@ def _is_skewed(pod: Object, constraint: Object, node: SchedulerNode, nodes: list
     for other in nodes:
         # By the default nodeAffinityPolicy, Honor, nodes that the pod cannot use do not count: an empty domain of theirs
         # would make every other one look too full.
-        if key in other.labels and _is_selected(pod["spec"], other):
+        if key in other.labels and is_selected(pod["spec"], other):
             domain = other.labels[key]
             matching = sum(_is_counted(pod, constraint, placed) for placed in other.pods)
             counts[domain] = counts.get(domain, 0) + matching

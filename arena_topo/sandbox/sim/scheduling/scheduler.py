@@ -152,7 +152,7 @@ class Scheduler:
         body["status"]["conditions"] = [*conditions, scheduled | {"lastTransitionTime": timestamp()}]
         bound = self._api.store.put(PODS, body)
         text = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
-        record_event(self._api, bound, _COMPONENT, "Scheduled", text)
+        record_event(self._api, bound, _COMPONENT, "Scheduled", text, action="Binding")
 
     def _reject_all(self, pods: list[Object], text: str) -> None:
         for pod in pods:
@@ -160,7 +160,8 @@ class Scheduler:
 
     def _reject(self, pod: Object, message: str) -> None:
         if self._set_unscheduled(pod, "Unschedulable", message):
-            record_event(self._api, pod, _COMPONENT, "FailedScheduling", message, warning=True)
+            reason = "FailedScheduling"
+            record_event(self._api, pod, _COMPONENT, reason, message, warning=True, action="Scheduling")
 
     def _set_unscheduled(self, pod: Object, reason: str, message: str) -> bool:
         """Write why *pod* waits; return whether that is new."""
