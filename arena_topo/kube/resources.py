@@ -39,6 +39,8 @@ PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namesp
 _PLURALS = {
     "ServiceAccount": ("serviceaccounts", True),
     "ConfigMap": ("configmaps", True),
+    "Service": ("services", True),
+    "Deployment": ("deployments", True),
     "DaemonSet": ("daemonsets", True),
     "Role": ("roles", True),
     "RoleBinding": ("rolebindings", True),

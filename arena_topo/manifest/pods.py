@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from arena_topo.manifest import code_sync, tensorboard
 from arena_topo.model import keys
 from arena_topo.model.cluster.scheduling import Toleration
 from arena_topo.model.job.job_spec import Compute, JobSpec
@@ -27,11 +28,13 @@ class PodParts:
     security_context: Object = field(default_factory=dict)
     host_network: bool = False
     restart_policy: str = ""
+    init_containers: list[Object] = field(default_factory=list)
 
 
 def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     """Return the pod that carries ranks: devices, data, and the labels of its gang."""
     volumes, mounts = _storage(job, claims=True)
+    env = _env(job, hide_gpus=_has_no_gpu(job))
     return PodParts(
         labels={**_labels(job), **gang_labels(job), **topology_labels(job)},
         annotations=_annotations(job),
@@ -39,9 +42,10 @@ def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
         tolerations=_tolerations(job.pod.tolerations),
         volumes=volumes,
         mounts=mounts,
-        env=_env(job, hide_gpus=_has_no_gpu(job)),
+        env=env,
         env_from=_env_from(job),
         resources=_limits(job.compute, _devices(job, gpu_resource)),
+        init_containers=_init_containers(job, job.compute, env),
         # RDMA pins memory, which takes the right to lock more than the default limit.
         security_context={"capabilities": {"add": ["IPC_LOCK"]}} if job.pod.rdma else {},
         host_network=host_network,
@@ -54,6 +58,7 @@ def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
     It carries no gang labels: it may start after the workers, and a gang that counted it would then never start.
     """
     volumes, mounts = _storage(job, claims=job.launcher.mounts)
+    env = _env(job, hide_gpus=False)
     return PodParts(
         labels=_labels(job),
         annotations=_annotations(job),
@@ -61,9 +66,10 @@ def launcher(job: JobSpec, *, host_network: bool) -> PodParts:
         tolerations=_tolerations(job.pod.tolerations),
         volumes=volumes,
         mounts=mounts,
-        env=_env(job, hide_gpus=False),
+        env=env,
         env_from=_env_from(job),
         resources=_limits(job.launcher.compute, {}),
+        init_containers=_init_containers(job, job.launcher.compute, env),
         command=[literal(word) for word in job.command],
         host_network=host_network,
     )
@@ -118,12 +124,14 @@ def _labels(job: JobSpec) -> dict[str, str]:
         keys.ARENA_CREATED_BY: keys.ARENA_CREATED_BY_VALUE,
         keys.MANAGED_BY: keys.OWN_NAME,
     }
+    model = {keys.ARENA_MODEL_NAME: job.model.name} if job.model else {}
     # Ours win over the user's: Arena's commands and ours find jobs by them.
-    return {**job.pod.labels, **own}
+    return {**job.pod.labels, **model, **own}
 
 
 def _annotations(job: JobSpec) -> dict[str, str]:
-    return {**job.pod.annotations, keys.ARENA_REQUESTED_GPUS: str(job.workers * job.gpus)}
+    model = {keys.MODEL_SOURCE: job.model.source} if job.model else {}
+    return {**job.pod.annotations, **model, keys.ARENA_REQUESTED_GPUS: str(job.workers * job.gpus)}
 
 
 def _has_no_gpu(job: JobSpec) -> bool:
@@ -143,6 +151,15 @@ def _env(job: JobSpec, *, hide_gpus: bool) -> list[Object]:
 def _env_from(job: JobSpec) -> list[Object]:
     reference = {"configmap": "configMapRef", "secret": "secretRef"}
     return [{reference[source.kind]: {"name": source.name}} for source in job.pod.env_from]
+
+
+def _init_containers(job: JobSpec, compute: Compute, env: list[Object]) -> list[Object]:
+    if job.pod.code is None:
+        return []
+    # Requests of the pod are the largest of its containers': as many as the job's own cost nothing.
+    resources = _limits(compute, {})
+    code = replace(job.pod.code, source=literal(job.pod.code.source))
+    return [code_sync.init_container(code, pull_policy=job.pod.pull_policy, env=env, resources=resources)]
 
 
 def _devices(job: JobSpec, gpu_resource: str) -> dict[str, str]:
@@ -191,6 +208,13 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
             {"name": "config-files", "mountPath": file.path, "subPath": f"file-{index}"}
             for index, file in enumerate(pod.files)
         ]
+    if pod.code:
+        volumes.append(code_sync.volume())
+        mounts.append(code_sync.mount(pod.working_dir))
+    log_volume, log_mount = tensorboard.log_volume(job), tensorboard.log_mount(job)
+    if log_volume and log_mount:
+        volumes.append(log_volume)
+        mounts.append(log_mount)
     return volumes, mounts
 
 

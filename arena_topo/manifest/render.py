@@ -8,6 +8,7 @@ from typing import Any
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest import over_ssh, pods
 from arena_topo.manifest.templates import render_template
+from arena_topo.manifest.tensorboard import tensorboard_objects
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.job_spec import JobSpec
@@ -55,7 +56,10 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
     rendered = _parse(name, render_template(name, _values(job, context), user_template=template))
     _check_requests(name, rendered)
     return Manifest(
-        job=rendered, version=version_of(rendered), companions=_companions(job), notes=_notes(job, context)
+        job=rendered,
+        version=version_of(rendered),
+        companions=(*_companions(job), *tensorboard_objects(job, context.version)),
+        notes=_notes(job, context),
     )
 
 

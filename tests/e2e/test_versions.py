@@ -58,3 +58,23 @@ def test_every_flag_is_accepted(old: tuple[Old, ControlPlane]) -> None:
     assert (0, "mpijob.kubeflow.org/job created (server dry run)\n") == (outcome.code, outcome.out), (
         outcome.err
     )
+
+
+def test_what_comes_beside_a_job_is_accepted_and_goes_with_it(old: tuple[Old, ControlPlane]) -> None:
+    """Code from git, TensorBoard with its Service, and a model's name."""
+    _, plane = old
+    arena = Arena(plane.admin_kubeconfig)
+    outcome = arena(
+        "submit", "mpi", "--name=beside", "--image=i", "--sync-mode=git", "--sync-source=https://git.example.com/a",
+        "--tensorboard", "--model-name=m", "--model-source=pvc://ml/m", "c",
+    )  # fmt: skip
+
+    names = ("mpijob.kubeflow.org/beside", "service/beside-tensorboard", "deployment.apps/beside-tensorboard")
+    created = "".join(f"{name} created\n" for name in names)
+    assert (0, created) == (outcome.code, outcome.out), outcome.err
+    owners = [
+        plane.kube.get(*kind, "beside-tensorboard", "default")["metadata"]["ownerReferences"][0]["name"]
+        for kind in (("v1", "Service"), ("apps/v1", "Deployment"))
+    ]
+    assert ["beside", "beside"] == owners
+    assert 0 == arena("delete", "beside", "--wait=false").code

@@ -15,6 +15,7 @@ from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Toleration
 from arena_topo.model.job.job_spec import (
     Claim,
+    CodeSync,
     Compute,
     ConfigFile,
     EnvSource,
@@ -24,6 +25,8 @@ from arena_topo.model.job.job_spec import (
     MpiOptions,
     PodOptions,
     RunOptions,
+    TensorBoard,
+    TrainedModel,
 )
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
@@ -69,6 +72,14 @@ FULL = replace(
 FULL_ALPHA = replace(
     FULL, slots=1, launcher=replace(FULL.launcher, selector={}), run=RunOptions(retry=2, clean_policy="None")
 )
+BESIDE = replace(
+    PLAIN,
+    pod=PodOptions(
+        code=CodeSync("git", "https://git.example.com/ml/vgg16.git", "git-sync:1"), env={"A": "b"}
+    ),
+    tensorboard=TensorBoard("tensorboard:1", "/training_logs"),
+    model=TrainedModel("vgg16", "pvc://ml/models/vgg16"),
+)
 V2, V1, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1, ApiVersion.V1ALPHA1
 
 
@@ -93,6 +104,8 @@ def pod_of(job: Any, role: str = "Worker") -> Any:
         ("full.v2beta1", FULL, RenderContext(V2)),
         ("full.v1", FULL, RenderContext(V1)),
         ("full.v1alpha1", FULL_ALPHA, RenderContext(ALPHA)),
+        ("beside.v2beta1", BESIDE, RenderContext(V2)),
+        ("beside.v1alpha1", BESIDE, RenderContext(ALPHA)),
     ],
 )
 def test_the_manifest_is_the_golden_one(name: str, job: JobSpec, context: RenderContext) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.command import many, option, text
+from arena_topo.cli.options.arena_job import ArenaJobFlags, code_sync, tensorboard, trained_model
 from arena_topo.cli.options.go_flags import GoFlags, go_flag
 from arena_topo.cli.options.job_notations import (
     ABSOLUTE_PATH,
@@ -175,6 +176,7 @@ class JobFlags:
         metavar="TEXT",
         help="Time after which the job is stopped, for example 12h.",
     )
+    beside: ArenaJobFlags
 
 
 class JobCommand(GoFlags):
@@ -235,6 +237,8 @@ def job_spec(
             ttl=flags.ttl_after_finished,
             timeout=flags.running_timeout,
         ),
+        tensorboard=tensorboard(flags.beside),
+        model=trained_model(flags.beside),
         mpi=MpiOptions(implementation=flags.mpi_implementation, ssh_auth_path=flags.ssh_auth_mount_path),
     )
 
@@ -263,6 +267,7 @@ def _pod(flags: JobFlags) -> "PodOptions":
         host_ipc=flags.host_ipc,
         host_pid=flags.host_pid,
         rdma=flags.rdma,
+        code=code_sync(flags.beside),
     )
 
 

@@ -38,6 +38,31 @@ class EnvSource:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class CodeSync:
+    """Code that *image* fetches before the job starts: by ``git`` or ``rsync`` from ``source``."""
+
+    mode: str
+    source: str
+    image: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBoard:
+    """A TensorBoard beside the job, which reads the folder, or the URL, ``logs``."""
+
+    image: str
+    logs: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedModel:
+    """The model that the job trains, and where it will be, as a URI."""
+
+    name: str
+    source: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:
     """CPU and memory of a pod as typed; empty for no request."""
@@ -83,6 +108,7 @@ class PodOptions:
     host_ipc: bool = False
     host_pid: bool = False
     rdma: bool = False
+    code: CodeSync | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,4 +153,6 @@ class JobSpec:
     pod: PodOptions = field(default_factory=PodOptions)
     launcher: LauncherOptions = field(default_factory=LauncherOptions)
     run: RunOptions = field(default_factory=RunOptions)
+    tensorboard: TensorBoard | None = None
+    model: TrainedModel | None = None
     mpi: MpiOptions = field(default_factory=MpiOptions)
