@@ -23,11 +23,14 @@ from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
 from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, is_link_word, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of
+from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 
 _COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 """A colour code of a terminal; copied from a web page it may lack its escape character."""
+_NVLINK = re.compile(r"NV\d{1,3}")
 _GPU = re.compile(r"GPU(\d{1,3})")
 _DEVICE = re.compile(r"GPU\d{1,3}|NIC\d{1,3}|mlx\d_bond_\d{1,2}|mlx\d_\d{1,3}")
+_P2P_ROW = re.compile(r"\s*GPU\d{1,3}\s+(X\s+)?(OK|CNS|GNS|TNS|NS|DR|U)(\s|$)")
 _LEGEND = re.compile(r"\s*(NIC\d{1,3}):\s*(\S+)\s*")
 _HEADER_WORDS = frozenset({"CPU", "NUMA", "GPU", "Affinity", "ID"})
 _CPUS_OR_NODES = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
@@ -56,12 +59,18 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
     bandwidths. Raises ``DocumentError`` naming line and reason.
     """
     lines = [_COLOUR.sub("", line) for line in text.replace("\r\n", "\n").replace("\r", "\n").split("\n")]
+    if any(map(_P2P_ROW.match, lines)):
+        raise DocumentError(
+            f"{source}: this is `nvidia-smi topo -p2p`, which shows what pairs support and not their links",
+            hint="give the output of `nvidia-smi topo -m`",
+        )
     columns, header_line, affinities = _header(lines, source)
     rows = _rows(lines, header_line, columns, source)
     names = sorted((name for name in columns if _GPU.fullmatch(name)), key=lambda name: int(name[3:]))
     cells = _cells(rows, columns, names, source)
     nics = [name for name in columns if name not in names]
     words = [[cells[a, b] for b in names] for a in names]
+    lacking = _nvlinks_left_out(text, words, product)
     spec = find_product(product)
     on_grace = any(_numa_nodes(rows[name].affinity, affinities)[1] for name in names)
     generation = spec.generation if spec else _guess(words, on_grace=on_grace)
@@ -89,8 +98,21 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
             )
         ),
         machine=machine_type(graph, spec.name if spec else ""),
-        assumptions=() if spec else (f"link rates of {generation.name} GPUs",),
+        assumptions=(*lacking, *(() if spec else (f"link rates of {generation.name} GPUs",))),
     )
+
+
+def _nvlinks_left_out(text: str, words: list[list[str]], product: str) -> tuple[str, ...]:
+    """Return what is assumed because *text* leaves NVLinks out, with the usual ones of *product* written into *words*.
+
+    ``nvidia-smi topo -mp`` shows PCIe alone. Its legend, unlike that of ``-m``, does not explain ``NV#``.
+    """
+    pairs = [word for a, row in enumerate(words) for b, word in enumerate(row) if a != b]
+    has_legend = re.search(r"^\s*PIX\s*=", text, re.MULTILINE) is not None
+    if not pairs or not has_legend or "NV#" in text or any(map(_NVLINK.fullmatch, pairs)):
+        return ()
+    usual = fill_gpu_links(words, product)
+    return usual or ("no NVLinks: `nvidia-smi topo -mp` leaves them out, and `topo -m` shows them",)
 
 
 def _guess(words: Sequence[Sequence[str]], *, on_grace: bool) -> Generation:
@@ -236,9 +258,13 @@ def _nearest(cells: Cells, gpu: str, nics: Iterable[str]) -> list[str]:
 
 
 def _nic(name: str, cells: Cells, numa: Mapping[str, int | None], legend: Mapping[str, str]) -> Nic:
-    # The matrix has no NUMA node for NICs, but a NIC shares that of the GPUs on its side of the sockets.
-    near = {node for gpu, node in numa.items() if node is not None and cells[gpu, name] in _NEAR_WORDS}
-    return Nic(legend.get(name, name), near.pop() if len(near) == 1 else None)
+    # The matrix has no NUMA node for NICs, but a NIC shares that of the GPUs nearest to it: below the same switch, else on
+    # the same side of the sockets, which may have several nodes.
+    for word in _NEAR_WORDS:
+        near = {node for gpu, node in numa.items() if node is not None and cells[gpu, name] == word}
+        if near:
+            return Nic(legend.get(name, name), near.pop() if len(near) == 1 else None)
+    return Nic(legend.get(name, name), None)
 
 
 def _pcie_roots(cells: Cells, gpus: Sequence[str], nics: Sequence[str]) -> dict[str, str]:

@@ -22,6 +22,8 @@ _SECTION_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
 _NUMA = re.compile(r"GPU\[(\d+)\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
 _LINK_TYPE = "Link Type between two GPUs"
 _HOPS = "Hops between two GPUs"
+_WEIGHT = "Weight between two GPUs"
+_WEIGHT_OF_A_HOP = 15
 _ACROSS_SOCKETS = 3
 
 
@@ -32,18 +34,16 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
     """
     sections = _sections(text)
     types = _table(sections, _LINK_TYPE, source)
-    # Link types are no numbers, so that without the section every PCIe pair counts as the slowest class.
-    hops = _table(sections, _HOPS, source) if _HOPS in sections else types
-    if len(hops) != len(types):
-        raise DocumentError(f"{source}: {_HOPS!r} has {len(hops)} GPUs, {_LINK_TYPE!r} has {len(types)}")
+    hops = _hops(sections, types, source)
     numa = {int(index): int(node) for index, node in _NUMA.findall(text)}
     gpus = range(len(types))
     # Two hops may stay below one socket or cross over to the other; the NUMA nodes decide.
-    distances = [
-        [_hops(hops[a][b]) if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in gpus] for a in gpus
-    ]
+    distances = [[hops[a][b] if numa.get(a) == numa.get(b) else _ACROSS_SOCKETS for b in gpus] for a in gpus]
     words = [
-        ["X" if a == b else _word(types[a][b], distances[a][b], f"{source}: GPU{a}") for b in gpus]
+        [
+            "X" if a == b else _word(types[a][b], hops[a][b], distances[a][b], f"{source}: GPU{a}")
+            for b in gpus
+        ]
         for a in gpus
     ]
     spec = find_product(product)
@@ -82,16 +82,31 @@ def _table(sections: dict[str, list[str]], title: str, source: str) -> list[list
     return [[rows[a][header.index(b)] for b in order] for a in order]
 
 
-def _hops(cell: str) -> int:
-    return int(cell) if cell.isdecimal() else _ACROSS_SOCKETS
+def _hops(sections: dict[str, list[str]], types: list[list[str]], source: str) -> list[list[int]]:
+    """Return the number of hops of each pair, many where nothing tells it.
+
+    A weight tells it too: 15 is one hop of XGMI, every further hop adds as much, and PCIe weighs more.
+    """
+    title = _HOPS if _HOPS in sections else _WEIGHT if _WEIGHT in sections else ""
+    if not title:
+        return [[1 if kind == "XGMI" else _ACROSS_SOCKETS for kind in row] for row in types]
+    cells = _table(sections, title, source)
+    if len(cells) != len(types):
+        raise DocumentError(f"{source}: {title!r} has {len(cells)} GPUs, {_LINK_TYPE!r} has {len(types)}")
+    unit = 1 if title == _HOPS else _WEIGHT_OF_A_HOP
+    return [[-(-int(cell) // unit) if cell.isdecimal() else _ACROSS_SOCKETS for cell in row] for row in cells]
 
 
-def _word(kind: str, hops: int, where: str) -> str:
-    """Return the link word of a pair: PCIe by its hops, as each hop passes one more bridge or socket."""
+def _word(kind: str, hops: int, distance: int, where: str) -> str:
+    """Return the link word of a pair: PCIe by its distance, as each hop passes one more bridge or socket.
+
+    Two GPUs that reach each other over XGMI in several hops have no link of their own: the traffic passes other GPUs,
+    and is counted there.
+    """
     match kind:
-        case "XGMI":
+        case "XGMI" if hops <= 1:
             return "XGMI"
-        case "PCIE":
-            return "SYS" if hops >= _ACROSS_SOCKETS else "PHB" if hops > 1 else "PIX"
+        case "XGMI" | "PCIE":
+            return "SYS" if distance >= _ACROSS_SOCKETS else "PHB" if distance > 1 else "PIX"
         case other:
             raise DocumentError(f"{where}: {other!r} is not a link type of rocm-smi")

@@ -48,6 +48,7 @@ class Generation:
                 return 0.0
 
 
+KEPLER = Generation("Kepler", 0.0, 0, 10.0, 6.0)
 PASCAL = Generation("Pascal", 20.0, 4, 12.0, 6.0)
 VOLTA = Generation("Volta", 25.0, 6, 12.0, 10.0)
 TURING = Generation("Turing", 25.0, 2, 12.0, 10.0)
@@ -57,6 +58,8 @@ ADA = Generation("Ada", 0.0, 0, 24.0, 16.0)
 HOPPER = Generation("Hopper", 25.0, 18, 48.0, 22.0)
 BLACKWELL = Generation("Blackwell", 50.0, 18, 48.0, 22.0)
 BLACKWELL_WORKSTATION = Generation("Blackwell workstation", 0.0, 0, 48.0, 22.0)
+VEGA20 = Generation("Vega 20", 46.0, 2, 24.0, 16.0)
+CDNA1 = Generation("CDNA", 46.0, 3, 24.0, 16.0)
 CDNA2 = Generation("CDNA2", 50.0, 8, 24.0, 16.0)
 CDNA3 = Generation("CDNA3", 64.0, 7, 48.0, 22.0)
 CDNA4 = Generation("CDNA4", 76.8, 7, 48.0, 22.0)

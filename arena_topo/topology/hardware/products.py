@@ -43,6 +43,9 @@ _PRODUCTS: tuple[tuple[str, Product], ...] = (
     # The more exact pattern of a product stands first: what it leaves to the next one is the other form.
     (r"\bP100 SXM2", Product("P100", generations.PASCAL, _MODULE, 16)),
     (r"\bP100", Product("P100-PCIe", generations.PASCAL, _CARD, 16)),
+    (r"\bP40\b", Product("P40", generations.PASCAL, _CARD, 24)),
+    (r"\bP4\b", Product("P4", generations.PASCAL, _CARD, 8)),
+    (r"\bK80\b", Product("K80", generations.KEPLER, _CARD, 12)),
     (r"\bV100 SXM3", Product("V100-SXM3", generations.VOLTA, _MODULE, 32, 6)),
     (r"\bV100 (SXM2|DGXS)", Product("V100", generations.VOLTA, _MODULE)),
     (r"\bV100", Product("V100-PCIe", generations.VOLTA, _CARD)),
@@ -80,6 +83,8 @@ _PRODUCTS: tuple[tuple[str, Product], ...] = (
         r"\bRTX (PRO )?(50[789]0|[56]000 BLACKWELL)",
         Product("RTX-Blackwell", generations.BLACKWELL_WORKSTATION, _CARD),
     ),
+    (r"\bMI[56]0\b", Product("MI50", generations.VEGA20, _BRIDGED)),
+    (r"\bMI100\b", Product("MI100", generations.CDNA1, _BRIDGED, 32)),
     (r"\bMI2(10|50X?)\b", Product("MI200", generations.CDNA2, _MODULE)),
     (r"\bMI300X\b", Product("MI300X", generations.CDNA3, _MODULE, 192)),
     (r"\bMI308X\b", Product("MI308X", generations.CDNA3, _MODULE, 192)),

@@ -230,3 +230,46 @@ def test_a_glued_header_reads_as_a_spaced_one(machine: Machine) -> None:
     glued = ["    " + "".join(devices) + "\tCPU Affinity\tNUMA Affinity", *lines[1:]]
 
     assert shown(parse_matrix("\n".join(lines))) == shown(parse_matrix("\n".join(glued)))
+
+
+A100 = "dgx-a100-mlx5.txt"
+# What `nvidia-smi topo -mp` prints on the same machine: no NVLinks, and no word for them in the legend.
+PCIE_ONLY = "\n".join(line for line in saved(A100).replace("NV12", "SYS").splitlines() if "NV#" not in line)
+
+
+@pytest.mark.parametrize(
+    ("product", "machine", "assumed"),
+    [
+        ("NVIDIA A100-SXM4-40GB", "8xA100-nvswitch", "NVLinks as usual for the product"),
+        ("", "8xGPU-pcie", "no NVLinks: `nvidia-smi topo -mp` leaves them out, and `topo -m` shows them"),
+    ],
+)
+def test_a_matrix_without_its_nvlinks_is_known_as_such(product: str, machine: str, assumed: str) -> None:
+    """The usual ones are assumed, or it is said that there may be some."""
+    hardware = parse_matrix(PCIE_ONLY, A100, product)
+    assert (machine, assumed) == (hardware.machine, hardware.assumptions[0])
+
+
+def test_a_machine_without_nvlinks_lacks_nothing() -> None:
+    """The legend of `topo -m` explains them there too."""
+    assert () == parse_matrix(saved("l40s-4gpu-2nic-sys-node.txt"), "text", "NVIDIA L40S").assumptions
+
+
+@pytest.mark.parametrize("state", ["OK", "CNS", "NS", "U"])
+def test_what_pairs_support_is_no_matrix_of_links(state: str) -> None:
+    """`nvidia-smi topo -p2p` looks alike; the hint names the right one."""
+    text = f"      GPU0  GPU1\n GPU0 X  {state}\n GPU1 {state}  X\n"
+    with pytest.raises(DocumentError, match="-p2p") as refused:
+        parse_matrix(text)
+    assert "topo -m" in str(refused.value.hint)
+
+
+def test_a_nic_is_at_the_numa_node_of_the_gpus_below_its_switch() -> None:
+    """Others on its side of the sockets may be at other nodes."""
+    text = """
+        GPU0 GPU1 mlx5_0 CPU Affinity NUMA Affinity
+    GPU0 X NODE PIX 0-15 0
+    GPU1 NODE X NODE 16-31 1
+    mlx5_0 PIX NODE X
+    """
+    assert 0 == parse_matrix(text).nics[0].numa

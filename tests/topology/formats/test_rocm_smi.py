@@ -45,3 +45,24 @@ def test_a_rocm_text_without_link_types_is_refused() -> None:
     """The section that is missing is named."""
     with pytest.raises(DocumentError, match="'Link Type between two GPUs' is missing"):
         parse_rocm("====== Hops between two GPUs ======\n GPU0\nGPU0 0", "amd.txt")
+
+
+@pytest.mark.parametrize(
+    ("title", "near", "far"), [("Hops", "1", "2"), ("Weight", "15", "30")], ids=["hops", "weight"]
+)
+def test_gpus_several_hops_apart_have_no_link_of_their_own(title: str, near: str, far: str) -> None:
+    """They reach each other over others: on a ring of four each has two links."""
+    cells = [[{0: "0", 2: far}.get((a - b) % 4, near) for b in range(4)] for a in range(4)]
+    rows = "\n".join(f"GPU{a}   {'  '.join(cells[a])}" for a in range(4))
+    types = "\n".join(f"GPU{a}   {'  '.join('0' if a == b else 'XGMI' for b in range(4))}" for a in range(4))
+    header = "       GPU0 GPU1 GPU2 GPU3"
+    text = f"""
+====== {title} between two GPUs ======
+{header}
+{rows}
+====== Link Type between two GPUs ======
+{header}
+{types}
+"""
+    names = labels(parse_rocm(text, "text", "AMD Instinct MI250X").links)
+    assert ["X", "XGMI", "PHB", "XGMI"] == names[0]
