@@ -45,6 +45,7 @@ UNMIRRORED = {
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
     "tests/planner/test_exactness.py": "the whole planner against brute force",
     "tests/planner/test_worked_examples.py": "the examples in the planner's docstrings",
+    "tests/output/test_hostile_text.py": "every form of output, on names and texts that act on terminals and pages",
     "tests/topology/test_any_object.py": "all readers of objects, on whatever an API server may hold",
     "tests/topology/test_any_text.py": "all readers of texts, on whatever a file may hold",
     "tests/topology/test_on_api_server.py": "all sources, on a real API server",

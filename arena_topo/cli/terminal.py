@@ -7,6 +7,8 @@ from typing import TextIO
 
 import click
 
+from arena_topo.model.notation.printable import printable, printable_lines
+
 _STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "hint": {"fg": "cyan"}}
 
 
@@ -30,7 +32,11 @@ def show_from(level: Level) -> None:
 
 
 def say(text: str, *, style: str = "") -> None:
-    """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour."""
+    """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour.
+
+    What others wrote into it can be seen, and does nothing; line breaks stay.
+    """
+    text = printable_lines(text)
     if _OF_STYLE.get(style, Level.INFO) < _shown:
         return
     colour = wants_colour(sys.stderr)
@@ -42,8 +48,8 @@ def say(text: str, *, style: str = "") -> None:
 
 
 def warn(text: str) -> None:
-    """Print a warning on stderr."""
-    say(f"warning: {text}", style="warning")
+    """Print a warning on stderr, on one line."""
+    say(f"warning: {printable(text)}", style="warning")
 
 
 def wants_colour(stream: TextIO) -> bool:

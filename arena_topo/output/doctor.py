@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arena_topo.model.cluster.finding import Finding
+from arena_topo.model.notation.printable import printable
 from arena_topo.output.lines import tabulate
 
 
@@ -17,8 +18,10 @@ def findings_text(findings: Sequence[Finding]) -> str:
 
 
 def _block(finding: Finding) -> str:
-    advice = f"  try:      {finding.command}\n" if finding.command else ""
-    return f"{finding.topic}\n  evidence: {finding.evidence}\n  follows:  {finding.follows}\n{advice}"
+    lines = [finding.topic, f"  evidence: {finding.evidence}", f"  follows:  {finding.follows}"]
+    if finding.command:
+        lines.append(f"  try:      {finding.command}")
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def findings_document(findings: Sequence[Finding]) -> list[dict[str, Any]]:

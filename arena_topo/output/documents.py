@@ -6,15 +6,19 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
+from arena_topo.model.notation.printable import printable_document
 from arena_topo.model.notation.yaml_documents import dump
 from arena_topo.model.objects import Object
 
 
 def document(value: Any, form: str) -> str:
-    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, with a newline at the end."""
+    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, with a newline at the end.
+
+    Characters that cannot be seen are written as escapes, which mean the same: documents are looked at on terminals too.
+    """
     if form == "json":
-        return json.dumps(value, indent=4, ensure_ascii=False) + "\n"
-    return dump(value)
+        return printable_document(json.dumps(value, indent=4, ensure_ascii=False) + "\n", is_json=True)
+    return printable_document(dump(value), is_json=False)
 
 
 def plain(value: Any) -> Any:

@@ -8,14 +8,23 @@ cell of a line belongs to no column. Source: Go's ``text/tabwriter`` with minwid
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from arena_topo.model.notation.printable import printable
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A piece of a line and its style in rich's words; ``column`` marks the names that are aligned."""
+    """A piece of a line and its style in rich's words; ``column`` marks the names that are aligned.
+
+    Whatever others wrote into its text can be seen, and does nothing.
+    """
 
     text: str
     style: str
     column: bool = False
+
+    def __post_init__(self) -> None:
+        # Here and not where lines are printed, as columns are laid out by the lengths of their texts.
+        object.__setattr__(self, "text", printable(self.text))
 
 
 Line = list[Span]
@@ -41,8 +50,8 @@ def rendered(lines: Iterable[Line], *, colour: bool) -> str:
 
 
 def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
-    """Return *rows* of cells as aligned lines, each ended by a newline."""
-    lines = [list(row) for row in rows]
+    """Return *rows* of cells as aligned lines, each ended by a newline; what others wrote into a cell can be seen."""
+    lines = [list(map(printable, row)) for row in rows]
     widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
     for column in range(max(map(len, widths), default=0)):
         start = 0

@@ -7,8 +7,14 @@ from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
 from arena_topo.model.notation.words import natural_sort_key
 
+_MOST_DRAWN = 256
+"""GPUs that are drawn of a node whose GPUs are only counted; no node has more, and garbled counts have no end."""
+
 _MOST_MARKS = 64
 """More marks than any node has GPUs: a count beyond it is garbled, and would flood the view."""
+
+
+_MOST_WARNINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,7 @@ def available(node: GpuNode) -> int:
 
 def gpu_count(node: GpuNode) -> int:
     """Return how many GPUs of *node* a view draws: those of its links, else those listed, else those counted."""
-    return node.links.size if node.links is not None else len(node.gpus) or node.gpu_total
+    return node.links.size if node.links is not None else len(node.gpus) or min(node.gpu_total, _MOST_DRAWN)
 
 
 def cluster_domains(snapshot: Snapshot) -> Domain:
@@ -85,6 +91,12 @@ def _domain(tier: str, name: str, nodes: Sequence[GpuNode], fabric: Fabric, leve
         for domain in sorted(members, key=natural_sort_key)
     )
     return Domain(tier, name, below, ())
+
+
+def first_warnings(warnings: Sequence[str]) -> list[str]:
+    """Return as many of *warnings* as a view shows, and how many more there are; ten thousand would hide the view."""
+    more = len(warnings) - _MOST_WARNINGS
+    return [*warnings[:_MOST_WARNINGS], *([f"and {more} more; -o json lists them all"] if more > 0 else [])]
 
 
 def state_marks(node: GpuNode) -> list[str]:

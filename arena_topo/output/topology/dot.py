@@ -9,6 +9,7 @@ from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Link
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.notation.printable import printable
 from arena_topo.model.notation.words import last_part
 from arena_topo.output.topology.domains import Domain, cluster_domains, gpu_count
 
@@ -29,7 +30,7 @@ def dot(snapshot: Snapshot) -> str:
 def _domain_lines(domain: Domain, indent: str, number: str) -> Iterator[str]:
     label = f"{last_part(domain.tier)} {domain.name}".strip()
     yield f"{indent}subgraph cluster_{number} {{"
-    yield f"{indent}{_INDENT}label={json.dumps(f'{label}: {domain.free}/{domain.total} free', ensure_ascii=False)};"
+    yield f"{indent}{_INDENT}label={_quoted(f'{label}: {domain.free}/{domain.total} free')};"
     for index, below in enumerate(domain.domains):
         yield from _domain_lines(below, indent + _INDENT, f"{number}_{index}")
     for index, node in enumerate(domain.nodes):
@@ -40,7 +41,7 @@ def _domain_lines(domain: Domain, indent: str, number: str) -> Iterator[str]:
 def _node_lines(node: GpuNode, indent: str, number: str) -> Iterator[str]:
     yield f"{indent}subgraph cluster_{number} {{"
     label = f"{node.name} {node.machine}: {node.gpu_free}/{node.gpu_total} free"
-    yield f"{indent}{_INDENT}label={json.dumps(label, ensure_ascii=False)};"
+    yield f"{indent}{_INDENT}label={_quoted(label)};"
     for index in range(gpu_count(node)):
         colour = "lightblue" if node.used is not None and index in node.used else "white"
         yield f'{indent}{_INDENT}{_id(node, index)} [label="GPU{index}" style=filled fillcolor={colour}];'
@@ -53,8 +54,12 @@ def _node_lines(node: GpuNode, indent: str, number: str) -> Iterator[str]:
 
 
 def _id(node: GpuNode, index: int) -> str:
+    return _quoted(f"{node.name}/GPU{index}")
+
+
+def _quoted(text: str) -> str:
     # DOT quotes strings as JSON does.
-    return json.dumps(f"{node.name}/GPU{index}", ensure_ascii=False)
+    return json.dumps(printable(text), ensure_ascii=False)
 
 
 def _direct(node: GpuNode) -> Iterator[tuple[int, int, Link]]:

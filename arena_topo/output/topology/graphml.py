@@ -6,6 +6,7 @@ from itertools import combinations
 import networkx as nx
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.notation.printable import printable
 from arena_topo.output.topology.domains import Domain, cluster_domains, gpu_count
 
 
@@ -20,18 +21,19 @@ def graphml(snapshot: Snapshot) -> str:
 
 
 def _add_domain(graph: "nx.Graph[str]", domain: Domain, identity: str, parent: str) -> None:
-    graph.add_node(identity, kind=domain.tier or "cluster", label=domain.name)
+    graph.add_node(identity, kind=printable(domain.tier or "cluster"), label=printable(domain.name))
     if parent:
         _contain(graph, parent, identity)
     for below in domain.domains:
-        _add_domain(graph, below, f"{identity}/{below.name}", identity)
+        _add_domain(graph, below, printable(f"{identity}/{below.name}"), identity)
     for node in domain.nodes:
         _add_node(graph, node, identity)
 
 
 def _add_node(graph: "nx.Graph[str]", node: GpuNode, parent: str) -> None:
-    identity = f"node/{node.name}"
-    graph.add_node(identity, kind="node", label=node.name)
+    # XML has no way to write most of the characters that cannot be seen.
+    identity = printable(f"node/{node.name}")
+    graph.add_node(identity, kind="node", label=printable(node.name))
     _contain(graph, parent, identity)
     gpus = [f"{identity}/GPU{index}" for index in range(gpu_count(node))]
     for index, gpu in enumerate(gpus):

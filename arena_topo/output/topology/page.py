@@ -3,7 +3,8 @@
 from html import escape
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.output.topology.domains import cluster_domains
+from arena_topo.model.notation.printable import printable
+from arena_topo.output.topology.domains import cluster_domains, first_warnings
 from arena_topo.output.topology.svg.cluster import cluster_picture
 from arena_topo.output.topology.svg.elements import STYLE
 from arena_topo.output.topology.svg.node import node_picture
@@ -35,11 +36,11 @@ def topology_page(snapshot: Snapshot) -> str:
     drawn = nodes if len(nodes) <= MOST_DRAWN else _one_of_each(nodes)
     overview = cluster_picture(snapshot, colours, linked=len(drawn) == len(nodes), styled=False)
     figures = "".join(
-        f'<figure id="node-{escape(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
+        f'<figure id="node-{_escaped(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
         for node in drawn
     )
     title = "Nodes" if len(drawn) == len(nodes) else "One node of each machine type"
-    name = escape(f"{snapshot.cluster or 'cluster'}: GPU topology")
+    name = _escaped(f"{snapshot.cluster or 'cluster'}: GPU topology")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'
@@ -59,13 +60,16 @@ def _one_of_each(nodes: list[GpuNode]) -> list[GpuNode]:
 def _warnings(snapshot: Snapshot) -> str:
     if not snapshot.warnings:
         return ""
-    return (
-        f"<h2>Warnings</h2><ul>{''.join(f'<li>{escape(warning)}</li>' for warning in snapshot.warnings)}</ul>"
-    )
+    listed = first_warnings(snapshot.warnings)
+    return f"<h2>Warnings</h2><ul>{''.join(f'<li>{_escaped(warning)}</li>' for warning in listed)}</ul>"
 
 
 def _footer(snapshot: Snapshot) -> str:
     words = [f"fabric: {snapshot.fabric.source or 'not published'}"]
     if snapshot.taken:
         words.append(f"taken {snapshot.taken}")
-    return f"<footer>{escape('  ·  '.join(words))}</footer>"
+    return f"<footer>{_escaped('  ·  '.join(words))}</footer>"
+
+
+def _escaped(text: str) -> str:
+    return escape(printable(text))

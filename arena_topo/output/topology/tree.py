@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.words import last_part
 from arena_topo.output.lines import Line, Span, rendered
-from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
+from arena_topo.output.topology.domains import Domain, cluster_domains, first_warnings, remarks, state_marks
 
 MOST_NODES = 200
 """Trees of more nodes end at the domains."""
@@ -30,7 +30,7 @@ def cluster_tree(snapshot: Snapshot, *, colour: bool = False) -> str:
     if snapshot.nodes and root.total:
         key = [Span(f"{_MARKS[state]} {state}", _STYLES[state]) for state in ("used", "free")]
         aligned += [[], [key[0], Span("  ", ""), key[1]]]
-    aligned += [[Span(f"warning: {warning}", "yellow")] for warning in snapshot.warnings]
+    aligned += [[Span(f"warning: {warning}", "yellow")] for warning in first_warnings(snapshot.warnings)]
     return rendered(aligned, colour=colour)
 
 

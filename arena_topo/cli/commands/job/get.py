@@ -8,6 +8,7 @@ from arena_topo.cli.command import command, option
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
 from arena_topo.cli.terminal import say
+from arena_topo.model.notation.printable import printable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +51,8 @@ def get(flags: GetFlags) -> None:
     click.echo(job_table(job, wide=flags.output == "wide"), nl=False)
     # What follows is not part of the table, which scripts may read: it goes to stderr.
     if job.message:
-        say(f"\n{job.status.value.lower()}: {job.message}")
+        say(f"\n{job.status.value.lower()}: {printable(job.message)}")
     if job.plan:
-        say(f"plan: {job.plan.message}", style="warning" if job.plan.moved else "")
+        say(f"plan: {printable(job.plan.message)}", style="warning" if job.plan.moved else "")
     if job.advice:
-        say(f"hint: {job.advice}", style="hint")
+        say(f"hint: {printable(job.advice)}", style="hint")

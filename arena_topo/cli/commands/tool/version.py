@@ -27,6 +27,7 @@ def version(flags: VersionFlags) -> None:
     click.echo(f"arena-topo: v{__version__}")
     if not flags.client:
         from arena_topo.kube.session import connect
+        from arena_topo.model.notation.printable import printable
 
         server = connect(flags.kube).get("/version")
-        click.echo(f"Server: {server.get('gitVersion', 'unknown')}")
+        click.echo(f"Server: {printable(str(server.get('gitVersion') or 'unknown'))}")

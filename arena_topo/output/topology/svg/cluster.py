@@ -93,7 +93,7 @@ def _flow(boxes: Sequence[_Box], widest: float) -> _Box:
 def _tile(node: GpuNode, colours: Mapping[str, int], *, small: bool, linked: bool) -> _Box:
     words = [f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free", node.machine, *remarks(node)]
     drawn = _small_tile(node) if small else _large_tile(node, colours)
-    group = titled("\n".join(word for word in words if word), *drawn)
+    group = titled([word for word in words if word], *drawn)
     if linked:
         group = element("a", group, href=f"#node-{node.name}")
     width, height = _SMALL_TILE if small else _TILE

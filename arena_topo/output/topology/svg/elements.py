@@ -1,7 +1,9 @@
 """What the drawings are made of: SVG elements as strings, and their colours on light and dark pages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
+
+from arena_topo.model.notation.printable import printable
 
 USERS = 8
 """How many colours there are for the users of GPUs; further users begin again with the first."""
@@ -54,7 +56,7 @@ svg a:hover .card { stroke: var(--u0); stroke-width: 2; }
 def element(tag: str, *children: str, **attributes: str | float) -> str:
     """Return an SVG element; ``_`` in the names of attributes stands for ``-``, and a trailing one is left out."""
     names_and_values = "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(_number(value), quote=True)}"'
+        f' {name.rstrip("_").replace("_", "-")}="{escape(printable(_number(value)), quote=True)}"'
         for name, value in attributes.items()
     )
     inner = "".join(children)
@@ -63,12 +65,18 @@ def element(tag: str, *children: str, **attributes: str | float) -> str:
 
 def label(text: str, x: float, y: float, style: str = "") -> str:
     """Return *text* with its baseline at a point."""
-    return element("text", escape(text, quote=False), x=x, y=y, class_=style)
+    return element("text", seen(text), x=x, y=y, class_=style)
 
 
-def titled(tip: str, *children: str) -> str:
-    """Return a group of elements with a tooltip."""
-    return element("g", element("title", escape(tip, quote=False)), *children)
+def titled(tip: str | Sequence[str], *children: str) -> str:
+    """Return a group of elements with a tooltip, or one of several lines."""
+    lines = (tip,) if isinstance(tip, str) else tip
+    return element("g", element("title", "\n".join(map(seen, lines))), *children)
+
+
+def seen(text: str) -> str:
+    """Return *text* as the content of an element: it is neither markup, nor characters that nobody sees or XML forbids."""
+    return escape(printable(text), quote=False)
 
 
 def picture(width: float, height: float, children: Iterable[str], *, name: str, styled: bool = True) -> str:
@@ -77,7 +85,7 @@ def picture(width: float, height: float, children: Iterable[str], *, name: str, 
     page = element("rect", width=width, height=height, rx=14, class_="page")
     return element(
         "svg",
-        element("title", escape(name, quote=False)),
+        element("title", seen(name)),
         style,
         page,
         *children,

@@ -7,7 +7,7 @@ from typing import TypeVar
 from arena_topo.model.cluster.hardware import Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.output.topology.domains import gpu_count, remarks
-from arena_topo.output.topology.svg.elements import element, label, picture, titled
+from arena_topo.output.topology.svg.elements import element, label, picture, seen, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
 from arena_topo.output.topology.svg.users import GpuUser, user_colours, users_of
 
@@ -97,7 +97,7 @@ def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity
 
 def _along(path: str, text: str) -> str:
     """Return *text* in the middle of the arc *path*."""
-    run = element("textPath", text, href=f"#{path}", startOffset="50%")
+    run = element("textPath", seen(text), href=f"#{path}", startOffset="50%")
     return element("text", run, class_="tiny middle soft", dy=3.5)
 
 
@@ -179,7 +179,7 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
         x, y = ring.point(position, _RADIUS, _CENTRE)
         style, words = _state(node, position, users, colours)
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
-        tip = f"GPU{index}: {words}" + (f"\n{gpu.uuid}" if gpu and gpu.uuid else "")
+        tip = [f"GPU{index}: {words}", *([gpu.uuid] if gpu and gpu.uuid else [])]
         circle = element("circle", cx=x, cy=y, r=radius, class_=style)
         badge = _badge(users.get(index), ring.point(position, _RADIUS - radius - 2, _CENTRE))
         yield titled(tip, circle, label(str(index), x, y + 5, text), *badge)
