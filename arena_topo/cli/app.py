@@ -16,7 +16,12 @@ COMMANDS = {
         _JOBS,
     ),
     "resume": Entry(
-        "arena_topo.cli.commands.submit.resume:resume", "Resume a job that waits for a placement.", _JOBS
+        "arena_topo.cli.commands.submit.resume:resume",
+        "Start a job that is suspended, waits for a placement or was interrupted.",
+        _JOBS,
+    ),
+    "suspend": Entry(
+        "arena_topo.cli.commands.submit.suspend:suspend", "Stop a job for now, and free its GPUs.", _JOBS
     ),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the logs of a job.", _JOBS, ("log",)),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from typing import Any
 
 from arena_topo.model.job.mpijob import Role, containers, pod_templates, version_of, worker_template_path
 from arena_topo.model.keys import (
@@ -10,6 +11,9 @@ from arena_topo.model.keys import (
     DRA_GPU,
     GANG_GATE,
     HAMI_USE_GPUS,
+    PIN_CLAIMS,
+    PIN_GPUS,
+    PIN_NODES,
     PLAN,
     PLANNED,
     PLANNED_JOB,
@@ -32,13 +36,13 @@ _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 class Pins:
     """What a plan puts onto a job; what is not given stays as the job has it.
 
-    ``plan`` is the text of its annotation. ``new``: the job has no plan yet, so that it gets the labels by which planned
+    ``plan`` is the text of its annotation, None for a job without a plan. ``new``: the job has no plan yet, so that it gets the labels by which planned
     jobs are found, and its workers request claimed GPUs by annotation. ``gated`` puts our scheduling gate before the
     workers; ``suspended`` True keeps the operator from creating pods, False lets it. ``annotations``, ``node_term``,
     ``spread`` and ``shared_gpus`` are for the workers' template.
     """
 
-    plan: str
+    plan: str | None
     new: bool = False
     gated: bool = False
     suspended: bool | None = None
@@ -52,7 +56,8 @@ def with_pins(job: Object, pins: Pins) -> Object:
     """Return a copy of *job* with *pins*."""
     pinned = deepcopy(job)
     worker = pod_templates(pinned)[Role.WORKER]
-    _metadata(pinned, "annotations")[PLAN] = pins.plan
+    if pins.plan is not None:
+        _metadata(pinned, "annotations")[PLAN] = pins.plan
     if pins.new:
         _metadata(pinned, "labels")[PLANNED] = "true"
         _metadata(worker, "labels").update({PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])})
@@ -71,21 +76,46 @@ def with_pins(job: Object, pins: Pins) -> Object:
     return pinned
 
 
+def without_pins(job: Object, pins: Pins) -> Object:
+    """Return a copy of *job* whose workers are free again from what *pins* put onto their template.
+
+    Gates and labels stay, as every plan of the job needs them.
+    """
+    free = deepcopy(job)
+    worker = pod_templates(free)[Role.WORKER]
+    annotations = _metadata(worker, "annotations")
+    for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS):
+        annotations.pop(key, None)
+    spec = section(worker, "spec")
+    if pins.node_term:
+        _drop_term(spec, pins.node_term)
+    if pins.spread:
+        constraints = [item for item in entries(spec, "topologySpreadConstraints") if item != pins.spread]
+        _replace(spec, "topologySpreadConstraints", constraints)
+    return free
+
+
 def changes(before: Object, after: Object) -> list[Object]:
     """Return the JSON patch from *before*, as the server has it, to *after*.
 
     It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another plan.
     """
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
-    operations: list[Object] = [{"op": "test", "path": key, "value": plan_text(before)}]
+    planned = plan_text(before) is not None
+    # A job without a plan is told from one of the same name by its uid.
+    operations: list[Object] = [
+        {"op": "test", "path": key, "value": plan_text(before)}
+        if planned
+        else {"op": "test", "path": "/metadata/uid", "value": before["metadata"]["uid"]}
+    ]
     if plan_text(after) != plan_text(before):
         operations.append({"op": "replace", "path": key, "value": plan_text(after)})
     template = pod_templates(after)[Role.WORKER]
     if template != pod_templates(before)[Role.WORKER]:
         path = worker_template_path(version_of(before))
         operations.append({"op": "replace", "path": path, "value": template})
-    if _suspended(before) != _suspended(after):
-        suspended = bool(_suspended(after))
+    if is_suspended(before) != is_suspended(after):
+        suspended = is_suspended(after)
         # An add replaces a value that is there; a replace fails where there is none, and both without the mapping.
         if before["spec"].get("runPolicy") is None:
             operations.append({"op": "add", "path": "/spec/runPolicy", "value": {"suspend": suspended}})
@@ -147,8 +177,37 @@ def _suspend(spec: Object, suspended: bool | None) -> None:
         spec["runPolicy"]["suspend"] = False
 
 
-def _suspended(job: Object) -> bool | None:
-    return (job["spec"].get("runPolicy") or {}).get("suspend")
+def is_suspended(job: Object) -> bool:
+    """Whether the run policy of *job* keeps its operator from creating pods."""
+    return bool((job["spec"].get("runPolicy") or {}).get("suspend"))
+
+
+def _drop_term(spec: Object, term: Object) -> None:
+    """Take *term* out of every alternative of the required node affinity, and what is empty then out of *spec*."""
+    affinity = spec.get("affinity") or {}
+    nodes = affinity.get("nodeAffinity") or {}
+    required = nodes.get(_REQUIRED) or {}
+    alternatives = [
+        {
+            **conditions,
+            "matchExpressions": [item for item in conditions.get("matchExpressions") or () if item != term],
+        }
+        for conditions in required.get("nodeSelectorTerms") or ()
+    ]
+    # An alternative without conditions matches no node at all, so that empty parts must not stay.
+    kept = [{key: value for key, value in conditions.items() if value} for conditions in alternatives]
+    _replace(required, "nodeSelectorTerms", [conditions for conditions in kept if conditions])
+    _replace(nodes, _REQUIRED, required)
+    _replace(affinity, "nodeAffinity", nodes)
+    _replace(spec, "affinity", affinity)
+
+
+def _replace(item: Object, key: str, value: Any) -> None:
+    """Set *key* of *item*, or leave it out where *value* is empty."""
+    if value:
+        item[key] = value
+    else:
+        item.pop(key, None)
 
 
 def _metadata(item: Object, field_name: str) -> dict[str, str]:

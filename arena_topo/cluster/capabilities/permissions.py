@@ -41,7 +41,7 @@ _SEE_PLANS = Need(
     cluster_wide=True,
 )
 _WRITE_PLANS = Need(
-    verb="patch", group="kubeflow.org", resource="mpijobs", purpose="submit with a plan, resume"
+    verb="patch", group="kubeflow.org", resource="mpijobs", purpose="submit with a plan, suspend, resume"
 )
 _RELEASE = Need(verb="patch", resource="pods", purpose="gates", optional=True)
 

@@ -148,7 +148,7 @@ def _reserving(job: Object, age: timedelta) -> PlanRecord | None:
     """Return the plan of *job*, None where it reserves nothing. Raises ``ValueError`` for one that cannot be true."""
     record = decode(plan_text(job) or "")
     # A job that waits has no slots.
-    if record.stage is Stage.WAITING or (record.stage is Stage.PROPOSED and age > EXPIRED):
+    if record.stage in (Stage.WAITING, Stage.SUSPENDED) or (record.stage is Stage.PROPOSED and age > EXPIRED):
         return None
     if not replicas(job):
         raise ValueError("it has a plan and no workers")

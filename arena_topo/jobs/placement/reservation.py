@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import Conflict, Invalid
+from arena_topo.errors import Conflict, DocumentError, Invalid
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.placement.exact_gpus import create_claims, uuids_of
 from arena_topo.jobs.placement.other_plans import (
@@ -23,7 +23,14 @@ from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage, plan_text
+from arena_topo.model.plan.plan_record import (
+    GpuEnforcement,
+    PlanRecord,
+    Stage,
+    UnreadablePlan,
+    decode,
+    plan_text,
+)
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import (
     Expiry,
@@ -177,6 +184,19 @@ class Reservation:
                 hint=f"see arena-topo get {name}, or try again",
                 status=409,
             ) from error
+
+
+def plan_of(job: Object) -> PlanRecord | None:
+    """Return the plan that *job* carries, None where it has none. Raises ``DocumentError`` for one that is unreadable."""
+    text = plan_text(job)
+    if text is None:
+        return None
+    try:
+        return decode(text)
+    except UnreadablePlan as error:
+        raise DocumentError(
+            f"job {job['metadata']['name']}: {error}", hint="was it written by a newer arena-topo?"
+        ) from error
 
 
 def _now() -> str:

@@ -2,17 +2,21 @@
 
 from dataclasses import dataclass, replace
 
-from arena_topo.errors import DocumentError, DoesNotFit, Forbidden, NotFound, UsageError
-from arena_topo.jobs.lookup import find_job
+from arena_topo.errors import DoesNotFit, Forbidden, NotFound, UsageError
+from arena_topo.jobs.lookup import ServedJob, find_job
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import options_from_annotation
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job, started_job
 from arena_topo.jobs.placement.propose import JobPlanner, hostnames_of, waiting_reason
-from arena_topo.jobs.placement.reservation import Reservation
+from arena_topo.jobs.placement.reservation import Reservation, plan_of
+from arena_topo.jobs.placement.suspend import suspended
 from arena_topo.jobs.placement.ungate import gated_workers
 from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
+from arena_topo.manifest.plan_on_job import Pins, changes, is_suspended, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
@@ -20,30 +24,32 @@ from arena_topo.model.plan.plan_record import (
     Enforcement,
     PlanRecord,
     Stage,
-    UnreadablePlan,
-    decode,
-    plan_text,
 )
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import limited_to, stands
 
 
-def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob:
-    """Resume the job *name*.
+def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | None:
+    """Resume the job *name*; return None for one without a plan, which its own scheduler places.
 
     Without a confirmed plan the job is planned again. Raises ``NotFound`` for a job that does not exist or was only
-    half created, ``UsageError`` for one that has no plan or has ended.
+    half created, ``UsageError`` for one that has ended, that Kueue holds, or that is neither suspended nor planned.
     """
     served = find_job(session, name)
+    if has_ended(served.job):
+        raise UsageError(
+            f"the job {name} has ended, so there is nothing to resume",
+            hint=f"arena-topo rerun {name} runs it again",
+        )
     record = plan_of(served.job)
     if record is None:
-        raise UsageError(
-            f"the job {name} has no plan, so there is nothing to resume",
-            hint="jobs get one with --gputopology, or with --gang on a stock scheduler",
-        )
-    if has_ended(served.job):
-        raise UsageError(f"the job {name} has ended, so there is nothing to resume")
+        _resume_unplanned(session, served)
+        return None
     _check_complete(session, name, record)
+    # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it starts.
+    if record.stage is Stage.CONFIRMED and is_suspended(served.job):
+        served = replace(served, job=suspended(session, served, record))
+        record = replace(record, stage=Stage.SUSPENDED)
     options = options_from_annotation(record.requested_options)
     reservation = Reservation(session, served.version, job=served.job, levels=options.levels)
     if record.stage is not Stage.CONFIRMED:
@@ -55,17 +61,21 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob:
     return started_job(reservation, record, wait)
 
 
-def plan_of(job: Object) -> PlanRecord | None:
-    """Return the plan that *job* carries, None where it has none. Raises ``DocumentError`` for one that is unreadable."""
-    text = plan_text(job)
-    if text is None:
-        return None
-    try:
-        return decode(text)
-    except UnreadablePlan as error:
-        raise DocumentError(
-            f"job {job['metadata']['name']}: {error}", hint="was it written by a newer arena-topo?"
-        ) from error
+def _resume_unplanned(session: Session, served: ServedJob) -> None:
+    """Let the operator create the pods of a suspended job that has no plan."""
+    if not is_suspended(served.job):
+        raise UsageError(
+            f"the job {served.name} is neither suspended nor planned, so there is nothing to resume",
+            hint="jobs get a plan with --gputopology, or with --gang on a stock scheduler",
+        )
+    if queue := (served.job["metadata"].get("labels") or {}).get(KUEUE_QUEUE):
+        raise UsageError(
+            f"the job {served.name} waits in queue {queue} of Kueue, which starts it once it is admitted",
+            hint="kubectl get workloads shows what it waits for",
+        )
+    after = with_pins(served.job, Pins(plan=None, suspended=False))
+    path = mpijobs(served.version).path(session.namespace, served.name)
+    session.patch(path, changes(served.job, after), "json")
 
 
 def _check_complete(session: Session, name: str, record: PlanRecord) -> None:

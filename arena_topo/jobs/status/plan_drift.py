@@ -67,6 +67,8 @@ def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Seq
 
 
 def _unfinished_text(name: str, record: PlanRecord) -> str:
+    if record.stage is Stage.SUSPENDED:
+        return f"suspended, and nothing is reserved; plan and start it with: arena-topo resume {name}"
     if record.stage is Stage.WAITING:
         return f"waits for a placement: {record.waiting_reason}; retry with: arena-topo resume {name}"
     return f"submission was interrupted; continue with: arena-topo resume {name}"

@@ -42,7 +42,8 @@ def job_view(
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
     job, pods = fitted(job, MPI_JOB), [fitted(pod, POD) for pod in pods]
     chief = chief_pod(pods)
-    status = _status(job, pods, chief)
+    plan = _plan(job, pods)
+    status = _status(job, pods, chief, plan)
     created = parse_instant(job["metadata"]["creationTimestamp"])
     ended = _end_time(job, chief, launcher_job) if status.is_final else None
     instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_sort_key))
@@ -64,7 +65,7 @@ def job_view(
         workers=_worker_count(job),
         message=_message(job, pods, status, chief),
         advice=advice(job, pods, status, chief),
-        plan=_plan(job, pods),
+        plan=plan,
     )
 
 
@@ -77,7 +78,7 @@ def _plan(job: Object, pods: Sequence[Object]) -> PlanView | None:
     return plan_view(job, pods)
 
 
-def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobStatus:
+def _status(job: Object, pods: Sequence[Object], chief: Object | None, plan: PlanView | None) -> JobStatus:
     # v1alpha1 has launcherStatus, the others have conditions. How a job ended comes before all else: its pods
     # may be gone by then, and a job without pods looks pending.
     launcher_status = (job.get("status") or {}).get("launcherStatus")
@@ -86,8 +87,10 @@ def _status(job: Object, pods: Sequence[Object], chief: Object | None) -> JobSta
     if launcher_status == "Failed" or true_condition(job, "Failed"):
         return JobStatus.FAILED
     if (job["spec"].get("runPolicy") or {}).get("suspend"):
-        # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending.
-        if keys.PLANNED in (job["metadata"].get("labels") or {}):
+        # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending. Any other suspended
+        # job was stopped by somebody.
+        by_us = plan is None or plan.stage in ("waiting", "proposed")
+        if by_us and keys.PLANNED in (job["metadata"].get("labels") or {}):
             return JobStatus.PENDING
         queued = keys.KUEUE_QUEUE in (job["metadata"].get("labels") or {})
         return JobStatus.QUEUING if queued else JobStatus.SUSPENDED

@@ -82,11 +82,13 @@ class GpuEnforcement(Enum):
 class Stage(Enum):
     """How far the reservation of a plan got.
 
-    ``WAITING`` reserves nothing: the gang has no place yet. ``PROPOSED`` asks whether anyone has reserved the same;
-    ``CONFIRMED`` is a reservation until the job ends.
+    ``WAITING`` reserves nothing: the gang has no place yet. Neither does ``SUSPENDED``: its user stopped the job, and
+    resuming plans it again. ``PROPOSED`` asks whether anyone has reserved the same; ``CONFIRMED`` is a reservation
+    until the job ends.
     """
 
     WAITING = "waiting"
+    SUSPENDED = "suspended"
     PROPOSED = "proposed"
     CONFIRMED = "confirmed"
 

@@ -8,7 +8,8 @@ import pytest
 from arena_topo.errors import DocumentError, NotFound, UsageError
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.place import WaitPolicy
-from arena_topo.jobs.placement.resume import Replacement, plan_of, resume_job
+from arena_topo.jobs.placement.reservation import plan_of
+from arena_topo.jobs.placement.resume import Replacement, resume_job
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import PLAN
 from arena_topo.model.plan.placement import Slot
@@ -51,7 +52,7 @@ def opened(annotations: dict[str, str]) -> Session:
 
 def test_a_job_without_a_plan_cannot_be_resumed() -> None:
     """And it is said which jobs have one."""
-    with pytest.raises(UsageError, match="the job job has no plan"):
+    with pytest.raises(UsageError, match="the job job is neither suspended nor planned"):
         resume_job(opened({}), "job", AT_ONCE)
 
 

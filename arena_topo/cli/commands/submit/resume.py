@@ -26,10 +26,11 @@ class ResumeFlags:
 
 @command("resume", ResumeFlags, cls=GoFlags)
 def resume(flags: ResumeFlags) -> ExitCode:
-    """Resume a job that waits for a placement.
+    """Start a job that is suspended, waits for a placement or was interrupted.
 
-    A job that did not fit is planned again; one whose submission was interrupted continues with its plan; workers
-    that the operator recreated return to their nodes. The exit code is 3 when the job still does not fit.
+    A job that arena-topo suspend stopped, or that did not fit, is planned again and started; one whose submission was
+    interrupted continues with its plan; workers that the operator recreated return to their nodes. --wait keeps
+    trying until there is a placement. The exit code is 3 when the job still does not fit.
     """
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.placement.place import WaitPolicy
@@ -42,6 +43,9 @@ def resume(flags: ResumeFlags) -> ExitCode:
     placed = resume_job(
         session, flags.name, WaitPolicy(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
     )
+    if placed is None:
+        click.echo(f"The job {flags.name} is resumed")
+        return ExitCode.OK
     print_placement(flags.name, placed)
     if placed.record.stage is Stage.WAITING:
         return ExitCode.DOES_NOT_FIT
