@@ -58,6 +58,14 @@ COMMANDS = {
     "sandbox": Entry(
         "arena_topo.cli.commands.tool.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER
     ),
+    "logviewer": Entry(
+        "arena_topo.cli.commands.arena.logviewer:logviewer",
+        "Show the address of the page that has a job's log.",
+        _OTHER,
+    ),
+    "whoami": Entry(
+        "arena_topo.cli.commands.arena.whoami:whoami", "Show who you are on the cluster.", _OTHER
+    ),
     "config": Entry(
         "arena_topo.cli.commands.tool.config:config",
         "Show the values that flags have without being typed.",

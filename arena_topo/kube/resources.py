@@ -29,9 +29,11 @@ PODS = Resource("", "v1", "pods")
 RESOURCE_QUOTAS = Resource("", "v1", "resourcequotas")
 NODES = Resource("", "v1", "nodes", namespaced=False)
 CONFIG_MAPS = Resource("", "v1", "configmaps")
+SERVICES = Resource("", "v1", "services")
 JOBS = Resource("batch", "v1", "jobs")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
+SELF_SUBJECT_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 
 

@@ -15,6 +15,7 @@ class VersionFlags:
 
     client: bool = switch("--client", help="Do not contact the cluster.")
     short: bool = switch("--short", help="Print only the version number of arena-topo.")
+    verbose: bool = switch("-v", "--verbose", help="Print what arena-topo runs on, and its templates too.")
     kube: KubeFlags
 
 
@@ -25,9 +26,24 @@ def version(flags: VersionFlags) -> None:
         click.echo(f"v{__version__}")
         return
     click.echo(f"arena-topo: v{__version__}")
+    if flags.verbose:
+        _print_details()
     if not flags.client:
         from arena_topo.kube.session import connect
         from arena_topo.model.notation.printable import printable
 
         server = connect(flags.kube).get("/version")
         click.echo(f"Server: {printable(str(server.get('gitVersion') or 'unknown'))}")
+
+
+def _print_details() -> None:
+    """Print what Arena prints of itself, for the program that this is: no charts, but templates."""
+    import platform
+
+    from arena_topo.manifest.templates import packaged
+
+    click.echo(f"  Python: {platform.python_version()}")
+    click.echo(f"  Platform: {platform.system().lower()}/{platform.machine()}")
+    click.echo(f"  Templates: {packaged()}")
+    for template in sorted(packaged().glob("[!_]*.j2")):
+        click.echo(f"    {template.name}")

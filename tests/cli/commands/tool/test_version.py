@@ -23,3 +23,11 @@ def test_the_clusters_version_is_printed(invoke: Invoke, serve: Serve) -> None:
 def test_the_number_alone_is_printed(invoke: Invoke) -> None:
     """For scripts."""
     assert f"v{__version__}\n" == invoke("version", "--short").out
+
+
+def test_what_it_runs_on_is_printed_too(invoke: Invoke) -> None:
+    """As Arena prints it of itself; templates stand where its charts do."""
+    out = invoke("version", "-v", "--client").out
+
+    assert out.startswith(f"arena-topo: v{__version__}\n  Python: 3.")
+    assert "    mpijob.v2beta1.yaml.j2\n" in out

@@ -1,0 +1,39 @@
+"""``arena-topo logviewer``."""
+
+from dataclasses import dataclass
+
+import click
+
+from arena_topo.cli.command import command
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import job_name, job_type
+from arena_topo.errors import NotFound
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogviewerFlags:
+    """What ``logviewer`` takes."""
+
+    name: str = job_name()
+    type: str = job_type()
+    kube: KubeFlags
+
+
+@command("logviewer", LogviewerFlags)
+def logviewer(flags: LogviewerFlags) -> None:
+    """Show the address of the page that has a job's log.
+
+    It is a page of kubernetes-dashboard, where the cluster has one: looked for in the job's namespace, in Arena's, in
+    kube-system and in kubernetes-dashboard.
+    """
+    from arena_topo.jobs.log_viewer import log_viewer_url
+    from arena_topo.jobs.lookup import fetch_job_view
+    from arena_topo.kube.session import connect
+    from arena_topo.model.notation.printable import printable
+
+    session = connect(flags.kube)
+    job = fetch_job_view(session, flags.name)
+    if job.chief is None:
+        raise NotFound(f"job {flags.name} has no launcher yet", hint=f"arena-topo get {flags.name} says why")
+    url = log_viewer_url(session, job.chief, arena_namespace=flags.kube.arena.arena_namespace)
+    click.echo(f"Your LogViewer will be available on:\n{printable(url)}")
