@@ -25,6 +25,12 @@ COMMANDS = {
     ),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
     "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the logs of a job.", _JOBS, ("log",)),
+    "exec": Entry(
+        "arena_topo.cli.commands.job.exec:exec_command", "Run a command in an instance of a job.", _JOBS
+    ),
+    "attach": Entry(
+        "arena_topo.cli.commands.job.exec:attach", "Open a shell in an instance of a job.", _JOBS
+    ),
     "delete": Entry("arena_topo.cli.commands.job.delete:delete", "Delete jobs.", _JOBS, ("del",)),
     "topology": Entry(
         "arena_topo.cli.commands.cluster.topology:topology",

@@ -60,7 +60,7 @@ class OfficialTransport:
         import urllib3
 
         # Impersonated groups repeat their header, which a dictionary would merge.
-        headers = urllib3.HTTPHeaderDict(self._credentials())
+        headers = urllib3.HTTPHeaderDict(self.credentials())
         for name, value in request.headers:
             headers.add(name, value)
         pools = self._client.rest_client.pool_manager
@@ -102,7 +102,13 @@ class OfficialTransport:
             own = {"response_class": staticmethod(response)}
             pool.ConnectionCls = type("ClockedConnection", (pool.ConnectionCls,), own)
 
-    def _credentials(self) -> dict[str, str]:
+    @property
+    def configuration(self) -> Any:
+        """The package's own configuration: the server, its certificates, the proxy."""
+        return self._client.configuration
+
+    def credentials(self) -> dict[str, str]:
+        """Return the headers of the user's credentials."""
         headers = {
             str(setting["key"]): str(setting["value"])
             for setting in self._client.configuration.auth_settings().values()

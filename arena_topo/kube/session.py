@@ -96,7 +96,7 @@ class Session:
         self._transport = transport
         self._notify, self._sleep, self._now = notify, sleep, now
         self._timeout = timeout or None
-        self._headers = (("User-Agent", "arena-topo"), *_impersonation(user or {}))
+        self._headers = (("User-Agent", "arena-topo"), *impersonation(user or {}))
         self.namespace = namespace
         self.server = server
         self._date = ""
@@ -296,7 +296,7 @@ def _text(value: str | int | bool | None) -> str:
     return "true" if value is True else str(value)
 
 
-def _impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the headers for the identity that *user* acts as, by the keys of a kubeconfig."""
     for key, header in (("as", "Impersonate-User"), ("as-uid", "Impersonate-Uid")):
         if user.get(key):

@@ -1,0 +1,132 @@
+"""``arena-topo exec`` and ``arena-topo attach``: a command in a running instance."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from arena_topo.cli.command import FlagCommand, argument, command, switch, text
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import checked_text, job_name, job_type
+from arena_topo.cli.terminal import say, warn
+from arena_topo.errors import UsageError
+
+
+class _KubectlShort(FlagCommand):
+    """A command that takes kubectl's ``-it``, though ``-i`` names an instance here, as it does in Arena."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read ``-it`` and ``-ti`` before the command as ``--stdin --tty``."""
+        end = args.index("--") if "--" in args else len(args)
+        words = [
+            word for arg in args[:end] for word in (["--stdin", "--tty"] if arg in ("-it", "-ti") else [arg])
+        ]
+        return super().parse_args(ctx, [*words, *args[end:]])
+
+
+def _instance() -> str:
+    return text(
+        "-i", "--instance", help="Instance to use, by name or worker number; the launcher by default."
+    )
+
+
+def _container() -> str:
+    return text("-c", "--container", help="Container of the instance.")
+
+
+def _words(**attributes: Any) -> tuple[str, ...]:
+    words: tuple[str, ...] = argument(nargs=-1, type=click.UNPROCESSED, **attributes)
+    return words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecFlags:
+    """What ``exec`` takes."""
+
+    name: str = job_name()
+    words: tuple[str, ...] = _words(metavar="-- COMMAND...", required=True)
+    instance: str = _instance()
+    container: str = _container()
+    stdin: bool = switch("--stdin", help="Pass stdin to the command. -it is --stdin --tty, as in kubectl.")
+    tty: bool = switch("-t", "--tty", help="Give the command a terminal.")
+    type: str = job_type()
+    kube: KubeFlags
+
+
+@command("exec", ExecFlags, cls=_KubectlShort)
+def exec_command(flags: ExecFlags) -> int:
+    """Run a command in an instance of a job.
+
+    The exit code is that of the command.
+
+    \b
+      arena-topo exec vgg16 -i 2 -- nvidia-smi
+      arena-topo exec vgg16 -it -- bash
+    """
+    return _run(
+        flags.kube, flags.name, flags.instance, flags.container, flags.words, stdin=flags.stdin, tty=flags.tty
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AttachFlags:
+    """What ``attach`` takes."""
+
+    name: str = job_name()
+    words: tuple[str, ...] = _words(metavar="[-- COMMAND...]")
+    instance: str = _instance()
+    container: str = _container()
+    type: str = job_type()
+    kube: KubeFlags
+
+
+@command("attach", AttachFlags, cls=FlagCommand)
+def attach(flags: AttachFlags) -> int:
+    """Open a shell in an instance of a job.
+
+    It is Arena's command: exec with a terminal, of sh where no other command is given.
+
+    \b
+      arena-topo attach vgg16
+      arena-topo attach vgg16 -i vgg16-worker-2 -- bash
+    """
+    words = flags.words or ("sh",)
+    return _run(
+        flags.kube, flags.name, flags.instance, flags.container, words, stdin=True, tty=True, greet=True
+    )
+
+
+def _run(
+    kube: KubeFlags,
+    name: str,
+    instance: str,
+    container: str,
+    words: Sequence[str],
+    *,
+    stdin: bool,
+    tty: bool,
+    greet: bool = False,
+) -> int:
+    from arena_topo.cli.remote_terminal import is_terminal, run_to_the_end
+    from arena_topo.jobs.instance import running_instance
+    from arena_topo.jobs.logs.instances import parse_instances
+    from arena_topo.kube.remote.start import start
+    from arena_topo.kube.resources import PODS
+    from arena_topo.kube.session import connect
+
+    instances = parse_instances(instance, "", every=False)
+    if not instances.one:
+        raise UsageError(f"--instance: {instance!r} names several, and a command runs in one")
+    command_words = [checked_text(word, "the command") for word in words]
+    session = connect(kube)
+    pod, chosen = running_instance(session, name, instances, container)
+    # As in kubectl: a script may pipe into a command that usually has a terminal.
+    if tty and not is_terminal():
+        warn("stdin is not a terminal: the command runs without one")
+        tty = False
+    if greet:
+        say(f"Hello! Arena attach the container {chosen} of instance {pod['metadata']['name']}")
+    path = PODS.path(session.namespace, pod["metadata"]["name"])
+    process = start(kube, path, command_words, container=chosen, tty=tty, stdin=stdin)
+    return run_to_the_end(process, stdin=stdin, tty=tty)

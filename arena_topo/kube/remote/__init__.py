@@ -1,0 +1,1 @@
+"""Processes in containers, over the API server's websocket."""

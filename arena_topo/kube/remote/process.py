@@ -1,0 +1,102 @@
+"""A process in a container, over the API server's websocket: its channels, its terminal's size, and how it ended.
+
+Each binary message begins with the number of its channel: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status object),
+4 the terminal's size. ``v5.channel.k8s.io`` adds message 255 that closes a channel, as an ended stdin needs; in ``v4`` there is
+no such thing. Source: k8s.io/apimachinery pkg/util/httpstream/wsstream and k8s.io/client-go tools/remotecommand.
+"""
+
+import json
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Any
+
+from arena_topo.errors import ArenaTopoError, ConnectionFailed
+from arena_topo.kube.transport import failure
+
+_V5 = "v5.channel.k8s.io"
+PROTOCOLS = (_V5, "v4.channel.k8s.io")
+"""What is offered to the server, the newest first."""
+_CLOSE = 255
+_LARGEST_STATUS = 1 << 20
+"""Bytes of the Status object that ends a process; a server that sends more has no end in mind."""
+
+
+class Channel(IntEnum):
+    """What the first byte of a message says."""
+
+    STDIN = 0
+    STDOUT = 1
+    STDERR = 2
+    ERROR = 3
+    RESIZE = 4
+
+
+class RemoteProcess:
+    """A process that runs; ``exit_code`` is known once ``output`` has come to its end."""
+
+    def __init__(self, websocket: Any, server: str) -> None:
+        self._websocket, self._server = websocket, server
+        self._status = b""
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield what the process prints, on which channel, until it has ended. Raises ``ConnectionFailed``."""
+        from websocket import ABNF, WebSocketConnectionClosedException
+
+        while True:
+            try:
+                code, frame = self._websocket.recv_data_frame(True)
+            except WebSocketConnectionClosedException:
+                # Servers close the connection after the Status object, some without a word.
+                if not self._status:
+                    raise ConnectionFailed("the connection to the container broke off") from None
+                return
+            except OSError as error:
+                raise failure(self._server, error) from error
+            if code == ABNF.OPCODE_CLOSE:
+                return
+            if code not in (ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT) or not frame.data:
+                continue
+            channel, data = frame.data[0], bytes(frame.data[1:])
+            if channel == Channel.ERROR:
+                self._status = (self._status + data)[:_LARGEST_STATUS]
+            elif channel in (Channel.STDOUT, Channel.STDERR) and data:
+                yield Channel(channel), data
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to stdin."""
+        self._send(Channel.STDIN, data)
+
+    def end_input(self) -> None:
+        """Close stdin, which servers of version 5 can."""
+        if self._websocket.subprotocol == _V5:
+            self._send(_CLOSE, bytes([Channel.STDIN]))
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Tell the size of the user's terminal."""
+        self._send(Channel.RESIZE, json.dumps({"Width": columns, "Height": lines}).encode())
+
+    def exit_code(self) -> int:
+        """Return the exit code. Raises ``ArenaTopoError`` for a process that could not run or whose end is not known."""
+        try:
+            status = json.loads(self._status)
+            if status["status"] == "Success":
+                return 0
+            if status.get("reason") == "NonZeroExitCode":
+                causes = status["details"]["causes"]
+                return next(int(cause["message"]) for cause in causes if cause["reason"] == "ExitCode")
+            message = str(status.get("message") or status.get("reason"))
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            message = "the server did not say how the command ended"
+        raise ArenaTopoError(message)
+
+    def close(self) -> None:
+        """Drop the connection; the process may go on."""
+        self._websocket.close()
+
+    def _send(self, channel: int, data: bytes) -> None:
+        from websocket import ABNF, WebSocketConnectionClosedException
+
+        try:
+            self._websocket.send(bytes([channel]) + data, opcode=ABNF.OPCODE_BINARY)
+        except (WebSocketConnectionClosedException, OSError) as error:
+            raise ConnectionFailed("the connection to the container broke off") from error

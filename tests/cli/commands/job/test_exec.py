@@ -1,0 +1,205 @@
+"""``exec`` and ``attach`` connect the user with a process in a container, as a process at a real terminal would."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.arena import PROGRAM
+from tests.kube.exec_server import ExecServer, Remote, serving
+
+
+def run(server: ExecServer, *args: str, home: Path, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command whose stdin is *text*."""
+    command, job, *rest = args
+    return subprocess.run(
+        [PROGRAM, command, job, *server.flags, *rest],
+        input=text,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env=environment(home),
+    )
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return the environment of somebody without a kubeconfig."""
+    return {**os.environ, "HOME": str(home), "KUBECONFIG": str(home / "none"), "XDG_CACHE_HOME": str(home)}
+
+
+async def greet(remote: Remote) -> None:
+    """Print on both streams, and fail."""
+    await remote.send(1, b"out \xff\n")
+    await remote.send(2, b"err\n")
+    await remote.end(7)
+
+
+async def echo(remote: Remote) -> None:
+    """Print what is read, until its end."""
+    while data := await remote.read():
+        await remote.send(1, data)
+    await remote.end()
+
+
+@pytest.mark.parametrize("protocol", ["v5.channel.k8s.io", "v4.channel.k8s.io"])
+def test_a_command_runs(tmp_path: Path, protocol: str) -> None:
+    """Its output byte for byte, its exit code, and its words as they were typed."""
+    with serving(ExecServer(greet, (protocol,)), tmp_path) as server:
+        done = run(server, "exec", "job", "-i", "0", "--as=ann", "--", "ls", "-l", "a b&c=ä", home=tmp_path)
+
+    assert (7, b"out \xff\n", b"err\n") == (done.returncode, done.stdout, done.stderr)
+    request = server.seen[0]
+    assert "/api/v1/namespaces/default/pods/job-worker-0/exec" == request.path
+    assert ["ls", "-l", "a b&c=ä"] == request.query.getall("command")
+    assert {"container": "mpi", "stdout": "true", "stderr": "true"} == {
+        key: value for key, value in request.query.items() if key != "command"
+    }
+    assert ("Bearer secret", "ann") == (request.headers["Authorization"], request.headers["Impersonate-User"])
+
+
+def test_input_is_passed_on_to_its_end(tmp_path: Path) -> None:
+    """More of it than any buffer holds, while the output comes back."""
+    text = os.urandom(2 << 20)
+    with serving(ExecServer(echo), tmp_path) as server:
+        done = run(server, "exec", "job", "--stdin", "--", "cat", home=tmp_path, text=text)
+
+    assert (0, b"") == (done.returncode, done.stderr)
+    assert text == done.stdout
+
+
+@pytest.mark.parametrize(
+    "form", [("exec", "job", "-it", "--", "sh"), ("attach", "job")], ids=["exec", "attach"]
+)
+def test_a_terminal_is_raw_and_has_the_users_size(tmp_path: Path, form: tuple[str, ...]) -> None:
+    """Ctrl-C reaches the remote side as a byte, the window's size at the beginning and when it changes."""
+    sizes: list[Any] = []
+
+    async def shell(remote: Remote) -> None:
+        remote.sizes = sizes
+        await remote.send(1, b"$ ")
+        while (data := await remote.read()) is not None:
+            await remote.send(1, b"<" + data.hex().encode() + b">")
+            if data == b"q":
+                await remote.end(3)
+                return
+
+    near, far = pty.openpty()
+    fcntl.ioctl(far, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
+    before = termios.tcgetattr(far)
+    with serving(ExecServer(shell), tmp_path) as server:
+        command, job, *rest = form
+        process = subprocess.Popen(
+            [PROGRAM, command, job, *server.flags, *rest],
+            stdin=far,
+            stdout=far,
+            stderr=subprocess.PIPE,
+            env=environment(tmp_path),
+        )
+        assert read_until(near, b"$ ")
+        os.write(near, b"\x03")
+        assert read_until(near, b"<03>")
+        fcntl.ioctl(near, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        process.send_signal(28)
+        os.write(near, b"x")
+        assert read_until(near, b"<78>")
+        os.write(near, b"q")
+        assert read_until(near, b"<71>")
+        _, err = process.communicate(timeout=60)
+
+    assert (3, before) == (process.returncode, termios.tcgetattr(far))
+    assert {"Width": 100, "Height": 30} == sizes[0]
+    assert {"Width": 120, "Height": 40} == sizes[-1]
+    assert {"tty": "true", "stdin": "true", "stdout": "true", "container": "mpi", "command": "sh"} == dict(
+        server.seen[0].query
+    )
+    greeting = b"Hello! Arena attach the container mpi of instance job-launcher-x\n"
+    assert (greeting if command == "attach" else b"") == err
+    os.close(near)
+    os.close(far)
+
+
+def read_until(handle: int, wanted: bytes) -> bool:
+    """Whether *wanted* comes from the terminal before its end."""
+    text = b""
+    while wanted not in text:
+        if not (data := os.read(handle, 1024)):
+            return False
+        text += data
+    return True
+
+
+async def vanish(remote: Remote) -> None:
+    """Drop the connection without a word about the end."""
+    await remote.send(1, b"half")
+
+
+@pytest.mark.parametrize(
+    ("args", "server", "code", "message"),
+    [
+        (("exec", "job", "--", "a"), ExecServer(greet, refusal=403), 1, b"error: no exec"),
+        (
+            ("exec", "job", "--", "a"),
+            ExecServer(vanish),
+            1,
+            b"error: the server did not say how the command ended",
+        ),
+        (
+            ("exec", "job", "-i", "0-1", "--", "a"),
+            ExecServer(greet),
+            2,
+            b"error: --instance: '0-1' names several",
+        ),
+        (
+            ("exec", "job", "-i", "9", "--", "a"),
+            ExecServer(greet),
+            1,
+            b"error: invalid instance name job-worker-9",
+        ),
+        (
+            ("exec", "job", "-i", "1", "--", "a"),
+            ExecServer(greet),
+            1,
+            b"of instance job-worker-1 does not run: Pending",
+        ),
+        (
+            ("exec", "job", "-c", "x", "--", "a"),
+            ExecServer(greet),
+            1,
+            b"error: container x is not valid for pod",
+        ),
+        (("exec", "job"), ExecServer(greet), 2, b"error: Missing argument"),
+        (
+            ("exec", "job", "--", b"\xff".decode("utf-8", "surrogateescape")),
+            ExecServer(greet),
+            2,
+            b"not UTF-8",
+        ),
+    ],
+    ids=["refused", "vanished", "several", "beyond", "pending", "container", "nothing", "bytes"],
+)
+def test_what_cannot_run_is_told(
+    tmp_path: Path, args: tuple[str, ...], server: ExecServer, code: int, message: bytes
+) -> None:
+    """In one line, with the exit code of its kind."""
+    with serving(server, tmp_path):
+        done = run(server, *args, home=tmp_path)
+
+    assert code == done.returncode, done.stderr
+    assert message in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_without_a_terminal_there_is_none(tmp_path: Path) -> None:
+    """A script may pipe into attach; it reads why there is no prompt."""
+    with serving(ExecServer(echo), tmp_path) as server:
+        done = run(server, "attach", "job", home=tmp_path, text=b"ls\n")
+
+    assert (0, b"ls\n") == (done.returncode, done.stdout)
+    assert b"warning: stdin is not a terminal" in done.stderr
+    assert "tty" not in server.seen[0].query
