@@ -123,8 +123,10 @@ def test_an_editable_install_runs(sdist: Path, environment: Path, tmp_path: Path
     """With the templates of the checkout."""
     source = unpacked(sdist, tmp_path / "source")
     programs = installed(environment, "--editable", str(source))
+    role = '{"template": {"spec": {"containers": [{"name": "from-the-checkout"}]}}}'
     (source / "templates" / "mpijob.v2beta1.yaml.j2").write_text(
         'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: "a"}\n'
+        f"spec: {{mpiReplicaSpecs: {{Launcher: {role}, Worker: {role}}}}}\n"
     )
     works(programs, tmp_path)
     shown = subprocess.run(
@@ -133,4 +135,4 @@ def test_an_editable_install_runs(sdist: Path, environment: Path, tmp_path: Path
         text=True,
         check=True,
     )
-    assert "spec" not in shown.stdout
+    assert "from-the-checkout" in shown.stdout
