@@ -40,7 +40,7 @@ def plan_on(demand: Demand, fleet: Fleet) -> Verdict:
 def plan_shape(demand: Demand, fleet: Fleet) -> Verdict:
     """Return what ``plan`` does, for workers of exactly the shape that *demand* has."""
     answer = _place(demand, fleet, capacity_for(demand, fleet))
-    if isinstance(answer, Infeasible) or not (demand.launcher or demand.launcher_selector):
+    if isinstance(answer, Infeasible) or demand.launcher is None:
         return answer
     if launcher_fits(demand, fleet, answer):
         return answer

@@ -78,6 +78,10 @@ class Calibration:
             )
         return self.frameworks[name]
 
+    def knows(self, gpu: str) -> bool:
+        """Whether it has the speed of *gpu*, a product or a word of its name, with any framework and model."""
+        return any(name.upper() in gpu.upper() for *_, name in self.speeds)
+
     def speed(self, framework: str, model: str, gpu: str) -> float:
         """Return the images/s of one *gpu*, a product or a word of its name; raises ``UsageError`` if not known."""
         rates = {name: rate for (*key, name), rate in self.speeds.items() if key == [framework, model]}

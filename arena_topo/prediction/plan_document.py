@@ -9,10 +9,11 @@ from arena_topo.model.plan.placement import Prediction, Range, Transport
 
 @dataclass(frozen=True, slots=True)
 class PlannedGang:
-    """The number of ranks of a gang, and what it will probably see."""
+    """The number of ranks of a gang, what it will probably see, and its GPUs' names as far as they are known."""
 
     ranks: int
     prediction: Prediction
+    products: tuple[str, ...] = ()
 
     @property
     def transport(self) -> Transport:
@@ -44,7 +45,8 @@ def read_planned_gang(document: object, source: str) -> PlannedGang:
         raise DocumentError(
             f"{top.place} has {workers} workers of {gpus} GPUs: expected at least one of each"
         )
-    return PlannedGang(workers * gpus, _prediction(top.part("prediction"), workers * gpus))
+    prediction = _prediction(top.part("prediction"), workers * gpus)
+    return PlannedGang(workers * gpus, prediction, top.strings("products") if top.has("products") else ())
 
 
 def _prediction(part: Part, ranks: int) -> Prediction:

@@ -60,6 +60,8 @@ def gang_prediction(
         inside=_transport(inside) or Transport.NONE,
         across=_transport(across),
         assumptions=(*notes, f"calibration: {calibration.source}"),
+        inside_busbw=_slowest([segment.busbw for segment in inside]) if inside else None,
+        across_busbw=_slowest([segment.busbw for segment in across]) if across else None,
     )
 
 

@@ -164,6 +164,17 @@ def test_a_launcher_that_fits_nowhere_is_a_refusal() -> None:
     assert isinstance(plan(demand, cluster([node("a", cpu=4000)])), Infeasible)
 
 
+def test_a_launcher_that_asks_for_nothing_needs_room_for_a_pod() -> None:
+    """Where the workers take the last places for pods, it stays Pending, and the gang with it."""
+    roomy = node("a")
+    full = [replace(roomy, allocatable={**roomy.allocatable, "pods": 2})]
+
+    assert isinstance(plan(Demand(2, 1), cluster(full)), Placement)
+    refusal = plan(Demand(2, 1, launcher={}), cluster(full))
+    assert isinstance(refusal, Infeasible)
+    assert "the workers fit, but then no node has room for the launcher (one more pod)" == refusal.summary
+
+
 def mig(name: str, count: int, used: int) -> GpuNode:
     """Return a node whose GPUs are handed out as MIG instances."""
     return GpuNode(

@@ -3,7 +3,7 @@
 A submit asks for the facts alone; ``doctor`` also reviews the caller's access, with one small call for each need.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import TypeVar
 
@@ -30,7 +30,7 @@ Value = TypeVar("Value")
 
 _HAMI_REGISTER = "hami.io/node-nvidia-register"
 _SAMPLE = 50
-"""Nodes among which HAMi is looked for: it registers every node with GPUs, and a page of them is one short call."""
+"""Nodes among which HAMi is looked for where its scheduler is not seen to run: a page of them is one short call."""
 
 _MOST_SLICES = 500
 """ResourceSlices that are looked through for drivers: one page, as every node's slices have the same ones."""
@@ -47,6 +47,9 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
     A fact that the caller may not read is None.
     """
     served = served_versions(session)
+    programs = _none_if_forbidden(
+        lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
+    )
     versions = tuple(version for version in ApiVersion if f"kubeflow.org/{version.value}" in served)
     pod_groups = pod_group_api(session, served)
     return ClusterFacts(
@@ -55,11 +58,9 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
         versions=versions,
         # Jobs are submitted in the newest version, and its template decides what reaches a worker.
         worker_fields=worker_fields(session, versions[0]) if versions else frozenset(),
-        programs=_none_if_forbidden(
-            lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
-        ),
+        programs=programs,
         ack=_none_if_forbidden(lambda: has_ack(session), default=False),
-        hami=_none_if_forbidden(lambda: _has_hami(session), default=False),
+        hami=_none_if_forbidden(lambda: _has_hami(session, programs), default=False),
         dra_drivers=_dra_drivers(session, served),
         pod_groups=pod_groups,
         policy=_policy(session, served, gangs=bool(pod_groups)),
@@ -110,10 +111,17 @@ def _offers_gpus(node: Object) -> bool:
     return str(amounts.get(NVIDIA_GPU, "0")) != "0"
 
 
-def _has_hami(session: Session) -> bool:
-    # HAMi marks nodes with an annotation, which no selector finds.
-    nodes = session.get(NODES.path(), limit=_SAMPLE).get("items") or ()
-    return any(_HAMI_REGISTER in (node["metadata"].get("annotations") or {}) for node in nodes)
+def _has_hami(session: Session, programs: Mapping[str, Program] | None) -> bool:
+    """Whether HAMi has registered a node; *programs* are those that the cluster runs, None where they are not seen."""
+    # HAMi marks nodes with an annotation, which no selector finds. Nodes without GPUs have none, and may come first.
+    if programs is None or "hami" in programs:
+        nodes = chain.from_iterable(page.get("items") or () for page in session.pages(NODES.path()))
+        return any(map(_is_registered, nodes))
+    return any(map(_is_registered, session.get(NODES.path(), limit=_SAMPLE).get("items") or ()))
+
+
+def _is_registered(node: Object) -> bool:
+    return _HAMI_REGISTER in (node["metadata"].get("annotations") or {})
 
 
 def _dra_drivers(session: Session, served: frozenset[str]) -> tuple[str, ...] | None:

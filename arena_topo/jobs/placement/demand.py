@@ -21,13 +21,13 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
     requests = _requests(worker.template)
     gpu_resource = _gpu_resource(requests, snapshot)
     # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
-    launcher = others[0].template if others else {}
+    launcher = others[0].template if others else None
     return Demand(
         workers=worker.count,
         gpus=requests.get(gpu_resource, 0),
         requests={name: amount for name, amount in requests.items() if name != gpu_resource},
-        launcher=_requests(launcher),
-        launcher_selector=(launcher.get("spec") or {}).get("nodeSelector") or {},
+        launcher=None if launcher is None else _requests(launcher),
+        launcher_selector=((launcher or {}).get("spec") or {}).get("nodeSelector") or {},
         gpu_resource=gpu_resource,
         one_per_node=_takes_host_port(spec),
         node_selector=spec.get("nodeSelector") or {},

@@ -24,12 +24,17 @@ from arena_topo.prediction.transports import gang_prediction
 
 def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return where the workers of *demand* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
-    verdict = plan(demand, snapshot, options.model)
+    return _predicted(plan(demand, snapshot, options.model), demand, snapshot, options)
+
+
+def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
+    """Return *verdict* with what its ranks will probably see."""
     # Without GPUs there is nothing to predict: the prediction is of what NCCL reaches between them.
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
     resources = {demand.gpu_resource, *demand.requests}
     nodes = {node.name: node for node in snapshot.nodes}
+    products = {gpu.product for share in verdict.shares for gpu in nodes[share.node].gpus} - {""}
     predicted = partial(
         gang_prediction,
         verdict.shares,
@@ -46,7 +51,7 @@ def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Ver
     offered = _common_rdma(nodes[share.node] for share in verdict.shares)
     if offered and not has_rdma and len(verdict.shares) > 1:
         notes += _rdma_advice(offered, prediction, predicted(host_network_rdma=True))
-    return replace(verdict, prediction=prediction, notes=tuple(notes))
+    return replace(verdict, prediction=prediction, notes=tuple(notes), products=tuple(sorted(products)))
 
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:

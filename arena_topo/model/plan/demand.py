@@ -26,7 +26,8 @@ class Demand:
 
     ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage in bytes,
     other devices by count). ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
-    what the launcher pod requests; it runs on any node that has that and the labels of ``launcher_selector``.
+    what the launcher pod requests; it runs on any node that has that, room for a pod, and the labels of
+    ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
     ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
     pack the ranks of a node into one pod.
     """
@@ -34,7 +35,7 @@ class Demand:
     workers: int
     gpus: int
     requests: Resources = field(default_factory=dict)
-    launcher: Resources = field(default_factory=dict)
+    launcher: Resources | None = None
     launcher_selector: Mapping[str, str] = field(default_factory=dict)
     gpu_resource: str = ""
     one_per_node: bool = False

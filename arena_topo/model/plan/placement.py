@@ -76,7 +76,8 @@ class Step:
 class Prediction:
     """What the gang will probably see.
 
-    ``busbw`` in GB/s over the whole gang; ``transport`` between neighbours inside a node and across nodes;
+    ``busbw`` in GB/s over the whole gang, which the slower of ``inside_busbw`` (the slowest node's) and ``across_busbw``
+    bounds; None where no two ranks are in a node, or on one node. ``inside`` and ``across`` are the transports;
     ``assumptions`` say what the figures rest on.
     """
 
@@ -84,6 +85,8 @@ class Prediction:
     inside: Transport
     across: Transport | None = None
     assumptions: tuple[str, ...] = ()
+    inside_busbw: Range | None = None
+    across_busbw: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,7 @@ class Placement:
 
     ``slots`` are in worker order, which is fabric order; ``level`` the smallest tier that holds the whole gang
     (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
-    the shape of the pods: the requested or the coalesced one.
+    the shape of the pods: the requested or the coalesced one. ``products`` are the GPUs' names, as far as they are known.
     """
 
     slots: tuple[Slot, ...]
@@ -105,6 +108,7 @@ class Placement:
     prediction: Prediction | None = None
     why: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
+    products: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

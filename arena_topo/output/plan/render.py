@@ -7,7 +7,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.notation.words import last_part, plural, written_rate
-from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Step, Verdict
+from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
@@ -25,9 +25,11 @@ def render_plan(
     match form:
         case "json" | "yaml":
             from arena_topo.output.documents import document, plain
+            from arena_topo.topology.snapshot_file import API_VERSION
 
             fits = isinstance(verdict, Placement)
-            return document({"name": name, "fits": fits, **plain(verdict)}, form)
+            head = {"apiVersion": API_VERSION, "kind": "Plan", "name": name, "fits": fits}
+            return document({**head, **plain(verdict)}, form)
         case "svg" | "html":
             return _picture(name, verdict, snapshot, form)
         case _:
@@ -42,6 +44,7 @@ def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
     yield from summary_lines(name, verdict)
     yield []
     yield from table_lines(_share_rows(verdict))
+    yield from ([Span(line, "dim")] for line in _table_notes(verdict))
     if verdict.prediction:
         yield []
         yield from _prediction_lines(verdict.prediction)
@@ -97,7 +100,17 @@ def _share_rows(verdict: Placement) -> list[Sequence[str]]:
         )
         for share in verdict.shares[:_MOST_NODES_IN_TABLE]
     )
-    return [("NODE", "WORKERS", "GPUS", "BUSBW", "BEST", "DOMAIN"), *rows]
+    return [("NODE", "WORKERS", "GPUS", "INSIDE", "BEST", "DOMAIN"), *rows]
+
+
+def _table_notes(verdict: Placement) -> Iterator[str]:
+    """Yield what the table leaves out, and what its figures are."""
+    more = len(verdict.shares) - _MOST_NODES_IN_TABLE
+    if more > 0:
+        yield f"and {plural(more, 'more node')}; -o json lists all {len(verdict.shares)}"
+    if any(share.busbw is not None for share in verdict.shares):
+        yield "INSIDE: busbw in GB/s of the links between its GPUs on the node"
+        yield "BEST: the highest INSIDE of as many GPUs of the node"
 
 
 def runs(numbers: Sequence[int]) -> str:
@@ -120,17 +133,27 @@ def _gpus_text(share: NodeShare, gpus_per_worker: int) -> str:
 
 
 def _prediction_lines(prediction: Prediction) -> Iterator[Line]:
-    yield [Span("Predicted", "bold")]
+    yield [Span("Predicted busbw", "bold")]
     yield from _rate_lines(prediction)
     yield from ([Span(f"  - {assumption}", "dim")] for assumption in prediction.assumptions)
 
 
 def _rate_lines(prediction: Prediction) -> Iterator[Line]:
-    rate = prediction.busbw
+    yield [Span(f"  whole gang     {_range_text(prediction.busbw)}", "")]
+    # A rank by itself exchanges nothing inside its node.
+    if prediction.inside_busbw:
+        yield [
+            Span(f"  inside a node  {_range_text(prediction.inside_busbw)}, {prediction.inside.value}", "")
+        ]
+    if prediction.across_busbw and prediction.across:
+        yield [
+            Span(f"  across nodes   {_range_text(prediction.across_busbw)}, {prediction.across.value}", "")
+        ]
+
+
+def _range_text(rate: Range) -> str:
     bounds = f" ({rate.low:.3g} to {rate.high:.3g})" if rate.low != rate.high else ""
-    across = f", {prediction.across.value} across nodes" if prediction.across else ""
-    yield [Span(f"  busbw      {rate.likely:.3g} GB/s{bounds}", "")]
-    yield [Span(f"  transport  {prediction.inside.value} inside a node{across}", "")]
+    return f"{rate.likely:.3g} GB/s{bounds}"
 
 
 def _step_lines(steps: Sequence[Step]) -> Iterator[Line]:

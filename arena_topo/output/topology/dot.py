@@ -47,7 +47,8 @@ def _node_lines(node: GpuNode, indent: str, number: str) -> Iterator[str]:
         yield f'{indent}{_INDENT}{_id(node, index)} [label="GPU{index}" style=filled fillcolor={colour}];'
     for a, b, link in _direct(node):
         # GPUs on switches have up to eighteen links, and lines that wide would cover the graph.
-        width = min(link.count, 4)
+        # A C2C link has no count.
+        width = min(max(link.count, 1), 4)
         ends = f"{_id(node, a)} -- {_id(node, b)}"
         yield f'{indent}{_INDENT}{ends} [label="{link.label}" penwidth={width}];'
     yield f"{indent}}}"

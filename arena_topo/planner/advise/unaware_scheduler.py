@@ -2,7 +2,7 @@
 
 Each pod goes to a node that takes it: any of them (``random``), or one of those that are least allocated (``spread``),
 as LeastAllocated of kube-scheduler's NodeResourcesFit scores them, in whole percents, here of cpu, memory and GPUs with
-equal weights; a pod that requests none counts as 100m and 200 MB, as it does there. On its node the gang gets any of
+equal weights; a pod that requests none counts as 100m and 200 MiB, as it does there. On its node the gang gets any of
 the free GPUs.
 """
 
@@ -27,7 +27,7 @@ _SEED = 20_201_117
 _MOST_DRAWS = 200
 _LEAST_DRAWS = 20
 _MOST_PODS = 50_000
-_DEFAULT_REQUESTS = {"cpu": 100, "memory": 200 * 1000**2}
+_DEFAULT_REQUESTS = {"cpu": 100, "memory": 200 * 1024**2}
 
 _Score = Callable[[int, int], int]
 """From a node's position and how many pods of the gang it has to the score by which the next pod chooses it."""

@@ -34,9 +34,11 @@ def infeasible(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLi
 
 def no_launcher(demand: Demand) -> Infeasible:
     """Return the answer for a gang whose workers fit, and whose launcher then has no place."""
-    amounts = ", ".join(written_amount(name, amount) for name, amount in demand.launcher.items())
+    asked = demand.launcher or {}
+    amounts = ", ".join(written_amount(name, amount) for name, amount in asked.items())
     labels = ", ".join(f"label {key}={value}" for key, value in demand.launcher_selector.items())
-    requirements = ", ".join(filter(None, (amounts, labels)))
+    # A launcher that asks for nothing still is one of the pods that a node takes.
+    requirements = ", ".join(filter(None, (amounts, labels))) or "one more pod"
     return Infeasible(
         summary=f"the workers fit, but then no node has room for the launcher ({requirements})",
         remedies=("ask less with --launcher-cpu and --launcher-memory, or use fewer workers",),

@@ -91,9 +91,9 @@ def launcher_fits(demand: Demand, fleet: Fleet, answer: Placement) -> bool:
     A gang whose launcher stays Pending never starts.
     """
     workers = Counter(slot.node for slot in answer.slots)
-    worker = requests(demand)
+    asked, worker = demand.launcher or {}, requests(demand)
     return any(
-        _has(demand.launcher, fleet, position, {name: n * workers[node.name] for name, n in worker.items()})
+        _has(asked, fleet, position, {name: n * workers[node.name] for name, n in worker.items()})
         for position, node in enumerate(fleet.nodes)
         if _may_host_launcher(demand, fleet, position)
     )
@@ -104,7 +104,7 @@ def launcher_hosts(demand: Demand, fleet: Fleet) -> Iterator[int]:
     hosts = [
         position
         for position in range(len(fleet.nodes))
-        if _may_host_launcher(demand, fleet, position) and _has(demand.launcher, fleet, position, {})
+        if _may_host_launcher(demand, fleet, position) and _has(demand.launcher or {}, fleet, position, {})
     ]
     # A node without free GPUs takes no worker, so that keeping room on it costs the workers nothing.
     hosts.sort(key=lambda position: fleet.state(position).free)

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from arena_topo.model.cluster.scheduling import Requirement
 from arena_topo.model.cluster.snapshot import MOST_TIERS, Fabric
 from arena_topo.model.notation.bounded_json import shown
 from arena_topo.topology.raw_objects import (
@@ -28,6 +29,7 @@ from arena_topo.topology.raw_objects import (
 
 Labels = Mapping[str, str]
 
+_OPERATORS = frozenset({"In", "NotIn", "Exists", "DoesNotExist"})
 _MOST_PATTERN = 256
 _MOST_REPEATS = 3
 _REPEATED_GROUP = re.compile(r"\)[*+{]|\)\?[*+{]")
@@ -129,10 +131,28 @@ def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]
         pattern = _pattern(text)
         # Not fullmatch: Go's MatchString, which Volcano uses, finds a pattern anywhere in a name.
         return {name for name in candidates if pattern.search(name)}
-    required = string_mapping(mapping(selector, "labelMatch"), "matchLabels")
-    if not required:
+    match = mapping(selector, "labelMatch")
+    required = string_mapping(match, "matchLabels")
+    requirements = [_requirement(expression) for expression in items(match, "matchExpressions")]
+    if not required and not requirements:
         raise Malformed("spec.members has a selector that selects nothing")
-    return {name for name, labels in candidates.items() if required.items() <= labels.items()}
+    return {
+        name
+        for name, labels in candidates.items()
+        if required.items() <= labels.items()
+        and all(requirement.holds(labels) for requirement in requirements)
+    }
+
+
+def _requirement(raw: RawObject) -> Requirement:
+    """Return an expression of a label selector: ``{key: rack, operator: In, values: [r1, r2]}``; raises ``Malformed``."""
+    operator, values = string(raw, "operator"), raw.get("values") or []
+    if operator not in _OPERATORS:
+        expected = ", ".join(sorted(_OPERATORS))
+        raise Malformed(f"spec.members operator is {shown(operator)}, expected one of {expected}")
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise Malformed(f"spec.members values is {shown(values)}, expected a list of strings")
+    return Requirement(string(raw, "key"), operator, tuple(values))
 
 
 def _pattern(text: str) -> re.Pattern[str]:

@@ -53,6 +53,22 @@ def test_whoever_may_read_nothing_gets_no_answer_and_no_error() -> None:
     assert "v1" == facts.policy.api
 
 
+def test_hami_is_found_behind_any_number_of_nodes_where_its_scheduler_runs() -> None:
+    """Nodes without GPUs, which it does not register, may come first."""
+    plain: dict[str, Any] = {"metadata": {}}
+    gpu = {"metadata": {"annotations": {"hami.io/node-nvidia-register": "[]"}}}
+    scheduler = {"metadata": {"name": "hami-scheduler", "namespace": "kube-system"}}
+    pages = {
+        "/api/v1/nodes": {"items": [*[plain] * 400, gpu]},
+        "/apis/apps/v1/deployments": {"items": [scheduler]},
+    }
+    facts, transport = found(pages)
+
+    assert facts.hami
+    asked = [call.query for call in transport.calls if call.path == "/api/v1/nodes"]
+    assert all(int(query.get("limit", "500")) != 50 for query in asked)
+
+
 def test_nodes_tell_the_vendors_scheduler_and_hami() -> None:
     """By a label, and by an annotation."""
     node = {"metadata": {"annotations": {"hami.io/node-nvidia-register": "[]"}}}

@@ -29,9 +29,14 @@ def test_a_demand_is_read_off_the_job_itself(version: ApiVersion) -> None:
 
 
 def test_v1alpha1_has_one_template() -> None:
-    """Its launcher asks for nothing that is known."""
+    """What its launcher asks for is the operator's to decide."""
     demand = demand_of(mpijob("job", ApiVersion.V1ALPHA1), CLUSTER, PlanOptions())
-    assert (4, 1, {}) == (demand.workers, demand.gpus, demand.launcher)
+    assert (4, 1, None) == (demand.workers, demand.gpus, demand.launcher)
+
+
+def test_a_launcher_without_requests_is_a_pod() -> None:
+    """It needs a place among the pods of some node, and nothing else."""
+    assert {} == demand_of(mpijob("job"), CLUSTER, PlanOptions()).launcher
 
 
 def test_a_users_affinity_counts() -> None:

@@ -75,14 +75,34 @@ def test_a_prediction_is_told_as_a_range() -> None:
     """With what it rests on."""
     answer = plan(Demand(4, 1), CLUSTER)
     assert isinstance(answer, Placement)
-    guess = Prediction(Range(40.0, 60.0, 93.15), Transport.NVLINK, Transport.TCP, ("calibration: x",))
+    rates = Range(40.0, 60.0, 93.15), Range(80.0, 90.0, 100.0)
+    guess = Prediction(rates[0], Transport.NVLINK, Transport.TCP, ("calibration: x",), rates[1], rates[0])
     text = render_plan(
         "vgg", Placement(answer.slots, answer.shares, "node", "b0", 4, 1, prediction=guess), CLUSTER
     )
 
-    assert "60 GB/s (40 to 93.2)" in text
-    assert "nvlink inside a node, tcp across nodes" in text
+    assert "whole gang     60 GB/s (40 to 93.2)\n" in text
+    assert "inside a node  90 GB/s (80 to 100), nvlink\n" in text
+    assert "across nodes   60 GB/s (40 to 93.2), tcp\n" in text
     assert "- calibration: x" in text
+
+
+@pytest.mark.parametrize(
+    ("count", "left"),
+    [
+        pytest.param(40, "", id="as many as are shown"),
+        pytest.param(41, "and 1 more node; -o json lists all 41", id="one more"),
+        pytest.param(60, "and 20 more nodes; -o json lists all 60", id="many more"),
+    ],
+)
+def test_a_long_table_says_what_it_leaves_out(count: int, left: str) -> None:
+    """How many nodes, and how to see them all."""
+    nodes = Snapshot(tuple(machine(f"n{index}") for index in range(count)))
+    lines = render_plan("vgg", plan(Demand(count, 8), nodes), nodes).splitlines()
+
+    assert 40 == sum(line.startswith("n") and not line.startswith("note") for line in lines)
+    assert left in lines
+    assert bool(left) == any(line.startswith("and ") for line in lines)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
 from arena_topo.output.topology.dot import dot
 from tests.output.clusters import TEXTS, machine, small_cluster
 
@@ -20,6 +21,18 @@ def test_dot_draws_each_direct_link_once(kind: str) -> None:
     assert direct == len(re.findall(r" -- ", text))
     assert node.gpu_total == len(re.findall(r'\[label="GPU\d+" style', text))
     assert text.count("{") == text.count("}")
+
+
+def test_every_link_is_drawn_as_a_line() -> None:
+    """C2C links, which have no count, too."""
+    node = machine("gpu-1")
+    assert node.links is not None
+    chips = LinkGraph(
+        ((Link(LinkClass.SELF), Link(LinkClass.C2C)), (Link(LinkClass.C2C), Link(LinkClass.SELF)))
+    )
+    text = dot(replace(small_cluster(), nodes=(replace(node, gpus=node.gpus[:2], links=chips),)))
+
+    assert '[label="C2C" penwidth=1];' in text
 
 
 def test_names_are_quoted() -> None:

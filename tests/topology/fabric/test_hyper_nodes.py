@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from arena_topo.model.cluster.snapshot import Fabric
+from arena_topo.topology.fabric.hyper_nodes import read_hyper_nodes
 from arena_topo.topology.fabric.read import read_fabric
 from tests.topology.fabrics import (
     CUSTOM,
@@ -37,8 +38,44 @@ def test_a_node_in_two_hyper_nodes_of_a_tier_is_warned_of() -> None:
 
 
 @pytest.mark.parametrize(
+    ("expression", "members"),
+    [
+        pytest.param({"key": "rack", "operator": "In", "values": ["r1", "r2"]}, ["a", "b"], id="In"),
+        pytest.param({"key": "rack", "operator": "NotIn", "values": ["r1"]}, ["b", "c"], id="NotIn"),
+        pytest.param({"key": "rack", "operator": "Exists"}, ["a", "b"], id="Exists"),
+        pytest.param({"key": "rack", "operator": "DoesNotExist"}, ["c"], id="DoesNotExist"),
+    ],
+)
+def test_members_are_chosen_by_expressions(expression: dict[str, Any], members: list[str]) -> None:
+    """As in any label selector of Kubernetes."""
+    nodes = {"a": {"rack": "r1"}, "b": {"rack": "r2"}, "c": {}}
+    leaf = hyper_node("leaf", 1, "Node", {"labelMatch": {"matchExpressions": [expression]}})
+    problems: list[str] = []
+    result = read_hyper_nodes(nodes, [leaf], problems)
+
+    assert members == [name for name, path in result.paths.items() if path == ("leaf",)]
+    assert [] == problems
+
+
+def test_labels_and_expressions_of_a_selector_both_count() -> None:
+    """A node must meet all of them."""
+    nodes = {"a": {"rack": "r1", "own": "x"}, "b": {"rack": "r1"}}
+    expression = {"key": "own", "operator": "Exists"}
+    selector = {"labelMatch": {"matchLabels": {"rack": "r1"}, "matchExpressions": [expression]}}
+
+    assert {"a": ("leaf",), "b": ("",)} == read_hyper_nodes(
+        nodes, [hyper_node("leaf", 1, "Node", selector)], []
+    ).paths
+
+
+@pytest.mark.parametrize(
     ("selector", "reason"),
     [
+        ({"labelMatch": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}, "operator is 'Near'"),
+        (
+            {"labelMatch": {"matchExpressions": [{"key": "a", "operator": "In", "values": [1]}]}},
+            "list of strings",
+        ),
         ({"regexMatch": {"pattern": "("}}, "regexMatch"),
         ({}, "selects nothing"),
         ({"exactMatch": {}}, "name is missing"),

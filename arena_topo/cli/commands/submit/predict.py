@@ -71,11 +71,13 @@ def predict(flags: PredictFlags) -> None:
 
     calibration = _calibration(flags.calibration)
     planned = _planned(flags, calibration)
+    gpu = flags.gpu or DEFAULT_GPU
     if flags.placement and not flags.gpu:
-        planned = planned.assuming(f"the GPUs are {DEFAULT_GPU}s: not stated in the plan; set it with --gpu")
+        gpu, assumption = _planned_gpu(planned, calibration)
+        planned = planned.assuming(assumption) if assumption else planned
     forecasts = [
         forecast.predict(workload, planned.ranks, planned.prediction.busbw, planned.transport, calibration)
-        for workload in _workloads(flags, calibration)
+        for workload in _workloads(flags, calibration, gpu)
     ]
     if flags.output == "wide":
         click.echo(forecast_table(forecasts, planned.prediction, calibration.source), nl=False)
@@ -135,7 +137,20 @@ def _planned(flags: PredictFlags, calibration: "Calibration") -> "PlannedGang":
     return PlannedGang(flags.ranks, Prediction(Range(flags.busbw, flags.busbw, flags.busbw), transport))
 
 
-def _workloads(flags: PredictFlags, calibration: "Calibration") -> "list[Workload]":
+def _planned_gpu(planned: "PlannedGang", calibration: "Calibration") -> tuple[str, str]:
+    """Return the GPU whose speed is taken for a plan's, and what is assumed thereby, if anything is."""
+    if not planned.products:
+        return DEFAULT_GPU, f"the GPUs are {DEFAULT_GPU}s: not stated in the plan; set it with --gpu"
+    named = " and ".join(planned.products)
+    known = [product for product in planned.products if calibration.knows(product)]
+    # A gang of several kinds is as fast as its slowest GPU, which only measurements would show.
+    if len(planned.products) == 1 and known:
+        return known[0], ""
+    gpu = known[0] if known else DEFAULT_GPU
+    return gpu, f"each GPU is as fast as one {gpu}; the plan has {named}: set --images-per-second, or --gpu"
+
+
+def _workloads(flags: PredictFlags, calibration: "Calibration", gpu: str) -> "list[Workload]":
     """Return the benchmarks that were asked for: all of them where neither model nor framework is named."""
     from arena_topo.prediction.forecast import Workload
     from arena_topo.prediction.networks import MODELS
@@ -152,7 +167,6 @@ def _workloads(flags: PredictFlags, calibration: "Calibration") -> "list[Workloa
             raise UsageError(f"--images-per-second is {rate:g}", hint="give a number above 0")
     frameworks = [flags.framework] if flags.framework else list(calibration.frameworks)
     models = [flags.model] if flags.model else MODELS
-    gpu = flags.gpu or DEFAULT_GPU
     return [
         Workload(model, framework, flags.batch, gpu, rate) for model in models for framework in frameworks
     ]

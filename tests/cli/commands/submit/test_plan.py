@@ -60,7 +60,7 @@ def test_a_comparison_is_no_picture(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize(
     ("form", "beginning"),
-    [("text", "job  "), ("json", "{"), ("yaml", "name:"), ("svg", "<svg"), ("html", "<!doctype html>")],
+    [("text", "job  "), ("json", "{"), ("yaml", "apiversion:"), ("svg", "<svg"), ("html", "<!doctype html>")],
 )
 def test_a_plan_is_printed_in_every_form(invoke: Invoke, saved: str, form: str, beginning: str) -> None:
     """From a saved snapshot, without a cluster."""

@@ -193,6 +193,47 @@ def without_workers(plan: dict[str, Any]) -> None:
     plan["workers"] = 0
 
 
+def test_a_plan_tells_which_gpus_it_is_for(invoke: Invoke, tmp_path: Path) -> None:
+    """Their speed is taken, where the calibration has it; nothing is assumed then."""
+    calibration = tmp_path / "own.yaml"
+    calibration.write_text(JAX, "utf-8")
+    plan = asdict(PLACEMENT) | {"products": ["NVIDIA-H200"]}
+    flags = ("--model=vgg16", "--framework=jax", f"--calibration={calibration}", "-o", "json")
+    found = json.loads(invoke("predict", "--placement", saved(tmp_path, plan), *flags).out)
+
+    assert [("NVIDIA-H200", 1000)] == [
+        (each["gpu"], each["imagesPerSecondAlone"]) for each in found["forecasts"]
+    ]
+    assert not any("GPU" in assumption for assumption in found["assumptions"])
+
+
+@pytest.mark.parametrize(
+    ("products", "assumption"),
+    [
+        pytest.param(
+            ["NVIDIA-L40S"],
+            "each GPU is as fast as one V100; the plan has NVIDIA-L40S: set --images-per-second, or --gpu",
+            id="unknown",
+        ),
+        pytest.param(
+            ["NVIDIA-L40S", "Tesla V100-SXM2-16GB"],
+            "each GPU is as fast as one Tesla V100-SXM2-16GB; the plan has NVIDIA-L40S and Tesla V100-SXM2-16GB: "
+            "set --images-per-second, or --gpu",
+            id="several",
+        ),
+        pytest.param([], "the GPUs are V100s: not stated in the plan; set it with --gpu", id="none"),
+    ],
+)
+def test_a_speed_that_is_assumed_is_named(
+    invoke: Invoke, tmp_path: Path, products: list[str], assumption: str
+) -> None:
+    """With the flags that would replace it."""
+    plan = asdict(PLACEMENT) | {"products": products}
+    found = json.loads(invoke("predict", "--placement", saved(tmp_path, plan), "-o", "json").out)
+
+    assert assumption in found["assumptions"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
