@@ -1,5 +1,6 @@
 """``arena-topo top``."""
 
+import time
 from dataclasses import dataclass
 
 import click
@@ -11,6 +12,8 @@ from arena_topo.cli.snapshot_source import print_warnings
 from arena_topo.cli.terminal import say
 from arena_topo.errors import NotFound, UsageError
 
+_PERIOD = 2.0
+"""Seconds between two looks at the nodes, as in Arena."""
 _MODES = ("none", "exclusive", "topology", "share")
 
 top = CommandGroup(name="top", help="Show how GPUs are used.")
@@ -29,6 +32,8 @@ class TopNodeFlags:
         help="Only nodes of a mode: n(one), e(xclusive), t(opology) or s(hare).",
     )
     output: str = output_format("wide", "json", "yaml")
+    metric: bool = switch("--metric", help="Show how busy the GPUs are, as Prometheus has measured it.")
+    refresh: bool = switch("-r", "--refresh", help="Show it again every two seconds, until Ctrl-C.")
     kube: KubeFlags
 
 
@@ -43,6 +48,32 @@ def node(flags: TopNodeFlags) -> None:
       arena-topo top node
       arena-topo top node -d gpu-node-1
     """
+    if not flags.refresh:
+        _show_nodes(flags)
+        return
+    if flags.output != "wide":
+        raise UsageError("--refresh shows a table", hint=f"leave out -o {flags.output}, or --refresh")
+    while True:
+        # On a terminal each one replaces the last; elsewhere click does nothing.
+        click.clear()
+        _show_nodes(flags)
+        time.sleep(_PERIOD)
+
+
+top.add_command(node)
+
+
+def _mode(text: str) -> str:
+    """Return the whole word of Arena's mode, of which users may type the first letter alone."""
+    modes = {name: mode for mode in _MODES for name in (mode, mode[0])}
+    if text and text not in modes:
+        raise UsageError(
+            f"--gpu-mode: {text!r} is not a mode", hint="use n(none), e(exclusive), t(topology) or s(share)"
+        )
+    return modes.get(text, "")
+
+
+def _show_nodes(flags: TopNodeFlags) -> None:
     from arena_topo.cluster.snapshot import take_snapshot
     from arena_topo.jobs.placement.other_plans import reservations
     from arena_topo.kube.session import connect
@@ -78,16 +109,7 @@ def node(flags: TopNodeFlags) -> None:
         reservations(session, snapshot) or (), {gpu_node.name for gpu_node in chosen}
     ):
         say(line)
+    if flags.metric:
+        from arena_topo.cli.commands.arena.job_details import print_node_gpus
 
-
-top.add_command(node)
-
-
-def _mode(text: str) -> str:
-    """Return the whole word of Arena's mode, of which users may type the first letter alone."""
-    modes = {name: mode for mode in _MODES for name in (mode, mode[0])}
-    if text and text not in modes:
-        raise UsageError(
-            f"--gpu-mode: {text!r} is not a mode", hint="use n(none), e(exclusive), t(topology) or s(share)"
-        )
-    return modes.get(text, "")
+        print_node_gpus(session, [gpu_node.name for gpu_node in chosen])

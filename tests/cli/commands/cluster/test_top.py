@@ -95,3 +95,25 @@ def test_bad_input_gets_one_clear_error(
 
     assert (code, "") == (outcome.code, outcome.out)
     assert message in outcome.err
+
+
+def test_refresh_shows_it_again(invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until Ctrl-C, which ends it as it ends every command."""
+    serve(lambda _: Answer(body={"items": []}))
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("arena_topo.cli.commands.cluster.top.time.sleep", wait)
+    outcome = invoke("top", "node", "-r")
+
+    assert (130, [2.0, 2.0]) == (outcome.code, waited)
+    assert 2 == outcome.out.count("NAME")
+
+
+def test_refresh_is_for_tables(invoke: Invoke) -> None:
+    """A document that never ends is none."""
+    assert 2 == invoke("top", "node", "-r", "-o", "json").code
