@@ -28,6 +28,8 @@ from arena_topo.cli.flag_words import as_click_takes, check_values
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from arena_topo.cli.defaults.find import Defaults
     from arena_topo.cli.defaults.setting import Setting
 
@@ -43,6 +45,10 @@ _DEFAULTS, _ORIGIN, _OFF = "arena_topo.defaults", "arena_topo.origin", "arena_to
 
 class FlagOption(click.Option):
     """A flag that may be set for all runs, by a variable or a file: ``arena_topo.cli.defaults``."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        """Return what may be typed for the flag."""
+        return _completed(self, ctx, incomplete, super().shell_complete)
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         """Return the value of the command line, else the one that the user has set, else the default."""
@@ -75,6 +81,26 @@ class FlagOption(click.Option):
             if not origin:
                 raise
             raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
+
+
+class FlagArgument(click.Argument):
+    """A positional argument whose values a shell completes."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        """Return what may be typed for the argument."""
+        return _completed(self, ctx, incomplete, super().shell_complete)
+
+
+def _completed(
+    param: click.Parameter,
+    ctx: click.Context,
+    incomplete: str,
+    by_type: Callable[[click.Context, str], list["CompletionItem"]],
+) -> list["CompletionItem"]:
+    from arena_topo.cli.completion import values
+
+    found = values(param, ctx, incomplete)
+    return by_type(ctx, incomplete) if found is None else found
 
 
 class FlagCommand(click.Command):
@@ -143,7 +169,7 @@ def declared(parameter: Callable[[str], click.Parameter]) -> Any:
 
 def argument(**attributes: Any) -> Any:
     """Return a positional argument."""
-    return declared(lambda name: click.Argument([name], **attributes))
+    return declared(lambda name: FlagArgument([name], **attributes))
 
 
 @overload

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 
 import click
 
@@ -10,12 +11,17 @@ from arena_topo.cli.app import cli
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ArenaTopoError, ExitCode
 
+_COMPLETION = "_ARENA_TOPO_COMPLETE"
+"""The variable by which a shell asks for completions, as the scripts of ``completion`` set it."""
+
 # What a shell reports of a process that SIGPIPE ended (128 + 13), as kubectl and other programs end then.
 _BROKEN_PIPE = 141
 
 
 def run(args: Sequence[str]) -> int:
     """Run the command line *args* and return the exit code; errors are reported on stderr, never as a traceback."""
+    if _COMPLETION in os.environ:
+        return _complete(args)
     try:
         # Outside of its standalone mode click returns what the command returned, and raises errors.
         return int(cli.main(list(args), prog_name=program_name(), standalone_mode=False) or ExitCode.OK)
@@ -42,6 +48,14 @@ def run(args: Sequence[str]) -> int:
         return ExitCode.ERROR
 
 
+def _complete(args: Sequence[str]) -> int:
+    """Complete the line that the shell has put into the environment; what is wrong with it is told when it is run."""
+    # click leaves by SystemExit, and a line that cannot be parsed has no completion.
+    with suppress(Exception, SystemExit, KeyboardInterrupt):
+        cli.main(list(args), prog_name="arena-topo", complete_var=_COMPLETION)
+    return ExitCode.OK
+
+
 def report(error: ArenaTopoError) -> None:
     """Print on stderr what went wrong, and what to do next."""
     say(f"error: {error.message}", style="error")
@@ -56,7 +70,14 @@ def program_name() -> str:
 
 
 def _usage(error: click.UsageError) -> int:
-    say(f"error: {error.format_message()}", style="error")
+    # click suggests whatever is least unlike.
+    is_unknown = isinstance(error, click.exceptions.NoSuchCommand | click.NoSuchOption)
+    say(f"error: {error.message if is_unknown else error.format_message()}", style="error")
+    if is_unknown:
+        from arena_topo.cli.suggestions import suggestion
+
+        if hint := suggestion(error):
+            say(f"hint: {hint}", style="hint")
     path = error.ctx.command_path if error.ctx else program_name()
     say(f"See '{path} --help' for usage.")
     return ExitCode.USAGE

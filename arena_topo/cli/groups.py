@@ -29,6 +29,10 @@ class CommandGroup(click.Group):
         """Return the command of a name or an alias."""
         return super().get_command(ctx, self.canonical(cmd_name)) or refused(ctx, cmd_name)
 
+    def spellings(self, ctx: click.Context) -> list[str]:
+        """Return the names and the aliases of all commands."""
+        return [*self.list_commands(ctx), *self._by_alias]
+
     def canonical(self, name: str) -> str:
         """Return the command's own name for one of its aliases."""
         return self._by_alias.get(name, name)

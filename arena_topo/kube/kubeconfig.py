@@ -83,6 +83,11 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
     return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
 
 
+def names_of(plural: str, connection: ConnectionFlags, env: Mapping[str, str] = os.environ) -> list[str]:
+    """Return the names of the kubeconfig's entries of one kind: ``contexts``, ``clusters`` or ``users``."""
+    return list(merge(_paths(connection, env), explicit=bool(connection.kubeconfig))[plural])
+
+
 def _paths(connection: ConnectionFlags, env: Mapping[str, str]) -> list[Path]:
     if connection.kubeconfig:
         return [Path(connection.kubeconfig)]

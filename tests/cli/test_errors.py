@@ -79,3 +79,30 @@ def test_the_program_has_the_name_that_was_typed(
     monkeypatch.setattr("sys.argv", [str(tmp_path / typed)])
 
     assert expected == program_name()
+
+
+@pytest.mark.parametrize(
+    ("args", "hint"),
+    [
+        (["sumbit"], "hint: did you mean submit?\n"),
+        (["lgos", "a"], "hint: did you mean logs?\n"),
+        (["topolgy"], "hint: did you mean topology?\n"),
+        (["frobnicate"], ""),
+        (["x"], ""),
+        (["submit", "mpi", "--wokers=2"], "hint: did you mean --workers?\n"),
+        (["get", "a", "--namspace=b"], "hint: did you mean --namespace?\n"),
+        (["get", "a", "--frob"], ""),
+        (["get", "a", "-x"], ""),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_misspelt_word_is_recognised_and_an_unlike_one_is_not(
+    invoke: Invoke, args: list[str], hint: str
+) -> None:
+    """A suggestion that misleads is worse than none."""
+    outcome = invoke(*args)
+
+    assert 2 == outcome.code
+    assert "error: No such" in outcome.err
+    assert hint in outcome.err
+    assert bool(hint) == ("did you mean" in outcome.err.lower())

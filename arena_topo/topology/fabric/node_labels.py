@@ -72,6 +72,11 @@ _NO_VALUE = re.compile(r"none|unknown|not-available|", re.IGNORECASE)
 """What sources write where a node is in no domain."""
 
 
+def is_level(key: str) -> bool:
+    """Whether a known source writes the tier of a node under the label *key*."""
+    return any(key in keys for _, keys in _KNOWN_KEYS)
+
+
 @dataclass(frozen=True, slots=True)
 class LabelTiers:
     """Tiers, coarse to fine, and the label keys that name a node's domain at each: the first one with a value counts."""

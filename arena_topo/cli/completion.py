@@ -1,0 +1,206 @@
+"""Completion of values in a shell: jobs, instances, nodes and the like, in bounded time and without a word.
+
+A TAB must never hang a shell: whoever does not answer in a second and a half has nothing to offer. The question is asked in a
+thread of its own, since neither the resolution of a name nor a credential plugin can be interrupted.
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from arena_topo.kube.connection_flags import ConnectionFlags
+    from arena_topo.kube.session import Session
+
+_LONGEST = 1.5
+"""Seconds for all that a completion asks."""
+
+_MOST = 500
+"""Values that are offered; a shell does not show more than it can page."""
+
+Find = Callable[["ConnectionFlags", click.Context], Iterable[str]]
+
+
+def values(param: click.Parameter, ctx: click.Context, incomplete: str) -> list[CompletionItem] | None:
+    """Return what may be typed for *param*, None for a parameter whose values this module does not know."""
+    names = [*param.opts, str(param.metavar or "").strip("[].")]
+    if any(name in _FILES for name in param.opts):
+        return [CompletionItem(incomplete, type="file")]
+    find = next((_FINDERS[name] for name in names if name in _FINDERS), None)
+    if find is None:
+        return None
+    # Of several values, none is offered twice.
+    begun = set(ctx.params.get(param.name or "") or ()) if param.nargs == -1 else set()
+    found = _bounded(lambda: [name for name in find(_connection(ctx), ctx) if name not in begun])
+    return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)][:_MOST]
+
+
+def _bounded(find: Callable[[], list[str]]) -> list[str]:
+    """Return what *find* returns; nothing where it fails or takes too long."""
+    found: list[str] = []
+
+    def run() -> None:
+        # Whatever goes wrong, a user who types a command wants to read nothing of it.
+        with suppress(Exception):
+            found.extend(find())
+
+    # A credential plugin writes on the terminal by itself.
+    with open(os.devnull, "w") as nothing:  # noqa: PTH123  # a device
+        before = os.dup(sys.stderr.fileno())
+        os.dup2(nothing.fileno(), sys.stderr.fileno())
+        try:
+            thread = threading.Thread(target=run, daemon=True)
+            thread.start()
+            thread.join(_LONGEST)
+            return list(found)
+        finally:
+            os.dup2(before, sys.stderr.fileno())
+            os.close(before)
+
+
+def _connection(ctx: click.Context) -> "ConnectionFlags":
+    """Return what the line says so far of the cluster."""
+    from arena_topo.kube.connection_flags import ConnectionFlags
+
+    given = {flag.name: ctx.params.get(flag.name) for flag in fields(ConnectionFlags)}
+    return ConnectionFlags(**{**{key: value for key, value in given.items() if value}, "timeout": _LONGEST})
+
+
+def _session(connection: "ConnectionFlags") -> "Session":
+    from arena_topo.kube.session import connect
+
+    return connect(connection)
+
+
+def _items(session: "Session", path: str) -> list[Any]:
+    items: list[Any] = session.get(path, limit=_MOST).get("items") or []
+    return items
+
+
+def _names(items: Iterable[Any]) -> list[str]:
+    return [item["metadata"]["name"] for item in items]
+
+
+def _jobs(connection: "ConnectionFlags", _: click.Context) -> list[str]:
+    from arena_topo.errors import NotFound
+    from arena_topo.kube import version_cache
+    from arena_topo.kube.resources import mpijobs
+    from arena_topo.model.job.mpijob import ApiVersion
+
+    session = _session(connection)
+    recent = version_cache.load(session.server)
+    for version in sorted(ApiVersion, key=lambda version: version.value != recent):
+        try:
+            return _names(_items(session, mpijobs(version).path(session.namespace)))
+        except NotFound:
+            continue
+    return []
+
+
+def _instances(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
+    from arena_topo.jobs.lookup import find_job, pods_of
+    from arena_topo.model.job.validation import named_job
+
+    # click leaves the arguments of a line that ends in a flag without its value where they are.
+    name = named_job(str(ctx.params.get("name") or ctx.args[0]))
+    session = _session(connection)
+    return _names(pods_of(session, find_job(session, name)))
+
+
+def _namespaces(connection: "ConnectionFlags", _: click.Context) -> list[str]:
+    return _names(_items(_session(connection), "/api/v1/namespaces"))
+
+
+def _nodes(connection: "ConnectionFlags", _: click.Context) -> list[str]:
+    from arena_topo.kube.resources import NODES
+
+    return _names(_items(_session(connection), NODES.path()))
+
+
+def _level_keys(connection: "ConnectionFlags", _: click.Context) -> set[str]:
+    from arena_topo.kube.resources import NODES
+    from arena_topo.topology.fabric.node_labels import is_level
+
+    items = _items(_session(connection), NODES.path())
+    return {key for item in items for key in item["metadata"].get("labels") or () if is_level(key)}
+
+
+def _levels(connection: "ConnectionFlags", ctx: click.Context) -> set[str]:
+    from arena_topo.model.notation.words import last_part
+
+    return {last_part(key) for key in _level_keys(connection, ctx)} | {"node"}
+
+
+def _queues(connection: "ConnectionFlags", _: click.Context) -> list[str]:
+    from arena_topo.errors import NotFound
+
+    session = _session(connection)
+    found: list[str] = []
+    # Kueue's queues are of a namespace, Volcano's and KAI's of the cluster.
+    for path in (
+        f"/apis/kueue.x-k8s.io/v1beta1/namespaces/{session.namespace}/localqueues",
+        "/apis/scheduling.volcano.sh/v1beta1/queues",
+        "/apis/scheduling.run.ai/v2/queues",
+    ):
+        try:
+            found += _names(_items(session, path))
+        except NotFound:
+            continue
+    return found
+
+
+def _kubeconfig(plural: str) -> Find:
+    def find(connection: "ConnectionFlags", _: click.Context) -> list[str]:
+        from arena_topo.kube.kubeconfig import names_of
+
+        return names_of(plural, connection)
+
+    return find
+
+
+def _layouts(_: "ConnectionFlags", __: click.Context) -> list[str]:
+    from arena_topo.sandbox.layouts import names
+
+    return names()
+
+
+_FINDERS: dict[str, Find] = {
+    "JOB": _jobs,
+    "NODE": _nodes,
+    "--instance": _instances,
+    "--namespace": _namespaces,
+    "--context": _kubeconfig("contexts"),
+    "--cluster": _kubeconfig("clusters"),
+    "--user": _kubeconfig("users"),
+    "--node": _nodes,
+    "--require-topology": _levels,
+    "--prefer-topology": _levels,
+    "--topology-levels": _level_keys,
+    "--queue": _queues,
+    "--layout": _layouts,
+}
+"""How the values of a flag, or of an argument by its metavar, are found."""
+
+_FILES = frozenset(
+    {
+        "--kubeconfig",
+        "--from",
+        "--measured",
+        "--calibration",
+        "--template",
+        "--file",
+        "--save",
+        "--config-file",
+        "--certificate-authority",
+        "--network",
+        "--placement",
+    }
+)
+"""Flags that name a file, for which every shell has its own completion."""

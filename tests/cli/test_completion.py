@@ -1,0 +1,201 @@
+"""A TAB offers what the cluster has, in every shell, and never hangs or speaks."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.arena import PROGRAM
+from tests.kube.server import Reply, Seen, Server, serve, status
+from tests.objects import mpijob, pod
+
+NODES = [
+    {"metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": "z", "other/label": "x"}}}
+    for name in ("gpu-1", "gpu-2")
+]
+
+
+def named(*names: str) -> list[Any]:
+    """Return objects that have nothing but a name."""
+    return [{"metadata": {"name": name}} for name in names]
+
+
+def answer(seen: Seen) -> Reply:
+    """Serve a cluster that has one of each."""
+    path = seen.path.partition("?")[0]
+    lists: dict[str, list[Any]] = {
+        "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs": named("vgg16", "vgg19", "bert"),
+        "/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs": named("in-ml"),
+        "/api/v1/namespaces/default/pods": [pod("vgg16-worker-0"), pod("vgg16-worker-1")],
+        "/api/v1/namespaces": named("default", "ml"),
+        "/api/v1/nodes": NODES,
+        "/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues": named("research"),
+    }
+    if path.endswith("/mpijobs/vgg16"):
+        return Reply(body=json.dumps(mpijob("vgg16")).encode())
+    if path in lists:
+        return Reply(body=json.dumps({"items": lists[path]}).encode())
+    return status(404, "NotFound", "not served")
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Server]:
+    """Serve, and leave a kubeconfig of two contexts in the user's home."""
+    with serve(tmp_path, answer) as server:
+        (tmp_path / "config").write_text(
+            json.dumps(
+                {
+                    "current-context": "here",
+                    "contexts": [
+                        {"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("here", "there")
+                    ],
+                    "clusters": [
+                        {
+                            "name": "c",
+                            "cluster": {
+                                "server": server.url,
+                                "certificate-authority": str(server.authority.certificate),
+                            },
+                        }
+                    ],
+                    "users": [{"name": "u", "user": {"token": "t"}}],
+                }
+            )
+        )
+        yield server
+
+
+def environment(home: Path) -> dict[str, str]:
+    """Return the environment of a user at home in *home*."""
+    path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
+    return {
+        "PATH": path,
+        "HOME": str(home),
+        "KUBECONFIG": str(home / "config"),
+        "XDG_CACHE_HOME": str(home / "cache"),
+        "TERM": "dumb",
+    }
+
+
+def completed(home: Path, *words: str) -> list[str]:
+    """Return what is offered for the last of *words*."""
+    done = subprocess.run(
+        [PROGRAM],
+        env={
+            **environment(home),
+            "COMP_WORDS": " ".join(["arena-topo", *words]),
+            "COMP_CWORD": str(len(words)),
+            "_ARENA_TOPO_COMPLETE": "bash_complete",
+        },
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    assert "" == done.stderr
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("get", ""), ["bert", "vgg16", "vgg19"]),
+        (("logs", "vgg"), ["vgg16", "vgg19"]),
+        (("delete", "vgg16", ""), ["bert", "vgg19"]),
+        (("get", "-n", "ml", ""), ["in-ml"]),
+        (("logs", "vgg16", "-i", ""), ["vgg16-worker-0", "vgg16-worker-1"]),
+        (("get", "--namespace", ""), ["default", "ml"]),
+        (("get", "--context", ""), ["here", "there"]),
+        (("get", "--user", ""), ["u"]),
+        (("top", "node", "gpu"), ["gpu-1", "gpu-2"]),
+        (("submit", "mpi", "--require-topology", ""), ["node", "zone"]),
+        (("submit", "mpi", "--topology-levels", ""), ["topology.kubernetes.io/zone"]),
+        (("submit", "mpi", "--queue", ""), ["research"]),
+        (("sandbox", "start", "--layout", "r"), ["racks"]),
+        (("logs", "vgg16", "--role", ""), ["launcher", "worker"]),
+        (("lo",), ["logs"]),
+    ],
+    ids=" ".join,
+)
+def test_values_are_completed(
+    cluster: Server, tmp_path: Path, words: tuple[str, ...], expected: list[str]
+) -> None:
+    """What there is, by what the line says so far."""
+    del cluster
+    assert expected == [name for name in completed(tmp_path, *words) if name != "logviewer"]
+
+
+SHELLS = {
+    "bash": "source <(arena-topo completion bash); COMP_WORDS=(arena-topo get vgg); COMP_CWORD=2; COMPREPLY=();"
+    ' _arena_topo_completion arena-topo; printf "%s\\n" "${COMPREPLY[@]}"',
+    # compadd works in a completion widget only; this one prints what it is given.
+    "zsh": "compdef() { }; source <(arena-topo completion zsh); words=(arena-topo get vgg); CURRENT=3;"
+    " compadd() { print -l -- ${(P)argv[-1]} }; _arena_topo_completion",
+    "fish": "source (arena-topo completion fish | psub); complete -C 'arena-topo get vgg'",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_completes(cluster: Server, tmp_path: Path, shell: str) -> None:
+    """By the script that is printed for it."""
+    del cluster
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: its completion is not tried")
+    options = ["--norc"] if shell == "bash" else ["-f"] if shell == "zsh" else ["--no-config"]
+    done = subprocess.run(
+        [shell, *options, "-c", SHELLS[shell]],
+        env=environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+    assert ["vgg16", "vgg19"] == done.stdout.split(), done.stderr
+
+
+def silent(_: Seen) -> Reply:
+    """Say nothing, for as long as it takes."""
+    return Reply(ending="silence")
+
+
+def refusing(_: Seen) -> Reply:
+    """Refuse everybody."""
+    return status(403, "Forbidden", "no")
+
+
+def senseless(_: Seen) -> Reply:
+    """Answer with what is no list."""
+    return Reply(body=b'{"items": [1, {"metadata": 5}]}')
+
+
+@pytest.mark.parametrize("rule", [silent, refusing, senseless], ids=lambda rule: rule.__name__)
+def test_a_cluster_that_gives_nothing_offers_nothing(cluster: Server, tmp_path: Path, rule: Any) -> None:
+    """Without a word, and without waiting for it."""
+    cluster.rule = rule
+
+    assert [] == completed(tmp_path, "get", "")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("get", "--kubeconfig=/nope", ""),
+        ("--context", "nowhere", "get", ""),
+        ("logs", "--tail=x", ""),
+    ],
+    ids=" ".join,
+)
+def test_a_line_that_is_wrong_offers_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
+    """What is wrong with it is told when it is run."""
+    assert [] == completed(tmp_path, *words)
+
+
+def test_a_file_is_the_shells_to_complete(tmp_path: Path) -> None:
+    """It knows how."""
+    assert ["snap"] == completed(tmp_path, "topology", "--from", "snap")
