@@ -93,6 +93,7 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
         gang,
         operator_gangs=facts.operator_gangs,
         api=facts.pod_groups,
+        kai_topologies=facts.kai_topologies,
         admission=facts.policy.current and facts.policy.gangs,
         # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),

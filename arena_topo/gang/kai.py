@@ -8,6 +8,7 @@ from arena_topo.gang.pod_groups import refuse_other_operator, unsupported_versio
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import KAI_QUEUE
+from arena_topo.model.notation.words import last_part
 
 SCHEDULER = "kai-scheduler"
 
@@ -39,10 +40,18 @@ def decorate(gang: Gang) -> Decoration:
 def _level(gang: Gang) -> dict[str, str]:
     if not gang.level:
         return {}
-    if not gang.topology:
+    # A level is its node label, or the word behind the label's prefix, as people say it.
+    labels = [key for key in gang.kai_topologies if gang.level in {key, last_part(key)}]
+    if not labels:
         raise UsageError(
             f"KAI cannot enforce the level {gang.level}: no Topology of kai.scheduler has it",
             hint="ask the cluster's admin for a Topology with that level, or leave the level out",
         )
+    if len(labels) > 1:
+        listed = ", ".join(sorted(labels))
+        raise UsageError(
+            f"KAI has several levels called {gang.level}: {listed}", hint="name the whole label key"
+        )
     kind = "required" if gang.required else "preferred"
-    return {"kai.scheduler/topology": gang.topology, f"kai.scheduler/topology-{kind}-placement": gang.level}
+    topology = gang.kai_topologies[labels[0]]
+    return {"kai.scheduler/topology": topology, f"kai.scheduler/topology-{kind}-placement": labels[0]}

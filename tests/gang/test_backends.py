@@ -22,7 +22,12 @@ KNOWN: dict[str, dict[str, Any]] = {
     "volcano": {"level": "2", "required": True, "queue": "research", "priority": "high"},
     "kueue": {"level": "example.com/rack", "required": True, "queue": "team"},
     "koordinator": {"level": "rack", "required": False},
-    "kai": {"level": "example.com/rack", "required": False, "topology": "default", "queue": "team"},
+    "kai": {
+        "level": "example.com/rack",
+        "required": False,
+        "kai_topologies": {"example.com/rack": "default"},
+        "queue": "team",
+    },
     "yunikorn": {"queue": "root.team", "placement": {"nodeSelector": {"pool": "a100"}}},
     "native": {"level": "example.com/rack", "required": True, "api": "v1alpha2", "admission": True},
     "gates": {},
@@ -90,6 +95,18 @@ def test_a_launcher_that_waits_is_never_counted(
 ) -> None:
     """Its pod is created after the workers are ready: a gang that counted it would never start."""
     assert size == counted(decorate(backend, gang(version, waits=waits, **KNOWN[backend])))
+
+
+@pytest.mark.parametrize("level", ["example.com/rack", "rack"])
+def test_a_level_of_kai_is_its_label(level: str) -> None:
+    """The whole key, or the word that people say; the Topology is the one that has it."""
+    known = {**KNOWN["kai"], "level": level, "required": True}
+    added = decorate("kai", gang(V2, **known)).job_annotations
+
+    assert {
+        "kai.scheduler/topology": "default",
+        "kai.scheduler/topology-required-placement": "example.com/rack",
+    } == added
 
 
 @pytest.mark.parametrize(("version", "size"), [(V2, 4), (V1, 5)])
@@ -201,6 +218,11 @@ def test_the_oldest_operator_knows_no_scheduling_policy() -> None:
         ("kueue", {}, "kueue needs a queue"),
         ("kai", {}, "kai needs a queue"),
         ("kai", {"queue": "q", "level": "rack"}, "no Topology of kai.scheduler has it"),
+        (
+            "kai",
+            {"queue": "q", "level": "rack", "kai_topologies": {"a/rack": "x", "b/rack": "y"}},
+            "several levels called rack: a/rack, b/rack",
+        ),
         ("native", {"admission": True}, "serves no PodGroup of scheduling.k8s.io"),
         ("native", {"api": "v1beta1"}, "the admission policy that sets it is not installed"),
         ("gates", {"keeps_gates": False}, "drops the pods' scheduling gates"),

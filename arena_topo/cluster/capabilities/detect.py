@@ -14,6 +14,8 @@ from arena_topo.errors import Forbidden, NotFound
 from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import (
     DEPLOYMENTS,
+    KAI_API,
+    KAI_TOPOLOGIES,
     NODES,
     admission_bindings,
     admission_policies,
@@ -37,6 +39,7 @@ _MOST_SLICES = 500
 
 _NO_PROGRAMS: dict[str, Program] = {}
 _NO_DRIVERS: tuple[str, ...] = ()
+_NO_OBJECTS: list[Object] = []
 _POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
 """Versions of kube-scheduler's own PodGroup, best first."""
 
@@ -63,6 +66,7 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
         hami=_none_if_forbidden(lambda: _has_hami(session, programs), default=False),
         dra_drivers=_dra_drivers(session, served),
         pod_groups=pod_groups,
+        kai_topologies=_kai_topologies(session, served),
         policy=_policy(session, served, gangs=bool(pod_groups)),
         access=review_access(session, served, pod_groups, namespace or session.namespace) if access else (),
     )
@@ -122,6 +126,18 @@ def _has_hami(session: Session, programs: Mapping[str, Program] | None) -> bool:
 
 def _is_registered(node: Object) -> bool:
     return _HAMI_REGISTER in (node["metadata"].get("annotations") or {})
+
+
+def _kai_topologies(session: Session, served: frozenset[str]) -> dict[str, str]:
+    """Return the levels of KAI's Topologies, each with the first Topology by name that has it."""
+    if KAI_API not in served:
+        return {}
+    topologies = _none_if_forbidden(lambda: list(session.list(KAI_TOPOLOGIES.path())), default=_NO_OBJECTS)
+    levels: dict[str, str] = {}
+    for topology in sorted(topologies or (), key=lambda item: str(item["metadata"]["name"])):
+        for level in (topology.get("spec") or {}).get("levels") or ():
+            levels.setdefault(str(level.get("nodeLabel")), str(topology["metadata"]["name"]))
+    return levels
 
 
 def _dra_drivers(session: Session, served: frozenset[str]) -> tuple[str, ...] | None:

@@ -3,8 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from arena_topo.errors import DocumentError
 from arena_topo.model.plan.demand import TopologyPolicy
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.gpus.measured import read_measured, written
+
+MOST_MEASURED = 16 * 1024
+"""Characters of the measured bandwidths that are kept with a plan; a job's annotations have 256 KiB together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +32,17 @@ class PlanOptions:
     def annotation(self) -> dict[str, str]:
         """The options that are kept with the job's plan, for ``options_from_annotation``.
 
-        ``coalesce`` is not: a submitted job has its final shape. Neither are measured bandwidths, which are a file of
-        the submitter.
+        ``coalesce`` is not: a submitted job has its final shape. Neither are measured bandwidths of more than
+        ``MOST_MEASURED`` characters: whoever resumes the job then plans by the predicted ones.
         """
+        overrides = self.model.overrides
+        measured = written(overrides) if overrides else ""
         texts = {
             "required": self.required_level,
             "preferred": self.preferred_level,
             "levels": ",".join(self.levels),
             "share": "true" if self.share_gpus else "",
+            "measured": measured if len(measured) <= MOST_MEASURED else "",
             # The default is left out, so that a resumed job follows the default of the program that resumes it.
             "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
         }
@@ -42,17 +50,21 @@ class PlanOptions:
 
 
 def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
-    """Return the options that were kept with a plan."""
+    """Return the options that were kept with a plan; raises ``DocumentError`` for measured bandwidths that are none."""
     return PlanOptions(
         policy=TopologyPolicy(annotation.get("policy", TopologyPolicy.BEST_EFFORT.value)),
         required_level=annotation.get("required", ""),
         preferred_level=annotation.get("preferred", ""),
         levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
         share_gpus=annotation.get("share") == "true",
-        model=_model(annotation.get("nccl", "")),
+        model=_model(annotation.get("nccl", ""), annotation.get("measured", "")),
     )
 
 
-def _model(nccl: str) -> BandwidthModel:
+def _model(nccl: str, measured: str) -> BandwidthModel:
     major, _, minor = nccl.partition(".")
-    return BandwidthModel(nccl=(int(major), int(minor))) if minor.isdecimal() else DEFAULT_MODEL
+    version = (int(major), int(minor)) if minor.isdecimal() else DEFAULT_MODEL.nccl
+    # Whoever may edit the job may edit its annotations.
+    if len(measured) > MOST_MEASURED:
+        raise DocumentError("the plan's measured bandwidths are too long", hint="submit the job again")
+    return BandwidthModel(version, read_measured(measured, "the job's plan: measured") if measured else ())

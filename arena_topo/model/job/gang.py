@@ -18,7 +18,8 @@ class Gang:
 
     ``level`` is the topology level that the gang shall stay within, in the back-end's own terms: a node label for
     ACK, Kueue, KAI and native, a tier's number or name for Volcano, a layer for Koordinator; empty for none. It binds
-    if ``required``, else it is a preference. ``topology`` names KAI's Topology object.
+    if ``required``, else it is a preference. ``kai_topologies`` gives each level of KAI's Topologies, a node label, the
+    name of the Topology that has it.
 
     Of the cluster: ``operator_gangs`` is the MPI operator's ``--gang-scheduling`` (or ``--gang-scheduler-name``), empty
     where it creates no gangs and None where that cannot be seen; ``api`` is the served version of scheduling.k8s.io's
@@ -36,7 +37,7 @@ class Gang:
     placement: Mapping[str, Any] = field(default_factory=dict)
     level: str = ""
     required: bool = False
-    topology: str = ""
+    kai_topologies: Mapping[str, str] = field(default_factory=dict)
     queue: str = ""
     priority: str = ""
     operator_gangs: str | None = None

@@ -56,7 +56,9 @@ class ClusterFacts:
     newest first; ``worker_fields`` those pod fields of a worker template that the served MPIJob keeps, of
     ``schedulingGates``, ``resourceClaims`` and ``schedulingGroup``. ``programs`` are what runs, by what it is
     (``volcano``, ``mpi-operator``). ``ack`` and ``hami`` tell whether any node is set up for these schedulers.
-    ``dra_drivers`` are the drivers that publish ResourceSlices. ``pod_groups`` is the served version of scheduling.k8s.io's PodGroup, empty for none.
+    ``dra_drivers`` are the drivers that publish ResourceSlices. ``pod_groups`` is the served version of
+    scheduling.k8s.io's PodGroup, empty for none. ``kai_topologies`` gives the levels of KAI's Topologies, which are node
+    labels, the names of the Topologies.
     """
 
     kubernetes: str = ""
@@ -68,6 +70,7 @@ class ClusterFacts:
     hami: bool | None = None
     dra_drivers: tuple[str, ...] | None = ()
     pod_groups: str = ""
+    kai_topologies: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     access: tuple[AccessReview, ...] = ()
 

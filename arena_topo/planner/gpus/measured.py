@@ -9,6 +9,7 @@
           - {links: [X NV2 NV2, NV2 X SYS, NV2 SYS X], busbw: 30.0}
 """
 
+import json
 import re
 from collections.abc import Sequence
 from itertools import product
@@ -36,6 +37,22 @@ def read_measured(text: str, source: str) -> tuple[Measured, ...]:
         machines[measured.machine] = measured
     document.reject_unknown_keys()
     return tuple(machines.values())
+
+
+def written(machines: Sequence[Measured]) -> str:
+    """Return *machines* as one line that ``read_measured`` reads back."""
+    entries = [
+        {
+            "machine": measured.machine,
+            "sizes": [{"gpus": gpus, "busbw": busbw} for gpus, busbw in measured.sizes],
+            "sets": [
+                {"links": [" ".join(row) for row in matrix], "busbw": busbw}
+                for matrix, busbw in measured.sets
+            ],
+        }
+        for measured in machines
+    ]
+    return json.dumps({"machines": entries}, separators=(",", ":"))
 
 
 def _machine(part: Part) -> Measured:

@@ -69,6 +69,19 @@ def test_hami_is_found_behind_any_number_of_nodes_where_its_scheduler_runs() -> 
     assert all(int(query.get("limit", "500")) != 50 for query in asked)
 
 
+def test_the_levels_of_kais_topologies_are_read() -> None:
+    """Each with the first Topology by name that has it."""
+    topologies = [
+        {"metadata": {"name": "b"}, "spec": {"levels": [{"nodeLabel": "x/rack"}, {"nodeLabel": "x/row"}]}},
+        {"metadata": {"name": "a"}, "spec": {"levels": [{"nodeLabel": "x/rack"}]}},
+    ]
+    served = {"/apis/kai.scheduler/v1alpha1/topologies": {"items": topologies}}
+
+    assert {"x/rack": "a", "x/row": "b"} == found(served, "kai.scheduler/v1alpha1")[0].kai_topologies
+    assert {} == found(served)[0].kai_topologies
+    assert {} == found({}, "kai.scheduler/v1alpha1", denied=True)[0].kai_topologies
+
+
 def test_nodes_tell_the_vendors_scheduler_and_hami() -> None:
     """By a label, and by an annotation."""
     node = {"metadata": {"annotations": {"hami.io/node-nvidia-register": "[]"}}}
