@@ -74,6 +74,7 @@ bench: $(STAMP)  ## measure beside kubectl, on the real control plane, and besid
 	$(BIN)/python -m benchmarks.gpu_sets
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.fleet
+	$(BIN)/python -m benchmarks.saturation
 
 package: $(STAMP)  ## build the wheel and the source distribution into dist/, check them, and try the wheel
 	$(BIN)/python -m pip install --quiet --group release

@@ -1,0 +1,219 @@
+"""How full a mixed fleet gets, and how fast the links of its jobs are: ``python -m benchmarks.saturation [NODES]``.
+
+Jobs arrive one after the other, most of them with one GPU, as in published traces (FGD's of Alibaba: Weng et al., USENIX ATC
+2023), some of them gangs, some without GPUs; none leaves. Each is placed by a rule or turned away, until all that came asked
+for ``OVERLOAD`` of the fleet's GPUs. The rules get the same jobs in the same order. Peers place worker after worker, as a
+scheduler does, and take the lowest free GPUs of a node.
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from random import Random
+from statistics import mean
+from time import process_time
+
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Placement
+from arena_topo.planner.nodes.fleet import Fleet, changed, make_fleet
+from arena_topo.planner.plan import plan_on
+from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from benchmarks.fleets import GPU, machine
+
+NODES = 1_200
+OVERLOAD = 1.25
+CPU, MEMORY = "cpu", "memory"
+MACHINES = (
+    ("NVIDIA H100 80GB HBM3", "DGX H100", 8, 112_000, 3),
+    ("NVIDIA A100-SXM4-80GB", "DGX A100", 8, 128_000, 4),
+    ("Tesla V100-SXM2-16GB", "DGX-1", 8, 96_000, 3),
+    ("NVIDIA L40S", "", 4, 64_000, 2),
+)
+"""Product, machine, GPUs, millicores, and parts of the fleet."""
+SHAPES: tuple[tuple[int, int, int], ...] = (
+    (1, 1, 50), (1, 2, 9), (1, 4, 9), (1, 8, 9), (4, 1, 3), (8, 2, 2), (2, 8, 3), (4, 8, 2), (8, 8, 1), (1, 0, 12),
+)  # fmt: skip
+"""Workers, GPUs of each, and how many of a hundred jobs."""
+
+Places = Mapping[int, frozenset[int]]
+"""The GPUs that a job takes on each node, by position."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The share of the fleet's GPUs that are allocated, mean busbw in GB/s of jobs on one node, and milliseconds a job."""
+
+    allocated: float
+    busbw: float
+    milliseconds: float
+
+
+class Cluster:
+    """A fleet that fills; free amounts by position."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self.fleet = fleet
+        self.free = [frozenset(gpu.index for gpu in node.gpus) for node in fleet.nodes]
+        self.cpu = [node.allocatable[CPU] for node in fleet.nodes]
+        self.memory = [node.allocatable[MEMORY] for node in fleet.nodes]
+
+    def takes(self, position: int, demand: Demand) -> bool:
+        """Whether the node at *position* has room for one more worker of *demand*."""
+        requests = demand.requests
+        return (
+            len(self.free[position]) >= demand.gpus
+            and self.cpu[position] >= requests[CPU]
+            and self.memory[position] >= requests[MEMORY]
+        )
+
+    def book(self, places: Places, workers: Mapping[int, int], demand: Demand) -> None:
+        """Let *workers* of each node take their GPUs, cpu and memory."""
+        for position, count in workers.items():
+            self.free[position] -= places.get(position, frozenset())
+            self.cpu[position] -= count * demand.requests[CPU]
+            self.memory[position] -= count * demand.requests[MEMORY]
+
+    def busbw(self, position: int, gpus: frozenset[int]) -> float | None:
+        """Return the predicted busbw of *gpus* of one node, None for fewer than two."""
+        node = self.fleet.nodes[position]
+        box = self.fleet.machines.machine_of(node)
+        if box is None or len(gpus) < 2:
+            return None
+        return box.busbw(sum(1 << i for i, gpu in enumerate(node.gpus) if gpu.index in gpus))
+
+
+Choice = tuple[Places, Mapping[int, int]]
+Rule = Callable[[Cluster, Demand], Choice | None]
+
+
+def ours(cluster: Cluster, demand: Demand) -> Choice | None:
+    """Place a job by the planner of this project."""
+    answer = plan_on(demand, cluster.fleet)
+    if not isinstance(answer, Placement):
+        return None
+    position_of = {node.name: position for position, node in enumerate(cluster.fleet.nodes)}
+    places = {position_of[share.node]: frozenset(share.gpus or ()) for share in answer.shares}
+    workers = {position_of[share.node]: len(share.workers) for share in answer.shares}
+    nodes = {}
+    for position, gpus in places.items():
+        node, count = cluster.fleet.nodes[position], workers[position]
+        taken = {GPU: len(gpus), "pods": count, **{name: count * n for name, n in demand.requests.items()}}
+        requested = {name: node.requested.get(name, 0) + taken.get(name, 0) for name in node.allocatable}
+        nodes[position] = replace(node, used=(node.used or frozenset()) | gpus, requested=requested)
+    cluster.fleet = changed(cluster.fleet, nodes)
+    return places, workers
+
+
+def one_by_one(
+    score: Callable[[Cluster, int, Demand], float], cluster: Cluster, demand: Demand
+) -> Choice | None:
+    """Worker after worker onto the node with the lowest *score*; nothing is kept where one finds no node."""
+    trial = Cluster.__new__(Cluster)
+    trial.fleet = cluster.fleet
+    trial.free, trial.cpu, trial.memory = cluster.free.copy(), cluster.cpu.copy(), cluster.memory.copy()
+    places: dict[int, frozenset[int]] = {}
+    workers: dict[int, int] = {}
+    for _ in range(demand.workers):
+        able = [position for position in range(len(trial.free)) if trial.takes(position, demand)]
+        if not able:
+            return None
+        position = min(able, key=lambda candidate: (score(trial, candidate, demand), candidate))
+        gpus = frozenset(sorted(trial.free[position])[: demand.gpus])
+        trial.book({position: gpus}, {position: 1}, demand)
+        places[position] = places.get(position, frozenset()) | gpus
+        workers[position] = workers.get(position, 0) + 1
+    return places, workers
+
+
+def _first_fit(_cluster: Cluster, position: int, _demand: Demand) -> float:
+    return position
+
+
+def _best_fit(cluster: Cluster, position: int, _demand: Demand) -> float:
+    return len(cluster.free[position]) + cluster.cpu[position] / 1e9
+
+
+def _fragmentation_gradient(cluster: Cluster, position: int, demand: Demand) -> float:
+    """How much the GPUs that typical jobs cannot use grow when *demand* takes its share of the node (FGD)."""
+    free, cpu = len(cluster.free[position]), cluster.cpu[position]
+    return _unusable(free - demand.gpus, cpu - demand.requests[CPU]) - _unusable(free, cpu)
+
+
+def _unusable(free: int, cpu: int) -> float:
+    return sum(
+        parts * (free if gpus > free or gpus * _MEAN_CPU > cpu else free % gpus if gpus else 0)
+        for _, gpus, parts in SHAPES
+    )
+
+
+_MEAN_CPU = 11_000
+
+
+def jobs(rng: Random) -> Iterator[Demand]:
+    """Yield jobs without end."""
+    shapes, parts = [shape[:2] for shape in SHAPES], [shape[2] for shape in SHAPES]
+    while True:
+        workers, gpus = rng.choices(shapes, parts)[0]
+        cpu = (
+            gpus * rng.choice((6_000, 10_000, 12_000, 16_000))
+            if gpus
+            else rng.choice((4_000, 16_000, 32_000))
+        )
+        yield Demand(workers, gpus, requests={CPU: cpu, MEMORY: max(gpus, 1) * 2**35}, gpu_resource=GPU)
+
+
+def fleet_of(count: int) -> Fleet:
+    """Return the empty fleet: machines of four kinds in racks of sixteen."""
+    nodes: list[GpuNode] = []
+    parts = sum(part for *_, part in MACHINES)
+    for product, name, gpus, cpu, part in MACHINES:
+        hardware = usual_hardware(product, gpus, name)
+        for _ in range(count * part // parts):
+            node = machine(f"gpu-{len(nodes):05d}", hardware, frozenset())
+            nodes.append(replace(node, allocatable={**node.allocatable, GPU: gpus, CPU: cpu}))
+    paths = {node.name: (f"block-{i // 128}", f"rack-{i // 16}") for i, node in enumerate(nodes)}
+    return make_fleet(Snapshot(tuple(nodes), Fabric(("block", "rack"), paths)))
+
+
+def fill(rule: Rule, count: int, seed: int) -> Outcome:
+    """Return what the jobs of *seed* got by *rule* on *count* nodes."""
+    cluster = Cluster(fleet_of(count))
+    capacity = sum(map(len, cluster.free))
+    asked, rates, times = 0, [], []
+    for demand in jobs(Random(seed)):
+        if asked > OVERLOAD * capacity:
+            break
+        asked += demand.workers * demand.gpus
+        start = process_time()
+        choice = rule(cluster, demand)
+        times.append(process_time() - start)
+        if choice:
+            places, workers = choice
+            cluster.book(places, workers, demand)
+            if len(places) == 1 and (rate := cluster.busbw(*next(iter(places.items())))) is not None:
+                rates.append(rate)
+    left = sum(map(len, cluster.free))
+    return Outcome(1 - left / capacity, mean(rates), 1000 * mean(times))
+
+
+def main(count: int) -> None:
+    """Print one line for each rule, the means of three orders of jobs."""
+    rng = Random(0)
+    rules: dict[str, Rule] = {
+        "arena-topo": ours,
+        "best fit": partial(one_by_one, _best_fit),
+        "FGD": partial(one_by_one, _fragmentation_gradient),
+        "first fit": partial(one_by_one, _first_fit),
+        "random": partial(one_by_one, lambda *_: rng.random()),
+    }
+    print(f"{count} nodes\n{'rule':12}{'allocated':>11}{'busbw GB/s':>12}{'ms a job':>10}")
+    for name, rule in rules.items():
+        outcomes = [fill(rule, count, seed) for seed in (1, 2, 3)]
+        allocated, busbw = mean(o.allocated for o in outcomes), mean(o.busbw for o in outcomes)
+        print(f"{name:12}{allocated:>11.2%}{busbw:>12.1f}{mean(o.milliseconds for o in outcomes):>10.2f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else NODES)
