@@ -25,6 +25,7 @@ import click
 from click.core import ParameterSource
 
 from arena_topo.cli.flag_words import as_click_takes, check_values
+from arena_topo.cli.help_page import PageContext, write_connection_note, write_flags
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,6 +106,19 @@ def _completed(
 
 class FlagCommand(click.Command):
     """A command whose flags are Go's, of which none takes another one for its value."""
+
+    context_class = PageContext
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own flags; those of the connection are the same for all commands."""
+        from arena_topo.cli.options.kube import connection_options
+
+        shared = {option.name for option in connection_options()}
+        params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        rows = ((param.opts, param.get_help_record(ctx)) for param in params if param.name not in shared)
+        write_flags(((names, row) for names, row in rows if row), formatter)
+        if any(param.name in shared for param in params):
+            write_connection_note(formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Look at the words before click does, who takes any word for a value."""

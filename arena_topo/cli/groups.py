@@ -9,12 +9,16 @@ from typing import Any, NamedTuple, cast
 
 import click
 
+from arena_topo.cli.help_page import CONNECTION, PageContext
+
 
 class CommandGroup(click.Group):
     """A group of commands in the order in which they were added, some of which have aliases.
 
     kubectl's flags may stand before the command, as Arena's may: they are passed on to it.
     """
+
+    context_class = PageContext
 
     def __init__(self, *, aliases: Mapping[str, Sequence[str]] | None = None, **attributes: Any) -> None:
         super().__init__(**attributes)
@@ -112,6 +116,15 @@ class LazyGroup(CommandGroup):
             return refused(ctx, cmd_name)
         module, _, attribute = entry.target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, and the flags that all of them have."""
+        from arena_topo.cli.options.kube import connection_options
+
+        super().format_options(ctx, formatter)
+        rows = [row for option in connection_options() if (row := option.get_help_record(ctx))]
+        with formatter.section(f"{CONNECTION}, before or after a command"):
+            formatter.write_dl(rows)
 
     def sections(self, ctx: click.Context) -> Mapping[str, Sequence[tuple[str, str]]]:
         """Return the commands under their headings, without importing any."""

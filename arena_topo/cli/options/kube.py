@@ -43,12 +43,17 @@ class KubeFlags(ConnectionFlags):
     arena: ArenaFlags
 
 
+def connection_options() -> list[click.Option]:
+    """Return the flags of the connection as click has them."""
+    return [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
+
+
 def hoist(args: list[str]) -> list[str]:
     """Return *args* with the kubectl flags that stand before the command moved behind it.
 
     ``-n ml --user=ann get vgg16`` becomes ``get -n ml --user=ann vgg16``.
     """
-    options = [param for param in parameters(KubeFlags) if isinstance(param, click.Option)]
+    options = connection_options()
     # Flags that may stand alone have no value in the next word.
     alone = [option for option in options if option.is_flag or hasattr(option.type, "bare")]
     switches = {name for option in alone for name in option.opts}
