@@ -43,4 +43,4 @@ def book(
 
 def test_a_full_fleet_is_counted_as_such() -> None:
     """A quarter more is asked for than there is, so that hardly a GPU stays free."""
-    assert 0.9 < fill(ours, 12, seed=1).allocated <= 1
+    assert 0.85 < fill(ours, 12, seed=1).allocated <= 1

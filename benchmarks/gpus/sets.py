@@ -1,4 +1,4 @@
-"""How well sets of GPUs are chosen on a V100 box, beside the peers' rules: ``python -m benchmarks.gpu_sets [JOBS]``.
+"""How well sets of GPUs are chosen on a V100 box, beside the peers' rules: ``python -m benchmarks.gpus.sets [JOBS]``.
 
 Prints the states, of 769, in which a rule takes a set that is not the best, under both metrics; what JOBS (20,000)
 jobs get that come and go on one box; and what our own answers cost.
@@ -14,8 +14,8 @@ from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.locality import positions_of
 from arena_topo.planner.gpus.machine import Machine
 from arena_topo.topology.hardware.usual_wiring import usual_hardware
-from benchmarks.gpu_costs import costs
-from benchmarks.gpu_jobs import Lot, play
+from benchmarks.gpus.costs import costs
+from benchmarks.gpus.jobs import Lot, play
 from benchmarks.peers import gpu_sets as peers
 from benchmarks.peers.gpu_sets import Rule
 

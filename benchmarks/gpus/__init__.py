@@ -1,0 +1,1 @@
+"""Benchmarks of how GPUs are chosen inside a node."""
