@@ -3,8 +3,8 @@
 What is read: ``exit N``, ``true``, ``false``, ``sleep N``, ``wait``, ``set -e``, ``kill -9 $$``, joined by ``;``, ``&&``, ``||``,
 ``|``, ``&``, ``!`` and new lines, in ``sh -c`` and behind ``mpirun``, ``env``, ``exec``, ``timeout`` and the like; and of
 ``python -c``, exits, raised exceptions and ``time.sleep`` on its top level. Any other program counts as one that succeeds.
-A script with ``if``, loops, functions, ``case``, parentheses or an unclosed quote is not read at all, and counts as one
-program.
+A script with ``if``, loops, functions, ``case``, parentheses or an unclosed quote is not read: it counts as one program,
+which never ends where its text names a server, as the script does with which a worker starts sshd.
 
 Example: ``set -e; sleep 2; false; echo done`` ends after 2 seconds with 1; without ``set -e`` it ends with 0, as ``echo``
 does.
@@ -37,6 +37,8 @@ _STARTERS = frozenset(
 """Programs whose arguments end in another command line."""
 _SERVERS = frozenset({"sshd", "pause", "tail"})
 """Programs that never end by themselves; of ``tail``, only ``tail -f`` is one."""
+_SERVER = re.compile(r"(?:^|[\s/;&|])(?:sshd|pause)(?:\s|$)|\bsleep\s+inf(?:inity)?\b|\btail\s+-[fF]\b")
+"""A server in the text of a script that is not read."""
 _COMPOUND = frozenset(
     {"if", "then", "else", "elif", "fi", "for", "while", "until", "do", "done", "case", "esac", "function"}
     | {"{", "}", "(", ")", "[["}
@@ -128,7 +130,7 @@ def _script(text: str, options: frozenset[str]) -> Ending:
     """Return how a script ends: commands one after the other, until one exits."""
     tokens = _tokens(text)
     if tokens is None:
-        return _SUCCESS
+        return Ending(None, known=True) if _SERVER.search(text) else _SUCCESS
     seconds, last, joint, known, waits = 0.0, _SUCCESS, ";", False, False
     for words, separator in _commands(tokens):
         skipped = (joint == "&&" and last.code != 0) or (joint == "||" and last.code == 0)

@@ -91,6 +91,12 @@ def test_the_reader_agrees_with_bash(script: str) -> None:
         pytest.param(["sh", "-c", "sleep infinity & wait"], None, 0.0, id="waiting for ever"),
         pytest.param(["sh", "-c", "sleep infinity & exit 2"], 2, 0.0, id="not waiting"),
         pytest.param(["sh", "-c", "if false; then exit 3; fi"], 0, 0.0, id="what is not read"),
+        pytest.param(
+            ["/bin/sh", "-c", 'f=$(mktemp) || exit\n{ echo x; } > "$f"\nexec /usr/sbin/sshd "$@"'],
+            None,
+            0.0,
+            id="a server in what is not read",
+        ),
         pytest.param([], 0, 0.0, id="the image"),
     ],
 )
