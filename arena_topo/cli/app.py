@@ -23,7 +23,11 @@ COMMANDS = {
     "suspend": Entry(
         "arena_topo.cli.commands.submit.suspend:suspend", "Stop a job for now, and free its GPUs.", _JOBS
     ),
+    "list": Entry("arena_topo.cli.commands.job.list:list_command", "List jobs.", _JOBS, ("ls",)),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
+    "wait": Entry(
+        "arena_topo.cli.commands.job.wait:wait", "Wait until jobs run, have succeeded, or are gone.", _JOBS
+    ),
     "logs": Entry("arena_topo.cli.commands.job.logs:logs", "Print the logs of a job.", _JOBS, ("log",)),
     "exec": Entry(
         "arena_topo.cli.commands.job.exec:exec_command", "Run a command in an instance of a job.", _JOBS

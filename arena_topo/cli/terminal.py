@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Callable
 from enum import IntEnum
 from typing import TextIO
 
@@ -58,3 +59,40 @@ def wants_colour(stream: TextIO) -> bool:
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
+
+
+_STATUS_COLOURS = {
+    "RUNNING": "green",
+    "Running": "green",
+    "SUCCEEDED": "cyan",
+    "Completed": "cyan",
+    "PENDING": "yellow",
+    "QUEUING": "yellow",
+    "SUSPENDED": "yellow",
+    "Pending": "yellow",
+    "ContainerCreating": "yellow",
+    "SchedulingGated": "yellow",
+    "Terminating": "yellow",
+    "Warning": "yellow",
+    "FAILED": "red",
+    "Error": "red",
+    "OOMKilled": "red",
+    "Failed": "red",
+    "Evicted": "red",
+    "CrashLoopBackOff": "red",
+    "ImagePullBackOff": "red",
+    "ErrImagePull": "red",
+}
+"""Words of jobs, pods and events that stand alone in a cell."""
+
+
+def status_paint() -> Callable[[str], str] | None:
+    """Return what colours the words of a status on stdout, None where stdout is to be plain."""
+    if not wants_colour(sys.stdout):
+        return None
+    return lambda cell: click.style(cell, fg=_STATUS_COLOURS[cell]) if cell in _STATUS_COLOURS else cell
+
+
+def print_out(text: str) -> None:
+    """Print *text*, which ends its last line itself, on stdout, with its colours where they are wanted."""
+    click.echo(text, nl=False, color=wants_colour(sys.stdout))

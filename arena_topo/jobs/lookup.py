@@ -1,9 +1,12 @@
 """Finding a job and its pods, in whatever version of MPIJob the cluster serves."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from arena_topo.errors import NotFound
+from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kube import version_cache
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
@@ -14,6 +17,8 @@ from arena_topo.model.job.mpijob import ApiVersion, launcher_name, pod_selector
 from arena_topo.model.job.object_shapes import BATCH_JOB, MPI_JOB, POD
 from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +37,40 @@ class ServedJob:
 def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
     """Return the served version of MPIJob, and the job *name* in it or None.
 
+    Raises ``NotFound`` when the cluster serves no MPIJob at all.
+    """
+
+    def read(version: ApiVersion) -> Object | None:
+        try:
+            job: Object = fitted(session.get(mpijobs(version).path(session.namespace, name)), MPI_JOB)
+            return job
+        except NotFound as error:
+            # Both are 404: this version is not served, or it is served and has no such job.
+            if is_unserved(error):
+                raise
+            return None
+
+    return in_served_version(session, read)
+
+
+def in_served_version(session: Session, read: Callable[[ApiVersion], Read]) -> tuple[ApiVersion, Read]:
+    """Return the served version of MPIJob and what *read* returns for it; it raises ``NotFound`` for any other.
+
     The version that this server had the last time is tried first, then the newest, so that it takes one call.
     Raises ``NotFound`` when the cluster serves no MPIJob at all.
     """
     recent = version_cache.load(session.server)
     for version in sorted(ApiVersion, key=lambda version: version.value != recent):
         try:
-            job = fitted(session.get(mpijobs(version).path(session.namespace, name)), MPI_JOB)
+            value = read(version)
         except NotFound as error:
-            # Both are 404: this version is not served, or it is served and has no such job.
             if is_unserved(error):
                 continue
-            job = None
+            raise
         # Most lookups confirm what is cached, and then nothing is written.
         if version.value != recent:
             version_cache.save(session.server, version.value)
-        return version, job
+        return version, value
     raise NotFound(
         "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
         hint="ask the cluster's admin to install the Kubeflow MPI operator",
@@ -59,12 +82,17 @@ def find_job(session: Session, name: str) -> ServedJob:
     """Return the job *name*. Raises ``NotFound``."""
     version, job = look_up_job(session, name)
     if job is None:
-        raise NotFound(
-            f"training job {name} not found in namespace {session.namespace}",
-            hint="please use 'arena-topo submit' to create it, or give its namespace with -n",
-            status=404,
-        )
+        raise job_not_found(session, name)
     return ServedJob(version, job)
+
+
+def job_not_found(session: Session, name: str) -> NotFound:
+    """Return the error for a job that does not exist."""
+    return NotFound(
+        f"training job {name} not found in namespace {session.namespace}",
+        hint="please use 'arena-topo submit' to create it, or give its namespace with -n",
+        status=404,
+    )
 
 
 def pods_of(session: Session, served: ServedJob) -> list[Object]:
@@ -76,18 +104,24 @@ def pods_of(session: Session, served: ServedJob) -> list[Object]:
 def fetch_job_view(session: Session, name: str) -> JobView:
     """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``."""
     served = find_job(session, name)
-    # Only v1alpha1 has launcherStatus, and only the launcher's batch Job says when such a job ended.
-    ended_by_launcher = (served.job.get("status") or {}).get("launcherStatus") in ("Succeeded", "Failed")
-    launcher_job = _launcher_job(session, name) if ended_by_launcher else None
     return job_view(
-        served.version, served.job, pods_of(session, served), now=datetime.now(UTC), launcher_job=launcher_job
+        served.version,
+        served.job,
+        pods_of(session, served),
+        now=datetime.now(UTC),
+        launcher_job=launcher_job_of(session, served.job),
     )
 
 
-def _launcher_job(session: Session, name: str) -> Object | None:
-    """Return the batch Job of the launcher, None once it has been cleaned up."""
+def launcher_job_of(session: Session, job: Object) -> Object | None:
+    """Return the batch Job of the launcher, where only it says when *job* ended; None too once it has been cleaned up."""
+    if not ended_without_condition(job):
+        return None
+    meta = job["metadata"]
     try:
-        job: Object = fitted(session.get(JOBS.path(session.namespace, launcher_name(name))), BATCH_JOB)
+        found: Object = fitted(
+            session.get(JOBS.path(meta["namespace"], launcher_name(meta["name"]))), BATCH_JOB
+        )
+        return found
     except NotFound:
         return None
-    return job

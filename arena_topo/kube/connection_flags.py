@@ -10,7 +10,7 @@ REQUEST_TIMEOUT = 120.0
 class ConnectionFlags:
     """What the user chose with kubectl's flags; empty means: as the kubeconfig says.
 
-    ``timeout`` is in seconds for one request, 0 for no limit.
+    ``request_timeout`` is in seconds for one request, 0 for no limit.
     """
 
     namespace: str = ""
@@ -25,4 +25,4 @@ class ConnectionFlags:
     insecure: bool = False
     impersonate: str = ""
     impersonate_groups: tuple[str, ...] = ()
-    timeout: float = REQUEST_TIMEOUT
+    request_timeout: float = REQUEST_TIMEOUT

@@ -8,7 +8,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
@@ -66,6 +66,11 @@ _STATIC_USER = frozenset(
 )
 _PAGE = 500
 """Items of a list for each call, as kubectl asks for them."""
+
+_ROWS = 5000
+"""Rows of a table for each call: a row has a fiftieth of the bytes of a pod."""
+
+_TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
 def _tell(text: str) -> None:
@@ -191,6 +196,26 @@ class Session:
         """Return every item of the list at *path*."""
         return [item for page in self.pages(path, **query) for item in page.get("items") or []]
 
+    def rows(
+        self, path: str, columns: Sequence[str], *, metadata: bool = False, **query: str | int | bool | None
+    ) -> Iterator[tuple[Object, tuple[str, ...]]]:
+        """Yield the metadata and the cells of *columns* of each object in the list at *path*; without *metadata*, {}.
+
+        The server prints the cells, as for ``kubectl get``: of 3,000 pods that is 0.8 MB, where the pods are 29 MB.
+        """
+        include = "Metadata" if metadata else "None"
+
+        def read(choice: Choice) -> tuple[Object, str]:
+            page = self._object("GET", path, {**query, **choice, "includeObject": include}, accept=_TABLE)
+            return page, str((page.get("metadata") or {}).get("continue") or "")
+
+        for page in self.read_pages(path, read, _ROWS):
+            names = [column["name"] for column in page.get("columnDefinitions") or []]
+            places = [names.index(column) for column in columns]
+            for row in page.get("rows") or []:
+                meta = (row.get("object") or {}).get("metadata") or {}
+                yield meta, tuple(str(row["cells"][place]) for place in places)
+
     def stream(
         self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
     ) -> Response:
@@ -211,8 +236,10 @@ class Session:
         query: Query,
         body: object = None,
         content: str = "application/json",
+        *,
+        accept: str = "application/json",
     ) -> Object:
-        headers = (*self._headers, ("Accept", "application/json"))
+        headers = (*self._headers, ("Accept", accept))
         if body is not None:
             headers += (("Content-Type", content),)
         encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
@@ -318,7 +345,7 @@ def connect(connection: ConnectionFlags) -> Session:
         return Session(
             _transport(target),
             namespace=target.namespace,
-            timeout=connection.timeout,
+            timeout=connection.request_timeout,
             server=target.server,
             user=target.user,
         )
@@ -330,7 +357,7 @@ def connect(connection: ConnectionFlags) -> Session:
         return Session(
             in_cluster(),
             namespace=connection.namespace or default_namespace(),
-            timeout=connection.timeout,
+            timeout=connection.request_timeout,
             user=user,
         )
     raise no_cluster()

@@ -8,17 +8,25 @@ from typing import Any
 
 from arena_topo.model.job.job_view import Instance, JobView, PlanView
 from arena_topo.model.notation.durations import short_duration
-from arena_topo.output.lines import tabulate
+from arena_topo.output.lines import Paint, tabulate
 
 _NONE = "N/A"
-_HEADERS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
+INSTANCE_HEADINGS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
 
 
-def job_table(job: JobView, *, wide: bool = False) -> str:
+def job_table(job: JobView, *, wide: bool = False, paint: Paint | None = None) -> str:
     """Return the table of *job*; *wide* adds when it was created and when it ended, in local time.
 
     The guides print the values one blank after the widest label, Arena 0.15.5 two.
     """
+    rule = tuple("-" * len(header) for header in INSTANCE_HEADINGS)
+    rows = [INSTANCE_HEADINGS, rule, *(instance_row(instance) for instance in job.instances)]
+    table = tabulate((("  " + row[0], *row[1:]) for row in rows), paint=paint)
+    return f"{job_head(job, wide=wide, paint=paint)}\nInstances:\n{table}"
+
+
+def job_head(job: JobView, *, wide: bool, paint: Paint | None = None) -> str:
+    """Return the lines about *job* itself."""
     head = [
         ("Name:", job.name),
         ("Status:", job.status.value),
@@ -28,14 +36,12 @@ def job_table(job: JobView, *, wide: bool = False) -> str:
         ("Duration:", short_duration(job.duration)),
     ]
     if wide:
-        head += [("CreateTime:", _local_time(job.created)), ("EndTime:", _local_time(job.ended))]
-    rule = tuple("-" * len(header) for header in _HEADERS)
-    rows = [_HEADERS, rule, *(_instance_row(instance) for instance in job.instances)]
-    table = tabulate(("  " + row[0], *row[1:]) for row in rows)
-    return f"{tabulate(head, padding=2 if wide else 1)}\nInstances:\n{table}"
+        head += [("CreateTime:", local_time(job.created)), ("EndTime:", local_time(job.ended))]
+    return tabulate(head, padding=2 if wide else 1, paint=paint)
 
 
-def _instance_row(instance: Instance) -> tuple[str, ...]:
+def instance_row(instance: Instance) -> tuple[str, ...]:
+    """Return the cells of one instance."""
     return (
         instance.name,
         instance.status,
@@ -46,7 +52,8 @@ def _instance_row(instance: Instance) -> tuple[str, ...]:
     )
 
 
-def _local_time(moment: datetime | None) -> str:
+def local_time(moment: datetime | None) -> str:
+    """Return *moment* as Arena prints it, empty where there is none."""
     return moment.astimezone().strftime("%Y-%m-%d %H:%M:%S") if moment else ""
 
 

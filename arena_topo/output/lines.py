@@ -5,7 +5,7 @@ cells of neighbouring lines in the same position form a column as wide as its wi
 cell of a line belongs to no column. Source: Go's ``text/tabwriter`` with minwidth 0.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.notation.printable import printable
@@ -29,6 +29,9 @@ class Span:
 
 Line = list[Span]
 
+Paint = Callable[[str], str]
+"""Returns the text of a cell with a terminal's codes around it, or as it is."""
+
 
 def rendered(lines: Iterable[Line], *, colour: bool) -> str:
     """Return *lines*, each ended by a newline and without spaces at its end; in *colour* with ANSI codes."""
@@ -49,8 +52,14 @@ def rendered(lines: Iterable[Line], *, colour: bool) -> str:
     return target.getvalue()
 
 
-def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
-    """Return *rows* of cells as aligned lines, each ended by a newline; what others wrote into a cell can be seen."""
+def tabulate(
+    rows: Iterable[Sequence[str]], *, padding: int = 2, least: int = 0, paint: Paint | None = None
+) -> str:
+    """Return *rows* of cells as aligned lines, each ended by a newline.
+
+    A column has *least* characters at least. *paint* may colour the text of a cell, which leaves its width alone. What
+    others wrote into a cell can be seen.
+    """
     lines = [list(map(printable, row)) for row in rows]
     widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
     for column in range(max(map(len, widths), default=0)):
@@ -62,10 +71,21 @@ def tabulate(rows: Iterable[Sequence[str]], *, padding: int = 2) -> str:
                 end += 1
             widest = max((len(lines[row][column]) for row in range(start, end)), default=0)
             for row in range(start, end):
-                widths[row][column] = widest + padding
+                widths[row][column] = max(widest + padding, least)
             # A line without this column is a block of none: step over it.
             start = max(end, start + 1)
-    return "".join(_line(line, width) for line, width in zip(lines, widths, strict=True))
+    return "".join(_line(line, width, paint) for line, width in zip(lines, widths, strict=True))
+
+
+def column_widths(rows: Sequence[Sequence[str]], *, padding: int = 2) -> list[int]:
+    """Return the widths of the columns of *rows*, which all have the same cells; the last cell has none."""
+    return [max(map(len, column)) + padding for column in list(zip(*rows, strict=True))[:-1]]
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int], *, paint: Paint | None = None) -> str:
+    """Return one more line below a table whose columns have *widths*; a cell that is wider keeps its distance."""
+    seen = list(map(printable, cells))
+    return _line(seen, [max(width, len(cell) + 2) for cell, width in zip(seen, widths, strict=False)], paint)
 
 
 def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
@@ -74,6 +94,7 @@ def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
         yield [Span(line, "bold" if index == 0 else "")]
 
 
-def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
-    return "".join(padded) + (cells[-1] if cells else "") + "\n"
+def _line(cells: Sequence[str], widths: Sequence[int], paint: Paint | None) -> str:
+    painted = cells if paint is None else [paint(cell) for cell in cells]
+    blanks = [" " * (width - len(cell)) for cell, width in zip(cells, widths, strict=False)]
+    return "".join(cell + blank for cell, blank in zip(painted, [*blanks, ""], strict=False)) + "\n"

@@ -5,6 +5,7 @@ import pytest
 
 from arena_topo.cli.app import cli
 from tests.cli.conftest import Invoke
+from tests.cli.options.test_notations import commands
 
 
 def test_the_table_says_what_the_commands_say() -> None:
@@ -13,6 +14,13 @@ def test_the_table_says_what_the_commands_say() -> None:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         assert entry.help == command.get_short_help_str(limit=200)
+
+
+def test_no_two_flags_of_a_command_share_a_value() -> None:
+    """Values come by their fields' names: --timeout of a wait must not be --request-timeout as well."""
+    for command in commands(cli):
+        names = [parameter.name for parameter in command.params]
+        assert len(names) == len(set(names)), command.name
 
 
 @pytest.mark.parametrize(
@@ -34,7 +42,7 @@ def test_help_is_printed(invoke: Invoke, args: list[str]) -> None:
         (["get"], "error: Missing argument 'JOB'"),
         (["delete"], "error: Missing argument 'JOB...'"),
         (["frobnicate"], "error: No such command 'frobnicate'"),
-        (["get", "a", "-o", "xml"], "error: Invalid value for '-o'"),
+        (["get", "a", "-o", "xml"], "error: --output: unknown output format 'xml'"),
         (["get", "a", "--type=tfjob"], "error: unsupported job type 'tfjob'"),
         (["logs", "a", "--since=5"], "error: --since: '5' is not a duration"),
         (["logs", "a", "--since=5m", "--since-time=2026-11-21T00:00:00Z"], "error: at most one of --since"),

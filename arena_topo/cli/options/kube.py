@@ -29,7 +29,7 @@ class KubeFlags(ConnectionFlags):
         "--tls-server-name", help="Name to check the API server's certificate against."
     )
     impersonate: str = text("--as", help="User to act as.")
-    timeout: float = option(
+    request_timeout: float = option(
         "--request-timeout",
         type=Duration(bare_seconds=True),
         default=REQUEST_TIMEOUT,

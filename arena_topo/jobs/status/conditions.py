@@ -45,3 +45,8 @@ def final_condition(job: Object) -> Object | None:
 def has_ended(job: Object) -> bool:
     """Whether *job* has ended or is being deleted: it keeps what its pods hold, and reserves nothing more."""
     return bool(job["metadata"].get("deletionTimestamp") or ending(job))
+
+
+def ended_without_condition(job: Object) -> bool:
+    """Whether *job* has ended as one of v1alpha1, which writes no conditions, only the state of its launcher."""
+    return (job.get("status") or {}).get("launcherStatus") in _FINAL

@@ -38,11 +38,14 @@ def job_view(
     *,
     now: datetime,
     launcher_job: Object | None = None,
+    with_plan: bool = True,
 ) -> JobView:
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
     job, pods = fitted(job, MPI_JOB), [fitted(pod, POD) for pod in pods]
     chief = chief_pod(pods)
-    plan = _plan(job, pods)
+    # Of a suspended job the plan says who suspended it.
+    suspended = bool((job["spec"].get("runPolicy") or {}).get("suspend"))
+    plan = _plan(job, pods) if with_plan or suspended else None
     status = _status(job, pods, chief, plan)
     created = parse_instant(job["metadata"]["creationTimestamp"])
     ended = _end_time(job, chief, launcher_job) if status.is_final else None

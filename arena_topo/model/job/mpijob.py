@@ -140,10 +140,29 @@ def launcher_name(job: str) -> str:
     return f"{job}-launcher"
 
 
+def job_name_label(version: ApiVersion) -> str:
+    """Return the label by which a pod names its job."""
+    return keys.ALPHA_JOB_NAME if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
+
+
 def pod_selector(version: ApiVersion, name: str) -> str:
     """Return the label selector of the pods of job *name*."""
-    key = keys.ALPHA_JOB_NAME if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
-    return f"{key}={name}"
+    return f"{job_name_label(version)}={name}"
+
+
+def all_pods_selector(version: ApiVersion) -> str:
+    """Return the label selector of the pods of all jobs of *version*."""
+    # The operator of v1 serves other kinds of jobs too, whose pods have the same labels: callers ask for those of jobs
+    # that they know.
+    return job_name_label(version)
+
+
+def launchers_selector(version: ApiVersion, *, workers: bool = False) -> str:
+    """Return the label selector of the launchers of all jobs of *version*, or of their *workers*."""
+    role = keys.ALPHA_ROLE if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_ROLE
+    # The operator of v1 gives its launchers the role master, and its workers none.
+    chosen = "notin" if workers else "in"
+    return f"{job_name_label(version)},{role} {chosen} (launcher,master)"
 
 
 def is_launcher(pod: Object) -> bool:

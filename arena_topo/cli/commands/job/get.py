@@ -1,14 +1,23 @@
 """``arena-topo get``."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import command, option, switch
+from arena_topo.cli.command import command, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
-from arena_topo.cli.terminal import say
+from arena_topo.cli.options.output_form import OutputForm, output_form, print_documents
+from arena_topo.cli.terminal import print_out, say, status_paint
+from arena_topo.errors import UsageError
 from arena_topo.model.notation.printable import printable
+
+if TYPE_CHECKING:
+    from arena_topo.kube.session import Session
+    from arena_topo.model.job.job_view import Instance, JobView
+
+_TABLES = ("", "wide")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,14 +26,18 @@ class GetFlags:
 
     name: str = job_name()
     type: str = job_type()
-    output: str | None = option(
-        "-o",
-        "--output",
-        type=click.Choice(["wide", "json", "yaml", "name"]),
+    output: OutputForm | None = output_form(
+        "wide",
+        "json",
+        "yaml",
+        "name",
         help="Output format; wide adds when the job was created and when it ended.",
     )
     events: bool = switch("-e", "--events", help="Show what happened to the job and its pods.")
     gpus: bool = switch("-g", "--gpus", help="Show how busy the GPUs are, as Prometheus has measured it.")
+    watch: bool = switch(
+        "-w", "--watch", help="Print a line for each instance that changes, until the job has ended."
+    )
     kube: KubeFlags
 
 
@@ -35,23 +48,31 @@ def get(flags: GetFlags) -> None:
     \b
       arena-topo get vgg16 --type mpijob
       arena-topo get vgg16 -o json | jq -r .status
+      arena-topo get vgg16 -o jsonpath='{.instances[?(@.chief==true)].node}'
     """
     from arena_topo.jobs.lookup import fetch_job_view
     from arena_topo.kube.session import connect
-    from arena_topo.output.job import job_document, job_table
 
-    session = connect(flags.kube)
+    session, form = connect(flags.kube), flags.output or OutputForm("")
+    if flags.watch:
+        _watch(session, flags, form)
+        return
     job = fetch_job_view(session, flags.name)
     # As kubectl prints it, for pipes into kubectl.
-    if flags.output == "name":
+    if form.word == "name":
         click.echo(f"mpijob.kubeflow.org/{job.name}")
-        return
-    if flags.output in ("json", "yaml"):
-        from arena_topo.output.documents import document
+    elif form.word in _TABLES:
+        _print_job(session, job, flags, wide=form.word == "wide")
+    else:
+        from arena_topo.output.job import job_document
 
-        click.echo(document(job_document(job), flags.output), nl=False)
-        return
-    click.echo(job_table(job, wide=flags.output == "wide"), nl=False)
+        print_documents(form, [job_document(job)], single=True)
+
+
+def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: bool) -> None:
+    from arena_topo.output.job import job_table
+
+    print_out(job_table(job, wide=wide, paint=status_paint()))
     if flags.gpus or flags.events:
         from arena_topo.cli.commands.arena.job_details import print_events, print_gpus
 
@@ -67,3 +88,43 @@ def get(flags: GetFlags) -> None:
         say(f"plan: {printable(job.plan.message)}", style="warning" if job.plan.moved else "")
     if job.advice:
         say(f"hint: {printable(job.advice)}", style="hint")
+
+
+def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
+    """Print the job, and then its status and each instance when they change, until it has ended or is deleted."""
+    from arena_topo.jobs.lookup import job_not_found
+    from arena_topo.jobs.reading.watch import JobWatch
+    from arena_topo.output.job import INSTANCE_HEADINGS, instance_row
+    from arena_topo.output.lines import aligned, column_widths
+
+    if form.word not in _TABLES:
+        raise UsageError(f"--watch prints a table, not {form.word}", hint="leave out -o, or -o wide")
+    name = flags.name
+    watch, key = JobWatch(session, name=name), (session.namespace, name)
+    job = watch.views().get(key)
+    if job is None:
+        raise job_not_found(session, name)
+    _print_job(session, job, flags, wide=form.word == "wide")
+    widths = column_widths(
+        [("  " + cells[0], *cells[1:]) for cells in (INSTANCE_HEADINGS, *map(instance_row, job.instances))]
+    )
+    while not job.status.is_final:
+        watch.wait()
+        before, job = job, watch.views().get(key)
+        if job is None:
+            say(f"the job {name} was deleted")
+            return
+        if job.status is not before.status:
+            print_out(f"Status: {job.status.value}\n")
+            if job.message:
+                say(f"{job.status.value.lower()}: {printable(job.message)}")
+        known = {instance.name: instance for instance in before.instances}
+        for instance in job.instances:
+            if instance.name not in known or _seen(instance) != _seen(known.pop(instance.name)):
+                cells = instance_row(instance)
+                print_out(aligned(("  " + cells[0], *cells[1:]), widths, paint=status_paint()))
+
+
+def _seen(instance: "Instance") -> tuple[str, str]:
+    """Return what a new line is printed for."""
+    return instance.status, instance.node

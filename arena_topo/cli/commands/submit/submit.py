@@ -218,7 +218,7 @@ def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bo
 
     try:
         # The kept connection may be in the middle of an answer. Ctrl-C must not take long.
-        fresh = connect(replace(connection, timeout=connection.timeout or _LAST_LOOK))
+        fresh = connect(replace(connection, request_timeout=connection.request_timeout or _LAST_LOOK))
         say(f"interrupted: {left_behind(fresh, name, was_created=was_created)}")
     except ArenaTopoError as error:
         state = "was created" if was_created else "may have been created"

@@ -62,3 +62,44 @@ def test_a_missing_job_is_told_in_arenas_words(invoke: Invoke, serve: Serve) -> 
 
     assert (1, "") == (outcome.code, outcome.out)
     assert "training job other not found in namespace default" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("form", "expected"),
+    [
+        ("jsonpath={.status}", "FAILED"),
+        ("jsonpath={.instances[*].name}", "job-worker-0 job-worker-1"),
+        ("custom-columns=NAME:.name,WORKERS:.workers", "NAME   WORKERS\njob    4\n"),
+    ],
+)
+def test_an_expression_picks_from_the_document(
+    invoke: Invoke, serve: Serve, form: str, expected: str
+) -> None:
+    """As in kubectl."""
+    serve(cluster)
+
+    assert expected == invoke("get", "job", "-o", form).out
+
+
+def test_the_next_command_is_a_hint(invoke: Invoke, serve: Serve) -> None:
+    """On stderr."""
+    serve(cluster)
+
+    assert "hint: its pods are gone; arena-topo events job shows what is left\n" in invoke("get", "job").err
+
+
+def test_watching_a_job_that_has_ended_is_over_at_once(invoke: Invoke, serve: Serve) -> None:
+    """After its table."""
+
+    def watched(call: Call) -> Answer:
+        items = [] if call.path.endswith("/pods") else [FAILED]
+        return (
+            Answer()
+            if "watch" in call.query
+            else Answer(body={"metadata": {"resourceVersion": "1"}, "items": items})
+        )
+
+    serve(watched)
+    outcome = invoke("get", "job", "-w")
+    assert 0 == outcome.code
+    assert "Status:    FAILED" in outcome.out

@@ -1,0 +1,68 @@
+"""Waiting until a job has come as far as the user wants."""
+
+import time
+from collections.abc import Callable
+from enum import Enum
+
+from arena_topo.errors import JobFailed, WaitTimeout
+from arena_topo.jobs.lookup import job_not_found
+from arena_topo.jobs.reading.watch import JobWatch
+from arena_topo.kube.session import Session
+from arena_topo.model.job.job_view import JobStatus, JobView
+
+
+class Goal(Enum):
+    """How far a job is to come."""
+
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    DELETED = "deleted"
+
+
+def wait_for(
+    session: Session,
+    name: str,
+    goal: Goal,
+    *,
+    timeout: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> None:
+    """Return once job *name* has reached *goal*; *timeout* in seconds, 0 for no limit.
+
+    A job that has succeeded was running. Raises ``JobFailed`` once the goal is out of reach because the job failed,
+    ``NotFound`` where there is no such job (any more), ``WaitTimeout``.
+    """
+    deadline = clock() + timeout if timeout else None
+    watch = JobWatch(session, name=name)
+    while True:
+        job = watch.views().get((session.namespace, name))
+        if _reached(session, name, job, goal):
+            return
+        # A list or a view takes its time too, so what is left may be below zero.
+        left = None if deadline is None else deadline - clock()
+        if left is not None and (left <= 0 or not watch.wait(left)):
+            raise _timeout(name, job, goal)
+        if left is None:
+            watch.wait()
+
+
+def _reached(session: Session, name: str, job: JobView | None, goal: Goal) -> bool:
+    if job is None:
+        if goal is Goal.DELETED:
+            return True
+        raise job_not_found(session, name)
+    if goal is Goal.DELETED:
+        return False
+    if job.status is JobStatus.FAILED:
+        raise JobFailed(f"the job {name} failed: {job.message}", hint=job.advice)
+    reaching = {JobStatus.SUCCEEDED} | ({JobStatus.RUNNING} if goal is Goal.RUNNING else set())
+    return job.status in reaching
+
+
+def _timeout(name: str, job: JobView | None, goal: Goal) -> WaitTimeout:
+    status = job.status.value if job else "gone"
+    reason = f": {job.message}" if job and job.message else ""
+    return WaitTimeout(
+        f"the time is over, and the job {name} is not {goal.value}: it is {status}{reason}",
+        hint=(job.advice if job else "") or f"see arena-topo describe {name}",
+    )

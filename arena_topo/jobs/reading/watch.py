@@ -1,0 +1,240 @@
+"""Following what changes: one stream of the API server for each kind of object, from a list on, without a gap.
+
+Streams end for many reasons, and a resource version may have expired meanwhile; then everything is listed again, and
+what changed in between is seen all the same.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from queue import Empty, SimpleQueue
+
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, Expired
+from arena_topo.jobs.lookup import in_served_version, launcher_job_of
+from arena_topo.jobs.status.view import job_view
+from arena_topo.kube.resources import PODS, mpijobs
+from arena_topo.kube.session import Session
+from arena_topo.model.job.job_view import JobView
+from arena_topo.model.job.mpijob import ApiVersion, all_pods_selector, job_name_label, pod_selector
+from arena_topo.model.job.object_shapes import MPI_JOB, POD
+from arena_topo.model.notation.shapes import Part, fitted
+from arena_topo.model.objects import Object
+
+JobKey = tuple[str, str]
+"""A job's namespace and name."""
+
+_SILENCE = 330.0
+"""Seconds without a word after which a stream is taken for dead; the server sends a bookmark each minute."""
+
+_LONGEST_WATCH = 300
+"""Seconds after which the server is to end a stream, so that a new one takes over."""
+
+_PAUSE = 1.0
+"""Seconds before a stream is opened again that ended without a word."""
+
+Query = Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What is watched: a path, the shape of what is there, and the parameters that choose from it."""
+
+    path: str
+    shape: Part
+    query: Query = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """An object that was added, changed or deleted, and which collection it is in."""
+
+    collection: int
+    object: Object
+    deleted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The streams cannot be resumed: everything must be listed again; *error* is why it cannot be watched at all."""
+
+    error: ArenaTopoError | None = None
+
+
+class Watch:
+    """The objects of some collections, kept up to date while the context is open.
+
+    Raises what listing and watching raise, such as ``Forbidden``.
+    """
+
+    def __init__(self, session: Session, collections: Iterable[Collection]) -> None:
+        self._session = session
+        self._collections = tuple(collections)
+        self._queue: SimpleQueue[tuple[int, Change | Lost]] = SimpleQueue()
+        # Streams of an earlier round may still report, and are not listened to.
+        self._round = 0
+        self.objects: list[dict[str, Object]] = []
+        self._list()
+
+    def wait(self, timeout: float | None = None) -> list[Change]:
+        """Return what changed, after at least one change, or nothing when *timeout* seconds have passed."""
+        changes: list[Change] = []
+        while True:
+            try:
+                number, change = self._queue.get(timeout=0 if changes else timeout)
+            except Empty:
+                return changes
+            if number != self._round:
+                continue
+            if isinstance(change, Lost):
+                if change.error is not None:
+                    raise change.error
+                changes += self._list()
+            else:
+                self._take(change)
+                changes.append(change)
+
+    def _take(self, change: Change) -> None:
+        uid = change.object["metadata"]["uid"]
+        if change.deleted:
+            self.objects[change.collection].pop(uid, None)
+        else:
+            self.objects[change.collection][uid] = change.object
+
+    def _list(self) -> list[Change]:
+        """List everything, open the streams from there on, and return what differs from before."""
+        before, self.objects = self.objects or [{} for _ in self._collections], []
+        self._round += 1
+        changes: list[Change] = []
+        for index, collection in enumerate(self._collections):
+            items: dict[str, Object] = {}
+            version = ""
+            for page in self._session.pages(collection.path, **collection.query):
+                version = page["metadata"]["resourceVersion"]
+                shaped = (fitted(item, collection.shape) for item in page.get("items") or [])
+                items.update((item["metadata"]["uid"], item) for item in shaped)
+            self.objects.append(items)
+            changes += [Change(index, item) for uid, item in items.items() if before[index].get(uid) != item]
+            changes += [
+                Change(index, item, deleted=True) for uid, item in before[index].items() if uid not in items
+            ]
+            stream = _Stream(self._session, collection, index, version)
+            put = self._put(self._round)
+            # A daemon: reading a stream cannot be interrupted, and must not keep the program from its end.
+            threading.Thread(target=stream.run, args=(put,), daemon=True).start()
+        return changes
+
+    def _put(self, number: int) -> Callable[[Change | Lost], None]:
+        return lambda change: self._queue.put((number, change))
+
+
+@dataclass(slots=True)
+class _Stream:
+    """The stream of one collection, resumed from *version* whenever it ends."""
+
+    session: Session
+    collection: Collection
+    index: int
+    version: str
+
+    def run(self, put: Callable[[Change | Lost], None]) -> None:
+        """Report each change to *put*, and at last why the stream cannot go on."""
+        failures = 0
+        while True:
+            version = self.version
+            try:
+                for change in self._changes():
+                    failures = 0
+                    put(change)
+                # A server that ends each stream at once must not be asked without a pause.
+                if self.version == version:
+                    time.sleep(_PAUSE)
+            except Expired:
+                put(Lost())
+                return
+            except (ConnectionFailed, TimeoutError) as error:
+                failures += 1
+                # The server may be away for a moment; listing again says so where it is not back.
+                if failures > 1:
+                    put(Lost(error if isinstance(error, ArenaTopoError) else None))
+                    return
+            except ArenaTopoError as error:
+                put(Lost(error))
+                return
+
+    def _changes(self) -> Iterator[Change]:
+        answer = self.session.stream(
+            self.collection.path,
+            timeout=_SILENCE,
+            watch=True,
+            allowWatchBookmarks=True,
+            resourceVersion=self.version,
+            timeoutSeconds=_LONGEST_WATCH,
+            **self.collection.query,
+        )
+        try:
+            while line := answer.readline():
+                event = json.loads(line)
+                item = event["object"]
+                if event["type"] == "ERROR":
+                    raise Expired(str(item.get("message") or "the watch has expired"), status=410)
+                self.version = item["metadata"]["resourceVersion"]
+                if event["type"] != "BOOKMARK":
+                    yield Change(
+                        self.index, fitted(item, self.collection.shape), deleted=event["type"] == "DELETED"
+                    )
+        finally:
+            answer.close()
+
+
+class JobWatch:
+    """The views of jobs, kept up to date: of one job, or of all that a selector chooses."""
+
+    def __init__(
+        self, session: Session, *, name: str = "", all_namespaces: bool = False, selector: str = ""
+    ) -> None:
+        namespace = "" if all_namespaces else session.namespace
+        self._session = session
+
+        def opened(version: ApiVersion) -> Watch:
+            pods = pod_selector(version, name) if name else all_pods_selector(version)
+            query = {
+                "fieldSelector": f"metadata.name={name}" if name else None,
+                "labelSelector": selector or None,
+            }
+            return Watch(
+                session,
+                (
+                    Collection(mpijobs(version).path(namespace), MPI_JOB, query),
+                    Collection(PODS.path(namespace), POD, {"labelSelector": pods}),
+                ),
+            )
+
+        self._version, self._watch = in_served_version(session, opened)
+
+    def views(self) -> dict[JobKey, JobView]:
+        """Return the view of every job, as it is now."""
+        jobs, pods = self._watch.objects
+        label = job_name_label(self._version)
+        by_job: dict[JobKey, list[Object]] = {}
+        for pod in pods.values():
+            meta = pod["metadata"]
+            by_job.setdefault((meta["namespace"], meta["labels"][label]), []).append(pod)
+        now = datetime.now(UTC)
+        return {
+            key: job_view(
+                self._version,
+                job,
+                by_job.get(key, ()),
+                now=now,
+                launcher_job=launcher_job_of(self._session, job),
+            )
+            for job in jobs.values()
+            for key in [(job["metadata"]["namespace"], job["metadata"]["name"])]
+        }
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait for a change; return False when *timeout* seconds have passed without one."""
+        return bool(self._watch.wait(timeout))

@@ -1,0 +1,79 @@
+"""A watch sees every change once, whatever happens to its streams."""
+
+import pytest
+
+from arena_topo.errors import ConnectionFailed
+from arena_topo.jobs.reading.watch import JobWatch
+from arena_topo.model.job.job_view import JobStatus
+from tests.fakes import Broken, Line
+from tests.jobs.reading.streams import JOBS, PODS, Streams, event, versioned
+from tests.objects import condition, mpijob, pod
+
+JOB = mpijob("job", workers=1)
+FAILED = mpijob("job", workers=1, status={"conditions": [condition("Failed")]})
+LAUNCHER, WORKER = pod("job-launcher-x", role="launcher"), pod("job-worker-0")
+KEY = ("default", "job")
+
+
+def test_a_change_of_a_pod_changes_its_job() -> None:
+    """From the state of the list on."""
+    waiting = pod("job-worker-0", phase="Pending")
+    lines = {PODS: [[event("MODIFIED", versioned(WORKER, "8"))]]}
+    watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[LAUNCHER, waiting]]}, lines).session(), name="job")
+    assert JobStatus.PENDING is watch.views()[KEY].status
+
+    assert watch.wait()
+    assert JobStatus.RUNNING is watch.views()[KEY].status
+
+
+def test_a_deleted_job_is_gone() -> None:
+    """From the views as from the cluster."""
+    lines = {JOBS: [[event("DELETED", versioned(JOB, "8"))]]}
+    watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}, lines).session())
+
+    assert watch.wait()
+    assert {} == watch.views()
+
+
+def test_a_stream_that_ends_is_resumed_behind_what_it_said() -> None:
+    """A bookmark says how far it came."""
+    bookmark = {"metadata": {"resourceVersion": "9"}}
+    lines: dict[str, list[list[Line]]] = {
+        JOBS: [[event("BOOKMARK", bookmark)], [Broken], [event("MODIFIED", versioned(FAILED, "10"))]]
+    }
+    cluster = Streams({JOBS: [[JOB]], PODS: [[]]}, lines)
+    watch = JobWatch(cluster.session(), name="job")
+
+    assert watch.wait()
+    assert JobStatus.FAILED is watch.views()[KEY].status
+    asked = [
+        call.query["resourceVersion"] for call in cluster.calls if "watch" in call.query and JOBS in call.path
+    ]
+    assert ["7", "9", "9"] == asked[:3]
+
+
+def test_an_expired_watch_lists_again_and_misses_nothing() -> None:
+    """What changed in between is a change like any other."""
+    gone = event("ERROR", {"code": 410, "message": "too old resource version"})
+    watch = JobWatch(
+        Streams({JOBS: [[JOB], [FAILED]], PODS: [[LAUNCHER], []]}, {JOBS: [[gone]]}).session(), name="job"
+    )
+
+    assert watch.wait()
+    view = watch.views()[KEY]
+    assert (JobStatus.FAILED, ()) == (view.status, view.instances)
+
+
+def test_a_server_that_is_gone_is_an_error() -> None:
+    """After a second try."""
+    watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}, {JOBS: [[Broken], [Broken]]}).session(), name="job")
+
+    with pytest.raises(ConnectionFailed):
+        watch.wait()
+
+
+def test_waiting_ends_when_the_time_is_over() -> None:
+    """Without a change."""
+    watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}).session(), name="job")
+
+    assert not watch.wait(timeout=0.001)
