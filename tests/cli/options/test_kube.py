@@ -28,7 +28,7 @@ def test_flags_are_the_choice_of_a_connection() -> None:
         flags.kubeconfig,
         flags.impersonate,
         flags.impersonate_groups,
-        flags.timeout,
+        flags.request_timeout,
     )
 
 
