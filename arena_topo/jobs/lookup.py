@@ -43,12 +43,12 @@ def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]
     def read(version: ApiVersion) -> Object | None:
         try:
             job: Object = fitted(session.get(mpijobs(version).path(session.namespace, name)), MPI_JOB)
-            return job
         except NotFound as error:
             # Both are 404: this version is not served, or it is served and has no such job.
             if is_unserved(error):
                 raise
             return None
+        return job
 
     return in_served_version(session, read)
 
@@ -119,9 +119,8 @@ def launcher_job_of(session: Session, job: Object) -> Object | None:
         return None
     meta = job["metadata"]
     try:
-        found: Object = fitted(
-            session.get(JOBS.path(meta["namespace"], launcher_name(meta["name"]))), BATCH_JOB
-        )
-        return found
+        batch: Object = session.get(JOBS.path(meta["namespace"], launcher_name(meta["name"])))
     except NotFound:
         return None
+    shaped: Object = fitted(batch, BATCH_JOB)
+    return shaped

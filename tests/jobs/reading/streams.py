@@ -53,7 +53,8 @@ class Streams:
 class Endless(Answer):
     """A stream on which nothing comes; its thread is a daemon, which ends with the tests."""
 
-    def readline(self) -> bytes:
+    def readline(self, limit: int = -1) -> bytes:
         """Wait for good."""
+        del limit
         threading.Event().wait()
         return b""
