@@ -75,9 +75,9 @@ def print_documents(form: OutputForm, documents: list[dict[str, object]], *, sin
         from arena_topo.output.jsonpath import parse_template
 
         # As in kubectl, a list stands below items, and nothing is added to what the template prints.
-        click.echo(
-            parse_template(form.expression, "-o").text(whole if single else {"items": whole}), nl=False
-        )
+        text = parse_template(form.expression, "-o").text(whole if single else {"items": whole})
+        # Programs get what was asked for; a terminal would obey what others wrote into names and messages.
+        click.echo(printable_lines(text) if sys.stdout.isatty() else text, nl=False)
     elif form.word == "custom-columns":
         from arena_topo.output.custom_columns import parse_columns
 
