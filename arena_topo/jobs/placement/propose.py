@@ -1,7 +1,7 @@
 """A job's plan for one snapshot: the planner's answer, as the record that the job carries."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.placement.demand import demand_of
@@ -33,7 +33,11 @@ class JobPlanner:
 
         Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it ``refuses_impossible`` ones.
         """
-        demand = demand_of(self.job, snapshot, self.options)
+        # Whatever enforces a plan names nodes by their label: on one without it the workers would wait for ever.
+        demand = replace(
+            demand_of(self.job, snapshot, self.options),
+            needs_hostname=self.enforcement is not Enforcement.NONE,
+        )
         is_first, self.verdict = self.verdict is None, plan_demand(demand, snapshot, self.options)
         verdict = self.verdict
         if isinstance(verdict, Infeasible):

@@ -25,7 +25,8 @@ class Demand:
     """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing; each on a node of its own with ``one_per_node``.
 
     ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage in bytes,
-    other devices by count). ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
+    other devices by count). ``needs_hostname``: a node without its hostname label is no place, because the plan is enforced
+    by it. ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
     what the launcher pod requests; it runs on any node that has that, room for a pod, and the labels of
     ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
     ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
@@ -39,6 +40,7 @@ class Demand:
     launcher_selector: Mapping[str, str] = field(default_factory=dict)
     gpu_resource: str = ""
     one_per_node: bool = False
+    needs_hostname: bool = False
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity: tuple[SelectorTerm, ...] = ()
     tolerations: tuple[Toleration, ...] = ()

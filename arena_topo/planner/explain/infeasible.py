@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from arena_topo.model.cluster.scheduling import untolerated
 from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.words import natural_sort_key, plural, written_amount
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Reason
@@ -124,6 +125,8 @@ def _obstacles(demand: Demand, fleet: Fleet, position: int, node: GpuNode) -> It
         for key, value in demand.node_selector.items()
         if node.labels.get(key) != value
     )
+    if demand.needs_hostname and HOSTNAME not in node.labels:
+        yield f"lack the label {HOSTNAME}, by which the plan would be enforced"
     if demand.affinity and not selected(demand, node):
         yield "do not match the node affinity"
     yield from _closed(demand, node)

@@ -36,6 +36,9 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
     alike = reserved is None
     if demand.node_selector or demand.affinity:
         alike = not _unselect(demand, fleet, places) and alike
+    if demand.needs_hostname:
+        for position in fleet.without_hostname:
+            places[position], alike = 0, False
     most = max(by_state, default=0)
     for resource, amount in requests(demand).items():
         # Mostly even the node with the least has enough, and no node has to be looked at.

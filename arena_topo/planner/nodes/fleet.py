@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
+from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
@@ -78,6 +79,11 @@ class Fleet:
         """The free amount of a resource on the node that has the least."""
         free = self.free
         return Memo(lambda resource: min(free[resource], default=0), limit=_MOST_RESOURCES)
+
+    @cached_property
+    def without_hostname(self) -> list[int]:
+        """The positions of the nodes that lack their hostname label; nearly always none."""
+        return [position for position, node in enumerate(self.nodes) if HOSTNAME not in node.labels]
 
     @cached_property
     def nodes_by_state(self) -> list[list[int]]:

@@ -152,3 +152,15 @@ def test_a_cluster_without_nodes_says_so(gpus: int) -> None:
     refusal = refused(Demand(1, gpus), Snapshot())
 
     assert ["no node has GPUs, or there are no nodes"] == [entry.text for entry in refusal.reasons]
+
+
+def test_a_node_without_its_hostname_label_is_no_place_where_plans_are_enforced_by_it() -> None:
+    """Its pods would wait for ever; without such a plan it is as good as any."""
+    bare = replace(node("bare", links=V100), labels={})
+
+    assert isinstance(plan(Demand(1, 1), cluster([bare])), Placement)
+    reason = refused(Demand(1, 1, needs_hostname=True), cluster([bare])).reasons[0].text
+    assert "1 node lacks the label kubernetes.io/hostname, by which the plan would be enforced" == reason
+    assert isinstance(
+        plan(Demand(1, 1, needs_hostname=True), cluster([bare, node("n", links=V100)])), Placement
+    )
