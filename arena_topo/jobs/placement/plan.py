@@ -15,10 +15,13 @@ from arena_topo.model.notation.quantity import times
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.comparison import Comparison
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement, Prediction, Transport, Verdict
+from arena_topo.model.plan.placement import Placement, Prediction, Range, Transport, Verdict
 from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.plan import plan
+from arena_topo.prediction.benchmarks import Benchmark, benchmark_of
 from arena_topo.prediction.calibration import shipped_calibration
+from arena_topo.prediction.forecast import Workload, predict
+from arena_topo.prediction.networks import MODELS
 from arena_topo.prediction.transports import gang_prediction
 
 
@@ -61,7 +64,31 @@ def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict
 
 def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:
     """Return what other ways of asking for *job* would give, and a topology-unaware scheduler. Raises ``UsageError``."""
-    return compare(_demand_of_spec(job, snapshot, options), snapshot, options.model)
+    demand = _demand_of_spec(job, snapshot, options)
+    benchmark = benchmark_of(" ".join(job.command))
+
+    def figures(placement: Placement) -> tuple[Range | None, Range | None]:
+        placed = _predicted(placement, demand, snapshot, options)
+        if not isinstance(placed, Placement) or placed.prediction is None:
+            return None, None
+        return placed.prediction.busbw, _images_per_second(benchmark, placed, placed.prediction)
+
+    return compare(demand, snapshot, options.model, figures)
+
+
+def _images_per_second(
+    benchmark: Benchmark | None, placed: Placement, prediction: Prediction
+) -> Range | None:
+    """Return what *benchmark* would reach in all, None where the speed of these GPUs, or of this model, is not known."""
+    calibration = shipped_calibration()
+    if benchmark is None or benchmark.model not in MODELS or len(placed.products) != 1:
+        return None
+    if not calibration.knows(placed.products[0]):
+        return None
+    workload = Workload(benchmark.model, benchmark.framework, benchmark.batch, placed.products[0])
+    transport = prediction.across or prediction.inside
+    ranks = placed.workers * placed.gpus
+    return predict(workload, ranks, prediction.busbw, transport, calibration).total
 
 
 def reshaped_job(job: JobSpec, verdict: Placement) -> JobSpec:

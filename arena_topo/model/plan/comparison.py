@@ -5,6 +5,8 @@ The names of the fields are the keys of the document that ``-o json`` prints: th
 
 from dataclasses import dataclass
 
+from arena_topo.model.plan.placement import Range
+
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
@@ -14,7 +16,9 @@ class Scenario:
     a node may be packed into one pod. ``workers`` and ``gpus`` are the pods' shape. ``inside`` is the lowest predicted
     busbw in GB/s inside the nodes used, None where no node has two of its GPUs or links are not known; ``across`` the
     lowest rate in GB/s that the NICs give a node's share, None on one node or where NICs are not known. ``isolated``
-    tells that a node has several pods of the gang, whose ranks may not see each other's GPUs. A scenario that does not
+    tells that a node has several pods of the gang, whose ranks may not see each other's GPUs. ``busbw`` is the predicted
+    one of the whole gang in GB/s, None without GPUs; ``images_per_second`` what a benchmark would reach in all, None
+    where the job's command runs none. A scenario that does not
     fit has a ``reason``, and in ``waits_for`` the jobs that must end first, if their end would help.
     """
 
@@ -31,6 +35,8 @@ class Scenario:
     isolated: bool = False
     reason: str = ""
     waits_for: tuple[str, ...] = ()
+    busbw: Range | None = None
+    images_per_second: Range | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
-_HEAD = ("WAY", "PODS", "NOW", "LEVEL", "NODES", "INSIDE", "ACROSS", "REMARK")
+_HEAD = ("WAY", "PODS", "NOW", "LEVEL", "NODES", "BUSBW", "IMAGES/S", "INSIDE", "ACROSS", "REMARK")
+_IF_KNOWN = frozenset({"BUSBW", "IMAGES/S"})
+_EMPTY = frozenset({"", "-"})
 _RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}
 _MOST_NAMED = 3
 
@@ -15,8 +17,10 @@ def render_comparison(name: str, comparison: Comparison, form: str = "text", *, 
     """Return *comparison* for the job *name* as ``text``, ``json`` or ``yaml``."""
     if form in ("json", "yaml"):
         from arena_topo.output.documents import document, plain
+        from arena_topo.topology.snapshot_file import API_VERSION
 
-        return document({"name": name, **plain(comparison)}, form)
+        head = {"apiVersion": API_VERSION, "kind": "PlanComparison", "name": name}
+        return document({**head, **plain(comparison)}, form)
     return rendered(_lines(name, comparison), colour=colour)
 
 
@@ -27,7 +31,7 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     rows: list[Sequence[str]] = [_HEAD, *map(_scenario_row, comparison.ways)]
     for unaware in comparison.blind:
         rows += _unaware_rows(unaware, comparison)
-    yield from table_lines(rows)
+    yield from table_lines(_without_empty_columns(rows))
     yield []
     yield from ([Span(line, "dim")] for line in _legend(comparison))
 
@@ -35,7 +39,7 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
 def _scenario_row(scenario: Scenario) -> Sequence[str]:
     shape = _shape_text(scenario.workers, scenario.gpus)
     if not scenario.fits:
-        return (_scenario_name(scenario), shape, "no", "-", "-", "-", "-", _waiting_text(scenario))
+        return (_scenario_name(scenario), shape, "no", *["-"] * 6, _waiting_text(scenario))
     level, domain = scenario.level, scenario.domain
     # The cluster is one domain, which has its level as its name.
     where = domain if level == "cluster" else f"{last_part(level)} {domain}"
@@ -46,6 +50,8 @@ def _scenario_row(scenario: Scenario) -> Sequence[str]:
         "yes",
         where,
         str(scenario.nodes),
+        "-" if scenario.busbw is None else f"{scenario.busbw.likely:.3g}",
+        "-" if scenario.images_per_second is None else f"{scenario.images_per_second.likely:.0f}",
         written_rate(scenario.inside),
         written_rate(scenario.across),
         remark,
@@ -74,7 +80,7 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
     # No draw placed the whole gang: without a gang scheduler its first workers start and hold their GPUs.
     if not unaware.draws:
         stuck = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
-        yield (name, shape, "no", "-", "-", "-", "-", stuck)
+        yield (name, shape, "no", *["-"] * 6, stuck)
         return
     # The draws end at several levels; the row shows the most frequent one with its share.
     usual = max(unaware.levels, key=lambda chance: chance.share)
@@ -85,13 +91,25 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         "yes",
         f"{last_part(usual.level)} ({usual.share:.0%})",
         f"{unaware.nodes:.3g}",
+        "-",
+        "-",
         _mean_text(unaware.inside),
         _mean_text(unaware.across),
         close,
     )
     lowest = (written_rate(figure.worst if figure else None) for figure in (unaware.inside, unaware.across))
     widest, most = last_part(unaware.widest), str(unaware.most_nodes)
-    yield (f"  worst of {unaware.draws}", "", "", widest, most, *lowest, "")
+    yield (f"  worst of {unaware.draws}", "", "", widest, most, "", "", *lowest, "")
+
+
+def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
+    """Return *rows* without the predictions that none of them has."""
+    kept = [
+        column
+        for column in range(len(_HEAD))
+        if _HEAD[column] not in _IF_KNOWN or any(row[column] not in _EMPTY for row in rows[1:])
+    ]
+    return [[row[column] for column in kept] for row in rows]
 
 
 def _mean_text(figure: Figure | None) -> str:
@@ -101,7 +119,11 @@ def _mean_text(figure: Figure | None) -> str:
 
 
 def _legend(comparison: Comparison) -> Iterator[str]:
-    yield "INSIDE: predicted busbw of the GPUs of a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
+    if any(scenario.busbw for scenario in comparison.ways):
+        yield "BUSBW: predicted for the whole gang, GB/s."
+    if any(scenario.images_per_second for scenario in comparison.ways):
+        yield "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW."
+    yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
     if any(scenario.isolated for scenario in comparison.ways):
         yield "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods."
     if any(unaware.draws for unaware in comparison.blind):

@@ -21,7 +21,6 @@ _RULE = "-" * 99
 _HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")
 _ROLE_PREFIX = "node-role.kubernetes.io/"
 _ROLE = "kubernetes.io/role"
-_DIRECTIONS = 2
 
 
 class NodeMode(Enum):
@@ -162,7 +161,9 @@ def _matrices(node: GpuNode) -> list[list[str]]:
     header = ["  ", *(f"GPU{index}" for index in gpus)]
     bandwidths = [[_bandwidth(node, a, b) for b in gpus] for a in gpus]
     rows: list[list[str]] = []
-    for title, cells in (("LinkTypeMatrix:", link_types(node)), ("BandwidthMatrix:", bandwidths)):
+    # What ACK has measured counts both directions, and is printed as Arena prints it.
+    rates = "BandwidthMatrix:" if node.measured else "BandwidthMatrix (GB/s in one direction):"
+    for title, cells in (("LinkTypeMatrix:", link_types(node)), (rates, bandwidths)):
         rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in gpus)]
     return rows
 
@@ -174,12 +175,12 @@ def link_types(node: GpuNode) -> list[list[str]]:
 
 
 def _bandwidth(node: GpuNode, a: int, b: int) -> str:
-    """Return the bandwidth of a pair in both directions: as measured, or else twice that of its links."""
+    """Return the bandwidth of a pair as measured, or else that of its links, as ``topology`` shows it."""
     if node.measured:
         return shortest_float32(node.measured[a][b])
     if a == b or node.links is None:
         return "N-A"
-    return shortest_float32(_DIRECTIONS * node.links.between(a, b).bandwidth)
+    return shortest_float32(node.links.between(a, b).bandwidth)
 
 
 def shortest_float32(value: float) -> str:

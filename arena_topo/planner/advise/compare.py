@@ -1,12 +1,13 @@
 """Scenarios of a gang side by side: any level or a required one, coalesced or not, planned or topology-unaware."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import isinf
 
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.comparison import Comparison, Scenario
 from arena_topo.model.plan.demand import Demand, TopologyPolicy
-from arena_topo.model.plan.placement import Infeasible, Placement
+from arena_topo.model.plan.placement import Infeasible, Placement, Range
 from arena_topo.planner.advise.unaware_scheduler import RULES, simulated
 from arena_topo.planner.explain.remedies import ending_jobs
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
@@ -16,9 +17,22 @@ from arena_topo.planner.nodes.levels import closest_level, level_limits, level_n
 from arena_topo.planner.nodes.node_state import nic_rate
 from arena_topo.planner.plan import plan_on
 
+Figures = Callable[[Placement], tuple[Range | None, Range | None]]
+"""Predicts of a placement the busbw of the whole gang in GB/s, and the images/s of a benchmark, as far as it can."""
 
-def compare(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Comparison:
-    """Return what each scenario gives *demand* now, and what topology-unaware schedulers would give it.
+
+def no_figures(_: Placement) -> tuple[None, None]:
+    """Predict nothing."""
+    return None, None
+
+
+def compare(
+    demand: Demand,
+    snapshot: Snapshot,
+    model: BandwidthModel = DEFAULT_MODEL,
+    figures: Figures = no_figures,
+) -> Comparison:
+    """Return what each scenario gives *demand* now, with its *figures*, and what topology-unaware schedulers would give.
 
     The required level is the one that *demand* names, or else the one that an empty cluster would give. Raises
     ``UsageError`` for a level that the fabric does not have.
@@ -28,10 +42,12 @@ def compare(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_
     plain = replace(demand, policy=TopologyPolicy.BEST_EFFORT, required_level="", coalesce=False)
     # Only the ranks of several workers with GPUs can be put into one pod.
     coalescing = (False, True) if demand.gpus and demand.workers > 1 else (False,)
-    scenarios = [_scenario(replace(plain, coalesce=coalesce), fleet) for coalesce in coalescing]
+    scenarios = [_scenario(replace(plain, coalesce=coalesce), fleet, figures) for coalesce in coalescing]
     if required:
         strict = replace(plain, required_level=required, preferred_level="")
-        scenarios += [_scenario(replace(strict, coalesce=coalesce), fleet) for coalesce in coalescing]
+        scenarios += [
+            _scenario(replace(strict, coalesce=coalesce), fleet, figures) for coalesce in coalescing
+        ]
     closest = level_names(fleet).index(scenarios[0].level) if scenarios[0].fits else None
     places = capacity_for(plain, fleet).places
     return Comparison(
@@ -53,13 +69,14 @@ def _level_to_require(demand: Demand, fleet: Fleet) -> str:
     return "" if ideal is None else names[ideal]
 
 
-def _scenario(demand: Demand, fleet: Fleet) -> Scenario:
+def _scenario(demand: Demand, fleet: Fleet, figures: Figures) -> Scenario:
     answer = plan_on(demand, fleet)
     unplaced = Scenario(demand.required_level, demand.coalesce, demand.workers, demand.gpus, fits=False)
     if isinstance(answer, Infeasible):
         jobs = ending_jobs(demand, fleet, level_limits(demand, fleet))
         return replace(unplaced, reason=answer.summary, waits_for=jobs.alone[:1] or jobs.together)
     inside = [share.busbw for share in answer.shares if len(share.workers) * answer.gpus > 1]
+    busbw, images = figures(answer)
     return replace(
         unplaced,
         workers=answer.workers,
@@ -71,6 +88,8 @@ def _scenario(demand: Demand, fleet: Fleet) -> Scenario:
         inside=min((rate for rate in inside if rate), default=None) if all(inside) else None,
         across=_across(answer, fleet),
         isolated=bool(answer.gpus) and any(len(share.workers) > 1 for share in answer.shares),
+        busbw=busbw,
+        images_per_second=images,
     )
 
 

@@ -3,12 +3,13 @@
 from dataclasses import replace
 
 from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.placement.plan import plan_spec, reshaped_job
+from arena_topo.jobs.placement.plan import compare_spec, plan_spec, reshaped_job
 from arena_topo.model.job.job_spec import Compute, LauncherOptions, PodOptions
 from arena_topo.model.plan.placement import Placement, Transport
 from tests.jobs.placement.specs import JOB
 from tests.planner.fleets import V100, cluster, node
 
+V100_NAME = "Tesla-V100-SXM2-16GB"
 CLUSTER = cluster([node("n", links=V100)])
 
 
@@ -68,3 +69,43 @@ def test_rdma_is_not_advised_where_it_would_not_help() -> None:
     assert [] == rdma_notes({"rdma/hca": 8}, {"rdma/hca": 8}, rdma=True)
     assert [] == rdma_notes({"rdma/hca": 8}, {})
     assert [] == rdma_notes({"rdma/hca": 8}, {"rdma/hca": 0})
+
+
+_NAMED = cluster(
+    [
+        replace(each, gpus=tuple(replace(gpu, product=V100_NAME) for gpu in each.gpus))
+        for each in CLUSTER.nodes
+    ]
+)
+
+
+_ALONE = replace(JOB, gpus=1, pod=PodOptions(), launcher=LauncherOptions())
+
+
+def test_a_plan_names_its_gpus() -> None:
+    """As its nodes publish them."""
+    verdict = plan_spec(_ALONE, _NAMED, PlanOptions())
+
+    assert isinstance(verdict, Placement)
+    assert (V100_NAME,) == verdict.products
+
+
+def test_the_ways_of_a_benchmark_are_compared_by_its_speed() -> None:
+    """One pod of four GPUs is faster than four pods, by busbw and by images per second."""
+    benchmark = ("mpirun", "python", "pytorch_synthetic_benchmark.py", "--model=vgg16", "--batch-size=64")
+    apart, together = compare_spec(replace(_ALONE, command=benchmark), _NAMED, PlanOptions()).ways[:2]
+
+    assert apart.busbw is not None
+    assert together.busbw is not None
+    assert apart.busbw.likely < together.busbw.likely
+    assert apart.images_per_second is not None
+    assert together.images_per_second is not None
+    assert apart.images_per_second.likely < together.images_per_second.likely
+
+
+def test_the_speed_of_another_program_is_not_known() -> None:
+    """Its busbw is."""
+    way = compare_spec(_ALONE, _NAMED, PlanOptions()).ways[0]
+
+    assert way.busbw is not None
+    assert way.images_per_second is None

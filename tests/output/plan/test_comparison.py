@@ -1,8 +1,10 @@
 """The comparison of ways as a table and as a document."""
 
 import json
+from dataclasses import replace
 
 from arena_topo.model.plan.comparison import Chance, Comparison, Figure, Scenario, TopologyUnaware
+from arena_topo.model.plan.placement import Range
 from arena_topo.output.plan.comparison import render_comparison
 
 NOW = Scenario("", coalesce=False, workers=4, gpus=1, fits=True, level="example.com/rack", domain="r1", nodes=2, inside=93.15, across=11.5, isolated=True)  # fmt: skip
@@ -23,7 +25,7 @@ blind, any node: expected  4 x 1  yes  cluster (75%)  3.5    40 (50% of runs)  -
   worst of 200                         cluster        4      8                 -
 blind, emptiest node       4 x 1  no   -              -      -                 -       starts 3 of 4, which wait for the rest
 
-INSIDE: predicted busbw of the GPUs of a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them.
+INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them.
 *: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods.
 blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, on any free GPUs.
 a note
@@ -35,10 +37,23 @@ def test_the_ways_are_one_table() -> None:
     assert TABLE == render_comparison("vgg", COMPARISON)
 
 
+def test_what_is_predicted_has_a_column_of_its_own() -> None:
+    """The busbw of the whole gang, and the images per second where the job runs a benchmark."""
+    busbw, images = Range(1.7, 2.18, 2.9), Range(900.0, 1207.0, 1400.0)
+    told = replace(COMPARISON, ways=(replace(NOW, busbw=busbw, images_per_second=images), LATER), blind=())
+    lines = render_comparison("vgg", told).splitlines()
+
+    assert ["NODES", "BUSBW", "IMAGES/S", "INSIDE"] == lines[2].split()[4:8]
+    assert ["2", "2.18", "1207", "93.15"] == lines[3].split()[8:12]
+    assert "BUSBW: predicted for the whole gang, GB/s." in lines
+    assert "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW." in lines
+
+
 def test_the_document_names_every_field() -> None:
     """As JSON with numbers in full."""
     found = json.loads(render_comparison("vgg", COMPARISON, "json"))
 
+    assert ("arena-topo.dev/v1alpha1", "PlanComparison") == (found["apiVersion"], found["kind"])
     assert ("vgg", 4, 1) == (found["name"], found["workers"], found["gpus"])
     assert ["job n/a", "job n/b"] == found["ways"][1]["waits_for"]
     assert {"level": "node", "share": 0.25} == found["blind"][0]["levels"][0]

@@ -160,13 +160,13 @@ GPU Summary:
 
 
 def test_links_of_any_source_are_shown() -> None:
-    """Without measurements the figures are those of the links, both directions; memory bandwidth is not known."""
+    """Without measurements the figures are those of `topology`, one direction; memory bandwidth is not known."""
     details = node_details(
         [replace(EXCLUSIVE, links=PAIR, gpus=(Gpu(0), Gpu(1, healthy=False)), used=frozenset({1}))]
     )
 
     assert "LinkTypeMatrix:\n        GPU0  GPU1\n  GPU0  N-A   NV2\n" in details
-    assert "BandwidthMatrix:\n        GPU0  GPU1\n  GPU0  N-A   96.2\n" in details
+    assert "BandwidthMatrix (GB/s in one direction):\n        GPU0  GPU1\n  GPU0  N-A   48.1\n" in details
     assert "  GPU1   using   false\n" in details
 
 

@@ -1,7 +1,6 @@
 """What a container prints and how it ends: Arena's VGG16/ResNet50 benchmarks, or what would have run."""
 
 import hashlib
-import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,17 +15,14 @@ from arena_topo.model.keys import (
 )
 from arena_topo.model.notation.quantity import resources
 from arena_topo.model.objects import Object
+from arena_topo.prediction.benchmarks import Benchmark, benchmark_of
 from arena_topo.sandbox.api.objects import Api
 from arena_topo.sandbox.sim.kubelets.shell import ending_of
-from arena_topo.sandbox.sim.kubelets.throughput import Benchmark, RankGroup, images_per_second
+from arena_topo.sandbox.sim.kubelets.throughput import RankGroup, images_per_second
 from arena_topo.sandbox.sim.objects import NODES, PODS
 
 ITERATIONS = 10
 PRODUCT = "nvidia.com/gpu.product"
-_FRAMEWORKS = {"pytorch_synthetic_benchmark": "pytorch", "tf_cnn_benchmarks": "tensorflow"}
-_MODEL = re.compile(r"--model[= ](\S+)")
-_BATCH = re.compile(r"--batch[-_]size[= ](\d+)")
-_DEFAULT_BATCH = 32
 _LEAST_SECONDS = 0.5  # so that whoever watches sees a program run
 _MPI_JOBS = ("kubeflow.org", "mpijobs")
 
@@ -93,15 +89,6 @@ def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     if ending.code is None or is_server:
         return PodProgram(((0.0, text),) if is_server else (), None)
     return PodProgram(((0.0, text),), ending.code, max(ending.seconds, _LEAST_SECONDS))
-
-
-def benchmark_of(command: str) -> Benchmark | None:
-    """Return the benchmark that a command runs, or None."""
-    framework = next((name for script, name in _FRAMEWORKS.items() if script in command), None)
-    if framework is None:
-        return None
-    model, batch = _MODEL.search(command), _BATCH.search(command)
-    return Benchmark(framework, model[1] if model else "resnet50", int(batch[1]) if batch else _DEFAULT_BATCH)
 
 
 def _benchmark_lines(benchmark: Benchmark, groups: Sequence[RankGroup], seed: str) -> Lines:

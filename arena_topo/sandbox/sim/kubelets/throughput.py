@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from arena_topo.errors import UsageError
 from arena_topo.model.plan.placement import Range, Transport
+from arena_topo.prediction.benchmarks import Benchmark
 from arena_topo.prediction.calibration import Calibration, shipped_calibration
 from arena_topo.prediction.forecast import Workload, predict
 from arena_topo.prediction.networks import MODELS
@@ -27,15 +28,6 @@ class RankGroup:
     product: str
     visible: bool = False
     rdma: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Benchmark:
-    """One of the benchmarks: its framework, its model and its batch per GPU."""
-
-    framework: str
-    model: str
-    batch: int
 
 
 def exchange(groups: Sequence[RankGroup], calibration: Calibration) -> tuple[Transport, float]:
