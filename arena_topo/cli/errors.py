@@ -39,13 +39,29 @@ def run(args: Sequence[str]) -> int:
     except SystemExit:
         # In this mode click exits by itself only where stdout's reader is gone.
         return _quiet_pipe()
-    except Exception as error:
-        # Whatever else arrives here is a fault of this program.
-        if os.environ.get("ARENA_TOPO_DEBUG"):
-            raise
-        say(f"error: internal error: {type(error).__name__}: {error}", style="error")
-        say("hint: please report it, with the traceback that ARENA_TOPO_DEBUG=1 shows", style="hint")
-        return ExitCode.ERROR
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+        return _unforeseen(error, args)
+
+
+def _unforeseen(error: Exception, args: Sequence[str]) -> int:
+    """Report what is a fault of this program, unless it is of the bytes that the user typed."""
+    # Bytes of the command line that are not UTF-8 arrive as lone surrogates, which nothing can encode.
+    wrong = next((arg for arg in args if not _is_utf8(arg)), None)
+    if isinstance(error, UnicodeEncodeError) and wrong is not None:
+        say(f"error: {wrong[:80]!a} on the command line has bytes that are not UTF-8 text", style="error")
+        return ExitCode.USAGE
+    if os.environ.get("ARENA_TOPO_DEBUG"):
+        raise error
+    say(f"error: internal error: {type(error).__name__}: {error}", style="error")
+    say("hint: please report it, with the traceback that ARENA_TOPO_DEBUG=1 shows", style="hint")
+    return ExitCode.ERROR
+
+
+def _is_utf8(text: str) -> bool:
+    with suppress(UnicodeEncodeError):
+        text.encode()
+        return True
+    return False
 
 
 def _complete(args: Sequence[str]) -> int:

@@ -248,6 +248,8 @@ def _fault(target: Target) -> str:
     try:
         url = urlsplit(target.server)
         usable = url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0
+        # urlsplit itself drops tabs and line ends, and keeps spaces.
+        usable = usable and not any(letter.isspace() or not letter.isprintable() for letter in target.server)
     except ValueError:
         usable = False
     if not usable:

@@ -29,6 +29,7 @@ from arena_topo.cli.options.job_notations import (
     LocalFile,
 )
 from arena_topo.cli.options.notations import Notation, checked_text
+from arena_topo.cli.options.numbers import Whole
 from arena_topo.errors import UsageError
 from arena_topo.model.job import validation
 
@@ -52,7 +53,7 @@ def _text(*names: str, help: str, default: str = "", type: Notation[str] = TEXT)
 
 
 def _number(*names: str, default: int, help: str) -> int:
-    return option(*names, type=click.INT, default=default, metavar="N", help=help, show_default=True)
+    return option(*names, type=Whole(), default=default, metavar="N", help=help, show_default=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +74,7 @@ class JobFlags:
         "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in launcher and workers."
     )
     slots_per_worker: int | None = option(
-        "--slots-per-worker", type=click.INT, metavar="N", help="Ranks per worker; one per GPU by default."
+        "--slots-per-worker", type=Whole(), metavar="N", help="Ranks per worker; one per GPU by default."
     )
     device: Pairs = many(
         "--device", type=DEVICE, metavar="NAME=N", help="Other device per worker, for example amd.com/gpu=1."

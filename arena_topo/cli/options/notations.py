@@ -62,7 +62,8 @@ class Duration(Notation[float]):
         from arena_topo.model.notation.durations import parse_duration
 
         try:
-            seconds = float(text) if self._bare_seconds and text.isdecimal() else parse_duration(text)
+            is_bare = self._bare_seconds and text.isascii() and text.isdecimal()
+            seconds = parse_duration(f"{text}s" if is_bare else text)
         except ValueError as error:
             plain = ", or a number of seconds" if self._bare_seconds else ""
             raise UsageError(

@@ -4,6 +4,8 @@ import re
 from datetime import UTC, datetime
 
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_LONGEST = 2**63 / 1e9
+"""Seconds; Go counts nanoseconds in 64 bits, which are 292 years."""
 _TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)", re.ASCII)
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 # Zero is the only duration that Go reads without a unit.
@@ -20,7 +22,10 @@ def parse_duration(text: str) -> float:
     terms = list(_TERM.finditer(text))
     if not terms or "".join(term.group() for term in terms) != text:
         raise ValueError(f"{text!r} is not a duration such as 30s, 5m or 1h30m")
-    return sum(float(term.group(1)) * _UNIT_SECONDS[term.group(2)] for term in terms)
+    seconds = sum(float(term.group(1)) * _UNIT_SECONDS[term.group(2)] for term in terms)
+    if not seconds < _LONGEST:
+        raise ValueError(f"{text[:80]!r} is longer than the 292 years that a duration may have")
+    return seconds
 
 
 def short_duration(seconds: float) -> str:

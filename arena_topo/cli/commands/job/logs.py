@@ -10,6 +10,7 @@ import click
 from arena_topo.cli.command import command, many, option, switch, text
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration, Notation, job_name, job_type
+from arena_topo.cli.options.numbers import Whole
 from arena_topo.cli.terminal import say, wants_colour
 from arena_topo.errors import ArenaTopoError, ExitCode, UsageError
 
@@ -57,7 +58,7 @@ class LogsFlags:
     tail: int = option(
         "-t",
         "--tail",
-        type=click.INT,
+        type=Whole(-1, 10**12),
         default=-1,
         metavar="LINES",
         help="Number of lines to print from the end; -1 for all.",
@@ -94,7 +95,7 @@ class LogsFlags:
     )
     most: int = option(
         "--max-log-requests",
-        type=click.IntRange(1, 10_000),
+        type=Whole(1, 10_000),
         default=128,
         metavar="COUNT",
         help="How many logs may be followed at once; 128 by default.",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from arena_topo.cli.command import command, option, output_format, text
+from arena_topo.cli.options.numbers import Decimal, Whole
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 
@@ -29,15 +30,15 @@ class PredictFlags:
     framework: str = text("--framework", metavar="NAME", help="pytorch or tensorflow; both by default.")
     batch: int = option(
         "--batch",
-        type=click.IntRange(1, 1000000),
+        type=Whole(1),
         default=64,
         show_default=True,
         help="Images per GPU per step.",
     )
     placement: str = text("--placement", metavar="FILE", help="A plan's JSON or YAML; - for stdin.")
-    ranks: int | None = option("--ranks", type=click.IntRange(1, 1000000), help="GPUs that train together.")
+    ranks: int | None = option("--ranks", type=Whole(1), help="GPUs that train together.")
     busbw: float | None = option(
-        "--busbw", type=click.FLOAT, metavar="GB/S", help="Bus bandwidth between the ranks."
+        "--busbw", type=Decimal(), metavar="GB/S", help="Bus bandwidth between the ranks."
     )
     transport: str | None = option(
         "--transport",
@@ -46,7 +47,7 @@ class PredictFlags:
     )
     gpu: str = text("--gpu", metavar="NAME", help="Product name of the GPUs; V100 by default.")
     images_per_second: float | None = option(
-        "--images-per-second", type=click.FLOAT, metavar="RATE", help="Measured speed of one such GPU alone."
+        "--images-per-second", type=Decimal(), metavar="RATE", help="Measured speed of one such GPU alone."
     )
     calibration: str = text(
         "--calibration", metavar="FILE", help="Your own figures, which override the packaged ones."

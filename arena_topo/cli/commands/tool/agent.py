@@ -12,6 +12,7 @@ from arena_topo.cli.command import command, option, switch, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration
+from arena_topo.cli.options.numbers import Whole
 from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
 
@@ -81,7 +82,7 @@ class ManifestFlags:
     namespace: str = text("-n", "--namespace", default="kube-system", help="Namespace of the DaemonSet.")
     interval: int = option(
         "--interval",
-        type=click.IntRange(1),
+        type=Whole(1),
         default=30,
         show_default=True,
         help="Seconds between two readings.",

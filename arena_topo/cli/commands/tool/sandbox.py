@@ -7,6 +7,7 @@ import click
 from arena_topo.cli.command import argument, command, option, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.numbers import Decimal, Whole
 from arena_topo.cli.snapshot_source import from_file
 
 LAYOUTS = "two-dgx1, racks, mixed, ack, hami, stock, or a YAML file"
@@ -21,7 +22,7 @@ def speed() -> float | None:
     """Return the flag ``--speed``."""
     return option(
         "--speed",
-        type=click.FLOAT,
+        type=Decimal(),
         default=None,
         help="Simulated seconds per real second; 1, or as in the last run.",
     )
@@ -54,7 +55,7 @@ class StartFlags:
     speed: float | None = speed()
     port: int = option(
         "--port",
-        type=click.IntRange(0, 65535),
+        type=Whole(0, 65535),
         default=0,
         help="Port on the loopback interface; 0 for a free one.",
     )

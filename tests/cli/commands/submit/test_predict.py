@@ -138,7 +138,7 @@ MISTAKES = {
     "no bandwidth": (("--ranks=4",), "nothing to predict"),
     "nvlink alone": (("--ranks=4", "--transport=nvlink"), "the speed of nvlink depends on the machine"),
     "no bandwidth at all": (("--ranks=4", "--busbw=0"), "--busbw is 0"),
-    "bandwidth no number": (("--ranks=4", "--busbw=nan"), "--busbw is nan"),
+    "bandwidth no number": (("--ranks=4", "--busbw=nan"), "'nan' is not a valid float"),
     "no ranks": (("--ranks=0", "--busbw=1"), "Invalid value for '--ranks'"),
     "another model": (("--ranks=4", "--busbw=1", "--model=bert"), "there is no model 'bert'"),
     "another framework": (
