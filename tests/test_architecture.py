@@ -41,6 +41,7 @@ SUITES = (
 UNMIRRORED = {
     "tests/test_architecture.py": "the tree as a whole",
     "tests/test_repository.py": "the files that hosting, editors and hooks read",
+    "tests/cli/test_any_flags.py": "every command, on whatever is typed",
     "tests/cli/test_help.py": "the help of every command",
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
     "tests/planner/test_exactness.py": "the whole planner against brute force",
