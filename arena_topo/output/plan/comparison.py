@@ -28,12 +28,21 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
     shape = f" of {plural(comparison.gpus, 'GPU')}" if comparison.gpus else ""
     yield [Span(name, "bold"), Span(f"  {plural(comparison.workers, 'worker')}{shape}", "")]
     yield []
-    rows: list[Sequence[str]] = [_HEAD, *map(_scenario_row, comparison.ways)]
+    rows: list[Sequence[str]] = [_HEAD]
+    alike = []
+    for scenario in comparison.ways:
+        row = _scenario_row(scenario)
+        # What is required may be what best effort gives already: one row says it.
+        first = next((other for other in rows if list(other[1:]) == list(row[1:])), None)
+        if first is None:
+            rows.append(row)
+        else:
+            alike.append(f"{row[0]}: the same as {first[0]}")
     for unaware in comparison.blind:
         rows += _unaware_rows(unaware, comparison)
     yield from table_lines(_without_empty_columns(rows))
     yield []
-    yield from ([Span(line, "dim")] for line in _legend(comparison))
+    yield from ([Span(line, "dim")] for line in (*alike, *_legend(comparison)))
 
 
 def _scenario_row(scenario: Scenario) -> Sequence[str]:

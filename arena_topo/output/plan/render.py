@@ -76,6 +76,7 @@ def submitted_lines(
     if isinstance(verdict, Placement):
         yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
         if verdict.prediction:
+            yield "predicted busbw:"
             yield from rendered(_rate_lines(verdict.prediction), colour=False).splitlines()
         yield from (f"note: {note}" for note in verdict.notes)
     elif record.waiting_reason:

@@ -49,6 +49,15 @@ def test_what_is_predicted_has_a_column_of_its_own() -> None:
     assert "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW." in lines
 
 
+def test_a_way_that_changes_nothing_is_a_line() -> None:
+    """A level that best effort reaches already need not be required."""
+    told = replace(COMPARISON, ways=(NOW, replace(NOW, required="node"), LATER), blind=())
+    lines = render_comparison("vgg", told).splitlines()
+
+    assert "required node: the same as best effort" in lines
+    assert 1 == sum(line.startswith("required node") and "coalesced" not in line for line in lines)
+
+
 def test_the_document_names_every_field() -> None:
     """As JSON with numbers in full."""
     found = json.loads(render_comparison("vgg", COMPARISON, "json"))
