@@ -25,6 +25,16 @@ COMMANDS = {
     ),
     "list": Entry("arena_topo.cli.commands.job.list:list_command", "List jobs.", _JOBS, ("ls",)),
     "get": Entry("arena_topo.cli.commands.job.get:get", "Show a job and its instances.", _JOBS),
+    "describe": Entry(
+        "arena_topo.cli.commands.job.describe:describe",
+        "Show all about a job: its plan, its instances, why it does not run, and its events.",
+        _JOBS,
+    ),
+    "events": Entry(
+        "arena_topo.cli.commands.job.events:events",
+        "Show what happened to a job, its pods, and what else belongs to it.",
+        _JOBS,
+    ),
     "wait": Entry(
         "arena_topo.cli.commands.job.wait:wait", "Wait until jobs run, have succeeded, or are gone.", _JOBS
     ),

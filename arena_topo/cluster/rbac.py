@@ -23,13 +23,14 @@ def _rule(groups: str, resources: str, verbs: str) -> Object:
 
 
 USER_RULES = [
-    _rule("kubeflow.org", "mpijobs", "create get delete"),
-    _rule("core", "pods", "get list"),
+    _rule("kubeflow.org", "mpijobs", "create get list watch delete"),
+    _rule("core", "pods", "get list watch"),
     _rule("core", "pods/log", "get"),
+    _rule("core", "events", "list watch"),
     _rule("kubeflow.org", "mpijobs", "patch"),
     _rule("core", "configmaps", "create"),
     _rule("core", "pods", "patch"),
-    _rule("batch", "jobs", "get"),
+    _rule("batch", "jobs", "get list"),
     _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
     _rule("resource.k8s.io", "resourceclaims", "create"),
 ]

@@ -3,6 +3,7 @@
 Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.go.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -11,7 +12,7 @@ from arena_topo.model.notation.durations import short_duration
 from arena_topo.output.lines import Paint, tabulate
 
 _NONE = "N/A"
-INSTANCE_HEADINGS = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
+INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
 
 
 def job_table(job: JobView, *, wide: bool = False, paint: Paint | None = None) -> str:
@@ -25,8 +26,10 @@ def job_table(job: JobView, *, wide: bool = False, paint: Paint | None = None) -
     return f"{job_head(job, wide=wide, paint=paint)}\nInstances:\n{table}"
 
 
-def job_head(job: JobView, *, wide: bool, paint: Paint | None = None) -> str:
-    """Return the lines about *job* itself."""
+def job_head(
+    job: JobView, *, wide: bool, paint: Paint | None = None, more: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Return the lines about *job* itself, and *more* behind them."""
     head = [
         ("Name:", job.name),
         ("Status:", job.status.value),
@@ -37,6 +40,7 @@ def job_head(job: JobView, *, wide: bool, paint: Paint | None = None) -> str:
     ]
     if wide:
         head += [("CreateTime:", local_time(job.created)), ("EndTime:", local_time(job.ended))]
+    head += more
     return tabulate(head, padding=2 if wide else 1, paint=paint)
 
 

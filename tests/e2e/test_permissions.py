@@ -63,6 +63,11 @@ def test_the_documented_rights_are_enough(user: Callable[..., Arena], kube: Kube
     ]
     assert "2 of 2 workers where planned" in arena("get", "job").err
     for command in (
+        ("list",),
+        ("top", "job"),
+        ("describe", "job"),
+        ("events", "job"),
+        ("wait", "job", "--for=running"),
         ("resume", "job"),
         ("topology",),
         ("top", "node"),
@@ -109,6 +114,9 @@ def test_one_right_less_is_told(
         ("get mpijobs", ("get", "job")),
         ("delete mpijobs", ("delete", "job")),
         ("list pods", ("get", "job")),
+        ("list mpijobs", ("list",)),
+        ("watch mpijobs", ("wait", "job")),
+        ("list events", ("events", "job")),
         ("get pods/log", ("logs", "job")),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

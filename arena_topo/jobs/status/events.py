@@ -1,29 +1,19 @@
 """What happened to a job: the events of the job itself and of everything that belongs to it."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import re
 from datetime import UTC, datetime
 
 from arena_topo.kube.resources import EVENTS
 from arena_topo.kube.session import Session
-from arena_topo.model.job.job_view import JobView
-from arena_topo.model.job.mpijob import launcher_name
+from arena_topo.model.job.job_view import JobEvent, JobView
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
 
+_PART = re.compile(r"launcher(-[a-z0-9]+)?|worker(-\d+(-gpus)?)?|gang|config|ssh")
+"""What follows the job's name: its pods and their batch Job or StatefulSet, claims, pod group, and files."""
+
 _MOST = 10_000
 """Events of a namespace that are looked at."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobEvent:
-    """One event: what it is about (``pod/NAME``), what happened and why, and when it was last seen."""
-
-    source: str
-    kind: str
-    reason: str
-    message: str
-    last_seen: datetime
 
 
 def job_events(session: Session, job: JobView) -> tuple[JobEvent, ...]:
@@ -31,14 +21,12 @@ def job_events(session: Session, job: JobView) -> tuple[JobEvent, ...]:
 
     The API cannot be asked for the events of several objects, so those of the job's namespace are read.
     """
-    names = {job.name, launcher_name(job.name), f"{job.name}-worker", f"{job.name}-gang"}
-    names |= {instance.name for instance in job.instances}
     found: list[JobEvent] = []
     seen = 0
     for page in session.pages(EVENTS.path(job.namespace)):
         items = page.get("items") or []
         seen += len(items)
-        found += _events_of(items, names)
+        found += [event for item in items if (event := event_of_job(item, job.name))]
         if seen >= _MOST:
             break
     first = {
@@ -47,18 +35,25 @@ def job_events(session: Session, job: JobView) -> tuple[JobEvent, ...]:
     return tuple(sorted(found, key=lambda event: (first[event.source], event.source, event.last_seen)))
 
 
-def _events_of(items: Iterable[Object], names: set[str]) -> Iterable[JobEvent]:
-    for item in items:
-        about = item.get("involvedObject") or {}
-        if about.get("name") not in names:
-            continue
-        yield JobEvent(
-            source=f"{str(about.get('kind') or '').lower()}/{about['name']}",
-            kind=str(item.get("type") or ""),
-            reason=str(item.get("reason") or ""),
-            message=" ".join(str(item.get("message") or "").split()),
-            last_seen=_last_seen(item),
-        )
+def event_of_job(item: Object, job: str) -> JobEvent | None:
+    """Return the event *item*, None where it is not about the job *job* or what belongs to it."""
+    about = item.get("involvedObject") or {}
+    kind, name = str(about.get("kind") or ""), str(about.get("name") or "")
+    # Another job may be called like a part of this one.
+    if name != job and (kind == "MPIJob" or not _part_of(job, name)):
+        return None
+    return JobEvent(
+        source=f"{kind.lower()}/{name}",
+        kind=str(item.get("type") or ""),
+        reason=str(item.get("reason") or ""),
+        message=" ".join(str(item.get("message") or "").split()),
+        last_seen=_last_seen(item),
+    )
+
+
+def _part_of(job: str, name: str) -> bool:
+    """Whether *name* is what operators and arena-topo call a part of *job*, also one that is gone."""
+    return name.startswith(f"{job}-") and _PART.fullmatch(name[len(job) + 1 :]) is not None
 
 
 def _last_seen(item: Object) -> datetime:

@@ -107,3 +107,14 @@ class JobView:
     def chief(self) -> Instance | None:
         """The launcher, once there is one."""
         return next((instance for instance in self.instances if instance.chief), None)
+
+
+@dataclass(frozen=True, slots=True)
+class JobEvent:
+    """One event: what it is about (``pod/NAME``), what happened and why, and when it was last seen."""
+
+    source: str
+    kind: str
+    reason: str
+    message: str
+    last_seen: datetime

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import argument, command, output_format, switch, text
+from arena_topo.cli.commands.job.top_job import job
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import print_warnings
@@ -61,6 +62,7 @@ def node(flags: TopNodeFlags) -> None:
 
 
 top.add_command(node)
+top.add_command(job)
 
 
 def _mode(text: str) -> str:

@@ -1,0 +1,42 @@
+"""``arena-topo describe``."""
+
+from dataclasses import dataclass
+
+from arena_topo.cli.command import command
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import job_name, job_type
+from arena_topo.cli.terminal import print_out, status_paint
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeFlags:
+    """What ``describe`` takes."""
+
+    name: str = job_name()
+    type: str = job_type()
+    kube: KubeFlags
+
+
+@command("describe", DescribeFlags)
+def describe(flags: DescribeFlags) -> None:
+    """Show all about a job: its plan, its instances, why it does not run, and its events.
+
+    \b
+      arena-topo describe vgg16
+    """
+    from datetime import UTC, datetime
+
+    from arena_topo.errors import Forbidden
+    from arena_topo.jobs.lookup import fetch_job_view
+    from arena_topo.jobs.status.events import job_events
+    from arena_topo.kube.session import connect
+    from arena_topo.output.job_story import job_page
+
+    session = connect(flags.kube)
+    job = fetch_job_view(session, flags.name)
+    try:
+        events = job_events(session, job)
+    # The rest is worth reading without them.
+    except Forbidden:
+        events = None
+    print_out(job_page(job, events, datetime.now(UTC), paint=status_paint()))
