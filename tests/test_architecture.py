@@ -46,6 +46,7 @@ UNMIRRORED = {
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
     "tests/planner/test_exactness.py": "the whole planner against brute force",
     "tests/planner/test_worked_examples.py": "the examples in the planner's docstrings",
+    "tests/test_hostile_objects.py": "every reader of objects, through planning and every output",
     "tests/output/test_hostile_text.py": "every form of output, on names and texts that act on terminals and pages",
     "tests/topology/test_any_object.py": "all readers of objects, on whatever an API server may hold",
     "tests/topology/test_any_text.py": "all readers of texts, on whatever a file may hold",

@@ -16,6 +16,7 @@ from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource
 from arena_topo.kube.session import Choice, Session
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
 from arena_topo.model.notation.bounded_json import cut, without_depths
+from arena_topo.model.notation.shapes import Named, Part, fitted, text
 from arena_topo.model.objects import Object
 
 Quantities = dict[str, str | int | float]
@@ -89,6 +90,8 @@ class _ObjectList(msgspec.Struct):
 
 _List = TypeVar("_List", _PodList, _ObjectList)
 
+_LABELLED = Part({"metadata": Part({"labels": Named(text)})})
+
 OPTIONAL = {
     "devices": ("scheduling.koordinator.sh", "devices", ("v1alpha1",)),
     "slices": ("resource.k8s.io", "resourceslices", ("v1", "v1beta2", "v1beta1")),
@@ -130,14 +133,17 @@ def read_cluster(session: Session) -> RawCluster:
     nodes = list(_objects(session, NODES.path()))
     # The vendor's scheduler reports topologies in ConfigMaps; no other cluster has them, nor lets users list them.
     config_maps = []
-    if any(
-        (node["metadata"].get("labels") or {}).get(ACK_SCHEDULE) == ACK_SCHEDULE_TOPOLOGY for node in nodes
-    ):
+    if any(map(_is_in_topology_mode, nodes)):
         selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
         config_maps = list(
             _unless_forbidden(session, CONFIG_MAPS, forbidden, "kube-system", labelSelector=selector)
         )
     return RawCluster(nodes, _pods(session, forbidden), config_maps, optional, forbidden)
+
+
+def _is_in_topology_mode(node: Object) -> bool:
+    labels = (fitted(node, _LABELLED).get("metadata") or {}).get("labels") or {}
+    return bool(labels.get(ACK_SCHEDULE) == ACK_SCHEDULE_TOPOLOGY)
 
 
 def _unless_forbidden(

@@ -194,7 +194,7 @@ class Session:
 
     def list(self, path: str, **query: str | int | bool | None) -> list[Object]:
         """Return every item of the list at *path*."""
-        return [item for page in self.pages(path, **query) for item in page.get("items") or []]
+        return [item for page in self.pages(path, **query) for item in items_of(page)]
 
     def rows(
         self, path: str, columns: Sequence[str], *, metadata: bool = False, **query: str | int | bool | None
@@ -289,6 +289,12 @@ class Session:
                     f"attempt {retries} of {_MOST_RETRIES}"
                 )
             self._sleep(wait)
+
+
+def items_of(page: Object) -> Iterator[Object]:
+    """Yield the objects in a *page* of a list; what is no object cannot be read as one."""
+    items = page.get("items")
+    yield from (item for item in (items if isinstance(items, list) else ()) if isinstance(item, dict))
 
 
 def _refusal(answer: Response) -> ArenaTopoError:

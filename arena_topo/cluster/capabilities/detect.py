@@ -21,9 +21,10 @@ from arena_topo.kube.resources import (
     admission_policies,
     resource_slices,
 )
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import Session, items_of
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
+from arena_topo.model.notation.shapes import Each, Named, Part, fitted, name, quantity, text
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import ClusterFacts, Policy, Program
 from arena_topo.pin import admission, dra_claims
@@ -36,6 +37,20 @@ _SAMPLE = 50
 
 _MOST_SLICES = 500
 """ResourceSlices that are looked through for drivers: one page, as every node's slices have the same ones."""
+
+_NODE = Part(
+    {"metadata": Part({"annotations": Named(text)}), "status": Part({"allocatable": Named(quantity)})},
+    {"metadata": {}},
+)
+_SLICE = Part({"spec": Part({"driver": text})})
+_KAI_TOPOLOGY = Part(
+    {
+        "metadata": Part({"name": name}, {"name": ""}),
+        "spec": Part({"levels": Each(Part({"nodeLabel": text}))}),
+    },
+    {"metadata": {"name": ""}},
+)
+"""What is read of nodes, of ResourceSlices and of KAI's Topologies here."""
 
 _NO_PROGRAMS: dict[str, Program] = {}
 _NO_DRIVERS: tuple[str, ...] = ()
@@ -76,7 +91,7 @@ def uses_device_plugin(session: Session) -> bool | None:
     """Whether a node offers GPUs by NVIDIA's device plugin; None where the caller may not list nodes."""
     pages = session.pages(NODES.path())
     # The first node that offers GPUs ends the search, and the pages after its own are not fetched.
-    nodes = chain.from_iterable(page.get("items") or () for page in pages)
+    nodes = chain.from_iterable(map(items_of, pages))
     return _none_if_forbidden(lambda: any(map(_offers_gpus, nodes)), default=False)
 
 
@@ -111,7 +126,7 @@ def _none_if_forbidden(read: Callable[[], Value], *, default: Value) -> Value | 
 
 
 def _offers_gpus(node: Object) -> bool:
-    amounts = (node.get("status") or {}).get("allocatable") or {}
+    amounts = (fitted(node, _NODE).get("status") or {}).get("allocatable") or {}
     return str(amounts.get(NVIDIA_GPU, "0")) != "0"
 
 
@@ -119,13 +134,13 @@ def _has_hami(session: Session, programs: Mapping[str, Program] | None) -> bool:
     """Whether HAMi has registered a node; *programs* are those that the cluster runs, None where they are not seen."""
     # HAMi marks nodes with an annotation, which no selector finds. Nodes without GPUs have none, and may come first.
     if programs is None or "hami" in programs:
-        nodes = chain.from_iterable(page.get("items") or () for page in session.pages(NODES.path()))
+        nodes = chain.from_iterable(map(items_of, session.pages(NODES.path())))
         return any(map(_is_registered, nodes))
-    return any(map(_is_registered, session.get(NODES.path(), limit=_SAMPLE).get("items") or ()))
+    return any(map(_is_registered, items_of(session.get(NODES.path(), limit=_SAMPLE))))
 
 
 def _is_registered(node: Object) -> bool:
-    return _HAMI_REGISTER in (node["metadata"].get("annotations") or {})
+    return _HAMI_REGISTER in (fitted(node, _NODE)["metadata"].get("annotations") or {})
 
 
 def _kai_topologies(session: Session, served: frozenset[str]) -> dict[str, str]:
@@ -134,7 +149,8 @@ def _kai_topologies(session: Session, served: frozenset[str]) -> dict[str, str]:
         return {}
     topologies = _none_if_forbidden(lambda: list(session.list(KAI_TOPOLOGIES.path())), default=_NO_OBJECTS)
     levels: dict[str, str] = {}
-    for topology in sorted(topologies or (), key=lambda item: str(item["metadata"]["name"])):
+    read = (fitted(topology, _KAI_TOPOLOGY) for topology in topologies or ())
+    for topology in sorted(read, key=lambda item: str(item["metadata"]["name"])):
         for level in (topology.get("spec") or {}).get("levels") or ():
             levels.setdefault(str(level.get("nodeLabel")), str(topology["metadata"]["name"]))
     return levels
@@ -149,7 +165,8 @@ def _dra_drivers(session: Session, served: frozenset[str]) -> tuple[str, ...] | 
 
 
 def _drivers(slices: Object) -> tuple[str, ...]:
-    return tuple(sorted({str(item["spec"].get("driver", "")) for item in slices.get("items") or ()}))
+    specs = (fitted(item, _SLICE).get("spec") or {} for item in items_of(slices))
+    return tuple(sorted({spec["driver"] for spec in specs if spec.get("driver")}))
 
 
 def _policy(session: Session, served: frozenset[str], *, gangs: bool) -> Policy:

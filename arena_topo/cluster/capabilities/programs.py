@@ -6,6 +6,7 @@ Names and images are those of the projects' own manifests and charts.
 import re
 from collections.abc import Iterable, Iterator
 
+from arena_topo.model.notation.shapes import Each, Part, count, fitted, name, text
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import Program
 
@@ -41,10 +42,23 @@ _SHARED_IMAGES = frozenset({"hami", "yunikorn"})
 _GANG_FLAGS = re.compile(r"^--?gang-schedul(?:ing|er-name)(?:=(.*))?$")
 
 
+_CONTAINER = Part({"image": text, "command": Each(text), "args": Each(text)})
+_POD = Part({"spec": Part({"containers": Each(_CONTAINER)})})
+_DEPLOYMENT = Part(
+    {
+        "metadata": Part({"name": name, "namespace": name}, {"name": "", "namespace": ""}),
+        "spec": Part({"template": _POD}),
+        "status": Part({"readyReplicas": count}),
+    },
+    {"metadata": {"name": "", "namespace": ""}},
+)
+"""What is read of a Deployment, which anybody may have written."""
+
+
 def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
     """Return the programs by their kind (``volcano``, ``mpi-operator``); of several of a kind the first that is ready."""
     programs: dict[str, Program] = {}
-    for deployment in deployments:
+    for deployment in (fitted(item, _DEPLOYMENT) for item in deployments):
         for kind in _kinds(deployment):
             program = _program(deployment)
             # An old release may still be there, scaled down.
@@ -54,10 +68,10 @@ def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
 
 
 def _kinds(deployment: Object) -> Iterator[str]:
-    name = deployment["metadata"]["name"]
+    own_name = deployment["metadata"]["name"]
     images = [_without_tag(str(container.get("image", ""))) for container in _containers(deployment)]
     for kind, pattern in _NAMES.items():
-        if re.fullmatch(pattern, name) or any(_matches(kind, name, image) for image in images):
+        if re.fullmatch(pattern, own_name) or any(_matches(kind, own_name, image) for image in images):
             yield kind
 
 
@@ -79,7 +93,7 @@ def _program(deployment: Object) -> Program:
     return Program(
         name=meta["name"],
         namespace=meta.get("namespace", ""),
-        ready=int(status.get("readyReplicas") or 0) > 0,
+        ready=(status.get("readyReplicas") or 0) > 0,
         gangs=_gangs(_arguments(deployment)),
     )
 
