@@ -171,7 +171,7 @@ def test_the_objects_are_good_to_begin_with() -> None:
     opened, _ = session(Server(Spoiled(OBJECTS, frozenset())))
     snapshot = unreserved_snapshot(opened, ApiVersion.V2BETA1)
     assert isinstance(plan_demand(Demand(2, 2, gpu_resource=NVIDIA_GPU), snapshot, PlanOptions()), Placement)
-    assert [("train", 2)] == [(plan.name, len(plan.reserved)) for plan in reservations(opened) or ()]
+    assert [("train", 1)] == [(plan.name, len(plan.reserved)) for plan in reservations(opened) or ()]
     assert "train" == fetch_job_view(opened, "train").name
     assert datetime.now(UTC) > fetch_job_view(opened, "train").created
     assert not [warning for warning in snapshot.warnings if warning.endswith("skipped")]

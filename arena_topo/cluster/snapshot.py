@@ -59,9 +59,14 @@ def _objects(raw: RawCluster, warnings: list[str]) -> ClusterObjects:
 
 
 def _nodes(raw: Iterable[RawObject], warnings: list[str]) -> Iterator[NodeFacts]:
+    seen: set[str] = set()
     for node in raw:
         try:
-            yield node_facts(node)
+            facts = node_facts(node)
+            # No API server has two nodes of one name, and every source would be read for each of them.
+            if facts.name not in seen:
+                seen.add(facts.name)
+                yield facts
         except Malformed as error:
             # One malformed object must not hide the rest of the cluster.
             warnings.append(skipped(identity(node, "Node"), error))
