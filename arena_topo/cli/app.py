@@ -20,6 +20,11 @@ COMMANDS = {
         "Start a job that is suspended, waits for a placement or was interrupted.",
         _JOBS,
     ),
+    "rerun": Entry(
+        "arena_topo.cli.commands.submit.rerun:rerun",
+        "Submit a job again: one that has ended, or one that was deleted and that a file has.",
+        _JOBS,
+    ),
     "suspend": Entry(
         "arena_topo.cli.commands.submit.suspend:suspend", "Stop a job for now, and free its GPUs.", _JOBS
     ),

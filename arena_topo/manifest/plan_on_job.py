@@ -177,6 +177,11 @@ def _suspend(spec: Object, suspended: bool | None) -> None:
         spec["runPolicy"]["suspend"] = False
 
 
+def is_shared_gpu_variable(variable: Object) -> bool:
+    """Whether an environment variable is one that a plan with shared GPUs sets."""
+    return variable in _SHARED_GPU_ENV
+
+
 def is_suspended(job: Object) -> bool:
     """Whether the run policy of *job* keeps its operator from creating pods."""
     return bool((job["spec"].get("runPolicy") or {}).get("suspend"))

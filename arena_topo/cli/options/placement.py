@@ -140,6 +140,17 @@ def wait_limit() -> float | None:
     )
 
 
+def wait_goal() -> Wait | None:
+    """Return the flag ``--wait`` of a submit, which has goals."""
+    return option(
+        "--wait",
+        type=WaitGoal(),
+        metavar="[GOAL][,TIMEOUT]",
+        help="Wait until the job is placed, is running or has succeeded, for example 30m (for a placement), running or "
+        "succeeded,12h; a placement by default.",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFlags:
     """How the gang is to be placed."""
@@ -195,13 +206,7 @@ class EnforcementFlags:
         metavar="[NAME]",
         help="Queue of the gang scheduler; alone, as Arena takes it, let kube-queue start the job.",
     )
-    wait: Wait | None = option(
-        "--wait",
-        type=WaitGoal(),
-        metavar="[GOAL][,TIMEOUT]",
-        help="Wait until the job is placed, is running or has succeeded, for example 30m (for a placement), running or "
-        "succeeded,12h; a placement by default.",
-    )
+    wait: Wait | None = wait_goal()
     expect_nodes: bool = go_flag(
         "--expect-nodes", help="Create a job even if it could never fit on the nodes that exist today."
     )

@@ -69,6 +69,7 @@ def job_view(
         message=_message(job, pods, status, chief),
         advice=advice(job, pods, status, chief),
         plan=plan,
+        manifest=job,
     )
 
 

@@ -1,8 +1,10 @@
 """A submitted job as the cluster shows it, for all versions of the API alike."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import Enum
+
+from arena_topo.model.objects import Object
 
 
 class JobStatus(Enum):
@@ -83,7 +85,7 @@ class JobView:
 
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
     is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about it;
-    ``plan`` is None for jobs without one.
+    ``plan`` is None for jobs without one; ``manifest`` is the MPIJob as the server has it.
     """
 
     name: str
@@ -102,6 +104,7 @@ class JobView:
     message: str = ""
     advice: str = ""
     plan: PlanView | None = None
+    manifest: Object = field(default_factory=dict, repr=False)
 
     @property
     def chief(self) -> Instance | None:

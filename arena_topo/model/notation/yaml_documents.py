@@ -6,6 +6,8 @@ as in JSON, and everything else is a string; and every string is written in quot
 """
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
@@ -27,8 +29,32 @@ def load(text: str | bytes, *, name: str) -> Any:
     """Return the one document in *text*; *name* is what to call it in an error. Raises ``DocumentError``."""
     import yaml
 
-    try:
+    with _reading(name):
         return yaml.load(text, Loader=_loader())  # noqa: S506  # a subclass of the safe loader
+
+
+def load_all(text: str | bytes, *, name: str) -> list[Any]:
+    """Return every document in *text* that is not empty. Raises ``DocumentError``."""
+    import yaml
+
+    with _reading(name):
+        return [document for document in yaml.load_all(text, Loader=_loader()) if document is not None]
+
+
+def compose(text: str | bytes, *, name: str) -> Any:
+    """Return the nodes of the one document in *text*, which know their lines. Raises ``DocumentError``."""
+    import yaml
+
+    with _reading(name):
+        return yaml.compose(text, Loader=_loader())
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    import yaml
+
+    try:
+        yield
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f" at line {mark.line + 1}" if mark else ""

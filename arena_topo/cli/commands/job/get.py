@@ -64,9 +64,12 @@ def get(flags: GetFlags) -> None:
     elif form.word in _TABLES:
         _print_job(session, job, flags, wide=form.word == "wide")
     else:
+        from arena_topo.manifest.fresh import as_submitted
         from arena_topo.output.job import job_document
 
-        print_documents(form, [job_document(job)], single=True)
+        # With its manifest a saved job can be run again after it was deleted.
+        shown = {**job_document(job), "manifest": as_submitted(job.manifest)}
+        print_documents(form, [shown], single=True)
 
 
 def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: bool) -> None:

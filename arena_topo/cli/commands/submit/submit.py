@@ -47,6 +47,24 @@ _WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's sus
 submit = CommandGroup(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
 
 
+def print_dry_run(
+    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", output: str | None, *, planned: bool
+) -> None:
+    """Have the server try the job that was prepared, and print it; *planned*: with a plan for this moment."""
+    from arena_topo.jobs.submit.submit import dry_run
+
+    name = str(prepared.manifest.job["metadata"]["name"])
+    _print_notes(prepared.warnings, prepared.notes)
+    tried = dry_run(session, prepared, place, planned=planned)
+    _print_objects(tried.objects, output, " (server dry run)")
+    if tried.placed:
+        print_placement(name, tried.placed)
+    elif planned:
+        say(f"{name} gets no plan: arena-topo doctor says why")
+    elif prepared.enforcement:
+        say(_WITHOUT_PLAN)
+
+
 class MPIJobVersion(Notation[ApiVersion]):
     """A version of MPIJob, with or without its group."""
 
@@ -228,20 +246,12 @@ def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bo
 def _server_dry_run(
     job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
 ) -> None:
-    from arena_topo.jobs.submit.submit import dry_run, prepare
+    from arena_topo.jobs.submit.submit import prepare
     from arena_topo.kube.session import connect
 
     session = connect(flags.kube)
     prepared = prepare(session, job, options, place)
-    _print_notes(prepared.warnings, prepared.notes)
-    tried = dry_run(session, prepared, place, planned=flags.show_plan)
-    _print_objects(tried.objects, flags.output, " (server dry run)")
-    if tried.placed:
-        print_placement(job.name, tried.placed)
-    elif prepared.enforcement and not flags.show_plan:
-        say(_WITHOUT_PLAN)
-    elif flags.show_plan:
-        say(f"{job.name} gets no plan: arena-topo doctor says why")
+    print_dry_run(session, prepared, place, flags.output, planned=flags.show_plan)
 
 
 def print_placement(name: str, placed: "PlacedJob") -> None:

@@ -1,0 +1,181 @@
+"""Submitting a job again, from what the cluster or a file has of it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from arena_topo.errors import DocumentError, NotFound, UsageError
+from arena_topo.jobs.lookup import find_job
+from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.placement.options import options_from_annotation
+from arena_topo.jobs.submit.choose import choose, without_plan
+from arena_topo.jobs.submit.look import look, missing_rights
+from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+from arena_topo.jobs.submit.submit import PreparedJob, with_gang
+from arena_topo.kube.resources import CONFIG_MAPS
+from arena_topo.kube.session import Session
+from arena_topo.manifest.fresh import FreshJob, fresh
+from arena_topo.manifest.render import Manifest
+from arena_topo.model.job.job_spec import JobSpec, PodOptions
+from arena_topo.model.job.mpijob import replicas, version_of, worker_count
+from arena_topo.model.job.validation import check_for_version, check_job_name
+from arena_topo.model.keys import ACK_GPU, GPU_RESOURCES
+from arena_topo.model.notation.quantity import amount
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A job that was submitted before, and the objects that were saved with it."""
+
+    job: Object
+    others: tuple[Object, ...] = ()
+
+
+def source_from_cluster(session: Session, name: str) -> Source:
+    """Return the job *name* as the cluster has it. Raises ``NotFound``."""
+    try:
+        return Source(find_job(session, name).job)
+    except NotFound as error:
+        raise NotFound(
+            error.message,
+            hint="a job that is gone can be run again from a file: arena-topo rerun -f FILE, with what "
+            "arena-topo get -o json, kubectl get mpijob -o yaml or arena-topo submit -o yaml printed of it",
+            status=404,
+        ) from error
+
+
+def source_from_documents(documents: Sequence[object], file: str) -> Source:
+    """Return the one job among *documents*, which were read from *file*. Raises ``DocumentError``."""
+    objects = [item for document in documents for item in _objects(document, file)]
+    jobs = [item for item in objects if item.get("kind") == "MPIJob"]
+    if len(jobs) != 1:
+        raise DocumentError(
+            f"{file} has {len(jobs)} MPIJobs, and rerun takes one",
+            hint="save one with: arena-topo get NAME -o json, or kubectl get mpijob NAME -o yaml",
+        )
+    version_of(jobs[0])
+    if not isinstance(jobs[0].get("metadata"), dict) or not jobs[0]["metadata"].get("name"):
+        raise DocumentError(f"{file}: the MPIJob has no name")
+    if not isinstance(jobs[0].get("spec"), dict):
+        raise DocumentError(f"{file}: the MPIJob has no spec")
+    return Source(jobs[0], tuple(item for item in objects if item is not jobs[0]))
+
+
+def _objects(document: object, file: str) -> list[Object]:
+    if not isinstance(document, dict):
+        raise DocumentError(f"{file} holds something that is not a Kubernetes object")
+    if document.get("kind") == "List":
+        return [item for item in document.get("items") or () if isinstance(item, dict)]
+    # What arena-topo get -o json prints has Arena's keys, and the job itself under one of ours.
+    manifest = document.get("manifest")
+    return [manifest if isinstance(manifest, dict) else document]
+
+
+def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptions) -> PreparedJob:
+    """Return the job of *source* as it would be created under *name*, empty for its own; nothing is created.
+
+    Raises what ``prepare`` raises, and ``NotFound`` where the files of the job are gone.
+    """
+    version = version_of(source.job)
+    new_name = name or str(source.job["metadata"]["name"])
+    check_job_name(new_name)
+    record = _record(source.job)
+    again = fresh(
+        source.job, new_name, rewritten(str(source.job["metadata"]["name"]), record) if record else None
+    )
+    job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
+    check_for_version(new_name, worker_count(job), version)
+    spec = _spec_of(job, again)
+    place = _with_options(place, record, again)
+    cluster = look(session, spec, SubmitOptions(), place)
+    if cluster.context.version is not version:
+        raise UsageError(
+            f"the job is an MPIJob of {version.value}, and this cluster serves {cluster.context.version.value}",
+            hint="submit it anew: arena-topo submit mpi",
+        )
+    choice = choose(spec, cluster, place)
+    if choice.enforcement and (missing := missing_rights(session, choice.enforcement, session.namespace)):
+        choice = without_plan(choice, missing, place)
+    manifest = Manifest(job=job, version=version, companions=_files(session, source, again))
+    return with_gang(spec, manifest, cluster, choice, place)
+
+
+def _record(job: Object) -> PlanRecord | None:
+    text = plan_text(job)
+    try:
+        record = decode(text) if text is not None else None
+    except UnreadablePlan:
+        # The plan is dropped either way: only what it put onto the template is not known then.
+        return None
+    return replace(record, stage=Stage.CONFIRMED) if record else None
+
+
+def _with_options(place: PlaceOptions, record: PlanRecord | None, again: FreshJob) -> PlaceOptions:
+    """Return *place* with what the job was submitted with."""
+    plan = options_from_annotation(record.requested_options) if record else place.plan
+    gang = replace(
+        place.gang,
+        queue=place.gang.queue or again.queue,
+        level=plan.required_level or plan.preferred_level,
+        required=bool(plan.required_level),
+    )
+    # A job that had a plan gets one again, whichever flag had asked for it.
+    return replace(place, plan=plan, gang=gang, requested=bool(record) and not again.gang)
+
+
+def _spec_of(job: Object, again: FreshJob) -> JobSpec:
+    """Return as much of *job* as a submit asks of a job that is rendered already."""
+    worker, *_ = replicas(job)
+    pod = worker.template.get("spec") or {}
+    limits = [
+        (container.get("resources") or {}).get("limits") or {} for container in pod.get("containers") or ()
+    ]
+    gpus = {
+        name: amount(name, count) for each in limits for name, count in each.items() if name in GPU_RESOURCES
+    }
+    return JobSpec(
+        name=job["metadata"]["name"],
+        namespace=job["metadata"]["namespace"],
+        image="",
+        command=(),
+        workers=worker.count,
+        gpus=sum(gpus.values()),
+        gang=again.gang,
+        topology=again.topology,
+        pod=PodOptions(
+            priority=str(pod.get("priorityClassName") or ""),
+            devices={ACK_GPU: str(gpus[ACK_GPU])} if ACK_GPU in gpus else {},
+        ),
+    )
+
+
+def _files(session: Session, source: Source, again: FreshJob) -> tuple[Object, ...]:
+    """Return the ConfigMap with the job's files, for the new job."""
+    if not again.files:
+        return ()
+    saved = next(
+        (
+            item
+            for item in source.others
+            if item.get("kind") == "ConfigMap" and (item.get("metadata") or {}).get("name") == again.files
+        ),
+        None,
+    )
+    if saved is None:
+        try:
+            saved = session.get(CONFIG_MAPS.path(session.namespace, again.files))
+        except NotFound as error:
+            raise NotFound(
+                f"the files of the job are gone: its ConfigMap {again.files} does not exist any more",
+                hint="submit it anew with --config-file, or from a file that has the ConfigMap beside the job",
+                status=404,
+            ) from error
+    name = again.job["metadata"]["name"]
+    metadata = {
+        "name": f"{name}-files",
+        "namespace": session.namespace,
+        "labels": again.job["metadata"].get("labels") or {},
+    }
+    content = {key: saved[key] for key in ("data", "binaryData") if saved.get(key)}
+    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content},)

@@ -1,0 +1,146 @@
+"""A job that was submitted before, as it was before its submit: without what the server, a plan and a gang put onto it."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+
+from arena_topo.manifest.plan_on_job import Pins, is_shared_gpu_variable, without_pins
+from arena_topo.model import keys
+from arena_topo.model.job.mpijob import containers, pod_templates
+from arena_topo.model.objects import Object
+
+_OWN_ANNOTATIONS = (keys.PLAN, "kubectl.kubernetes.io/last-applied-configuration")
+_GANG_PREFIXES = (
+    keys.KUEUE_QUEUE,
+    keys.KAI_QUEUE,
+    keys.COSCHEDULING_GROUP,
+    keys.VOLCANO_GROUP,
+    keys.POD_GROUP,
+    keys.ACK_LEVEL,
+    keys.KOORDINATOR_GANG,
+    f"{keys.YUNIKORN}/",
+    "kai.scheduler/topology",
+    "kueue.x-k8s.io/podset-",
+)
+_GANG_SCHEDULERS = frozenset(
+    {"volcano", "koord-scheduler", "kai-scheduler", "yunikorn", "scheduler-plugins-scheduler"}
+)
+_KEPT_METADATA = ("name", "namespace", "labels", "annotations")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FreshJob:
+    """A job to be submitted again, what it asked for besides, and the name of the ConfigMap with its files if it has one."""
+
+    job: Object
+    gang: bool
+    topology: bool
+    queue: str = ""
+    files: str = ""
+
+
+def as_submitted(job: Object) -> Object:
+    """Return a copy of *job* without what the API server and its controllers wrote: its status, uid, owners and so on."""
+    metadata = {key: value for key, value in job["metadata"].items() if key in _KEPT_METADATA and value}
+    kept = {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": job["spec"]}
+    return deepcopy(kept)
+
+
+def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
+    """Return the submitted *job* under *name* as a submit would render it; *pins* are those of its plan.
+
+    Its gang is chosen anew: the cluster may have another scheduler by now.
+    """
+    bare = without_pins(as_submitted(job), pins or Pins(plan=None))
+    old = str(bare["metadata"]["name"])
+    templates = list(pod_templates(bare).values())
+    labels = [_of(template, "labels") for template in templates]
+    gang = any(keys.GANG_NAME in each for each in labels)
+    queue = _queue(bare) if gang else ""
+    for template in templates:
+        _undo_plan(template)
+    for item in (bare, *templates):
+        if gang:
+            _undo_gang(item)
+        _rename(item, old, name)
+    bare["metadata"]["name"] = name
+    policy = bare["spec"].get("runPolicy") or {}
+    policy.pop("suspend", None)
+    if gang:
+        policy.pop("schedulingPolicy", None)
+    return FreshJob(
+        job=bare,
+        gang=gang,
+        topology=any(keys.TOPOLOGY_NAME in each for each in labels),
+        queue=queue,
+        files=_rename_files(templates, old, name),
+    )
+
+
+def _of(item: Object, field: str) -> dict[str, str]:
+    values: dict[str, str] = (item.get("metadata") or {}).get(field) or {}
+    return values
+
+
+def _undo_plan(template: Object) -> None:
+    claimed = _of(template, "annotations").pop(keys.CLAIMED_GPUS, "")
+    spec = template.get("spec") or {}
+    gates = [gate for gate in spec.get("schedulingGates") or () if gate.get("name") != keys.GANG_GATE]
+    spec.pop("schedulingGates", None)
+    if gates:
+        spec["schedulingGates"] = gates
+    for index, container in enumerate(containers(template)):
+        env = container.get("env")
+        if env:
+            container["env"] = [variable for variable in env if not is_shared_gpu_variable(variable)]
+        # GPUs of claims became a number in an annotation; the plan reads them as a request.
+        if claimed and index == 0:
+            container.setdefault("resources", {}).setdefault("limits", {})[keys.DRA_GPU] = claimed
+
+
+def _queue(job: Object) -> str:
+    """Return the queue that the gang was in, empty for none."""
+    policy = (job["spec"].get("runPolicy") or {}).get("schedulingPolicy") or {}
+    named = [_of(job, "labels").get(key, "") for key in (keys.KUEUE_QUEUE, keys.KAI_QUEUE)]
+    of_pods = [
+        _of(template, "labels").get(f"{keys.YUNIKORN}/queue", "") for template in pod_templates(job).values()
+    ]
+    return next(filter(None, (*named, *of_pods, str(policy.get("queue") or ""))), "")
+
+
+def _undo_gang(item: Object) -> None:
+    for field in ("labels", "annotations"):
+        values = _of(item, field)
+        for key in [key for key in values if key.startswith(_GANG_PREFIXES)]:
+            del values[key]
+    spec = item.get("spec") or {}
+    if spec.get("schedulerName") in _GANG_SCHEDULERS:
+        del spec["schedulerName"]
+
+
+def _rename(item: Object, old: str, new: str) -> None:
+    labels, annotations = _of(item, "labels"), _of(item, "annotations")
+    for key in (keys.PLANNED, keys.PLANNED_JOB):
+        labels.pop(key, None)
+    for key in _OWN_ANNOTATIONS:
+        annotations.pop(key, None)
+    # What was the old name is the new one; a user's own label with another value stays.
+    renamed: Mapping[str, tuple[str, str]] = {
+        keys.ARENA_RELEASE: (old, new),
+        keys.TOPOLOGY_NAME: (old, new),
+        keys.GANG_NAME: (f"mpijob-{old}", f"mpijob-{new}"),
+    }
+    for key, (before, after) in renamed.items():
+        if labels.get(key) == before:
+            labels[key] = after
+
+
+def _rename_files(templates: Iterable[Object], old: str, new: str) -> str:
+    """Let the pods mount the files of the new job; return the old ConfigMap's name, empty where there are no files."""
+    before, found = f"{old}-files", ""
+    for template in templates:
+        for volume in (template.get("spec") or {}).get("volumes") or ():
+            config = volume.get("configMap") or {}
+            if config.get("name") == before:
+                config["name"], found = f"{new}-files", before
+    return found
