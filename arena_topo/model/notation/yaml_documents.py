@@ -41,14 +41,6 @@ def load_all(text: str | bytes, *, name: str) -> list[Any]:
         return [document for document in yaml.load_all(text, Loader=_loader()) if document is not None]
 
 
-def compose(text: str | bytes, *, name: str) -> Any:
-    """Return the nodes of the one document in *text*, which know their lines. Raises ``DocumentError``."""
-    import yaml
-
-    with _reading(name):
-        return yaml.compose(text, Loader=_loader())
-
-
 @contextmanager
 def _reading(name: str) -> Iterator[None]:
     import yaml

@@ -4,6 +4,7 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -11,8 +12,9 @@ import click
 from arena_topo.cli.command import argument, command, option, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
+from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
 from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
+from arena_topo.cli.options.job import JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
@@ -23,6 +25,7 @@ from arena_topo.cli.options.placement import (
     held_by_kube_queue,
     place_options,
 )
+from arena_topo.cli.snapshot_source import write_text
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
@@ -87,6 +90,13 @@ class SubmitFlags:
 
     words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="COMMAND | -- COMMAND ARGS...")
     argv: tuple[str, ...] | None
+    typed: TypedFlags
+    file: str = text(
+        "-f", "--file", metavar="FILE", help="Flags as YAML, as --save writes them; - for stdin."
+    )
+    save: str = text(
+        "--save", metavar="FILE", help="Write the flags as YAML for -f, and submit nothing; - for stdout."
+    )
     job: JobFlags
     plan: PlanFlags
     enforcement: EnforcementFlags
@@ -120,7 +130,7 @@ class SubmitFlags:
     kube: KubeFlags
 
 
-@command("mpi", SubmitFlags, cls=JobCommand)
+@command("mpi", SubmitFlags, cls=FileCommand)
 def mpi(flags: SubmitFlags) -> None:
     """Submit an MPI job.
 
@@ -130,6 +140,7 @@ def mpi(flags: SubmitFlags) -> None:
       arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --gang --gputopology=true \\
           --image=IMAGE "mpirun -np 4 python train.py"
       arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --image=IMAGE -- mpirun -np 4 python train.py
+      arena-topo submit mpi -f vgg16.yaml --name=vgg16-2
     """
     from arena_topo.jobs.submit.options import SubmitOptions
 
@@ -142,6 +153,10 @@ def mpi(flags: SubmitFlags) -> None:
     place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
     described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
     job = held_by_kube_queue(described, flags.enforcement)
+    # What cannot be submitted is not worth saving: the flags were read before.
+    if flags.save:
+        save_flags(flags.typed, flags.save)
+        return
     match flags.dry_run:
         case DryRun.CLIENT:
             _client_dry_run(job, options, place, flags)
@@ -152,6 +167,18 @@ def mpi(flags: SubmitFlags) -> None:
 
 
 submit.add_command(mpi)
+
+
+def save_flags(typed: TypedFlags, file: str) -> None:
+    """Write the flags that were typed to *file*, ``-`` for stdout, as ``-f`` reads them."""
+    from arena_topo.output.documents import document
+
+    written = document(typed.document, "yaml")
+    if file == "-":
+        sys.stdout.write(written)
+        return
+    write_text(Path(file), written)
+    say(f"saved, and not submitted: arena-topo submit mpi -f {file} does that")
 
 
 def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:

@@ -1,0 +1,188 @@
+"""The flags of a submit as a YAML file: read by ``submit -f``, written by ``submit --save``.
+
+::
+
+    name: vgg16
+    workers: 4
+    gang: true
+    env: [NCCL_DEBUG=INFO, LR=1e-3]
+    command: mpirun -np 4 python train.py     # one string, for a shell; or the words that would follow --:
+    argv: [mpirun, -np, "4", python, train.py]
+
+Keys are flags without their dashes, and values are taken as they are written. What is typed beside the file comes first;
+a flag that may be repeated adds to the file's values.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import click
+
+from arena_topo.cli.command import parameters
+from arena_topo.cli.flag_words import as_click_takes
+from arena_topo.cli.options.job import JobCommand
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.snapshot_source import read_text
+from arena_topo.errors import UsageError
+
+_COMMAND, _ARGV = "command", "argv"
+_OF_ONE_RUN = frozenset(
+    {"--file", "--save", "--dry-run", "--plan", "--output", "--follow", "--wait", "--help"}
+)
+"""Flags that say what is done with a job, and nothing of the job itself."""
+
+
+class TypedFlags(NamedTuple):
+    """The flags as they were typed, by name and in the order of the command's own, and the job's command.
+
+    A named tuple: a dataclass among the fields of a command's flags would be taken for more flags.
+    """
+
+    values: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    words: tuple[str, ...] = ()
+    argv: tuple[str, ...] | None = None
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The flags as a file says them."""
+        flags: dict[str, Any] = {
+            name.removeprefix("--"): [_plain(value) for value in values]
+            if len(values) > 1
+            else _plain(values[0])
+            for name, values in self.values.items()
+        }
+        if self.argv is not None:
+            return {**flags, _ARGV: list(self.argv)}
+        return {**flags, _COMMAND: " ".join(self.words)} if self.words else flags
+
+
+class FileCommand(JobCommand):
+    """A command that describes a job, in flags or in a file of them; the flags as they were typed become ``typed``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the flags of the file before those that were typed."""
+        ctx.params["typed"] = TypedFlags()
+        if not ctx.resilient_parsing and _mentions_file(args):
+            if file := str(self._opts(ctx, args)[0].get("file") or ""):
+                args = self._with_file(ctx, args, file)
+            ctx.params["typed"] = self._typed(ctx, args)
+        return super().parse_args(ctx, args)
+
+    def _opts(self, ctx: click.Context, args: Sequence[str]) -> tuple[dict[str, Any], list[str]]:
+        """Return what click's parser makes of *args*, before any flag reads its text: by name, and the other words."""
+        words = as_click_takes(self._options(), _before_argv(args)).words
+        opts, _, _ = self.make_parser(ctx).parse_args(words)
+        # click marks arguments that are not given by a value of its own.
+        given = opts.get("words")
+        return opts, list(given) if isinstance(given, list | tuple) else []
+
+    def _options(self) -> list[click.Option]:
+        return [param for param in self.params if isinstance(param, click.Option)]
+
+    def _with_file(self, ctx: click.Context, args: Sequence[str], file: str) -> list[str]:
+        from arena_topo.cli.defaults.profile import parse_profile
+
+        shown = "stdin" if file == "-" else file
+        profile = parse_profile(read_text(file, "--file"), shown)
+        if profile.commands:
+            name, settings = next(iter(profile.commands.items()))
+            where = next((setting.origin for setting in settings.values()), shown)
+            raise UsageError(f"{where}: {name} must be a value, or a list of values")
+        named = {name: option for option in self._options() for name in option.opts if name.startswith("--")}
+        elsewhere = _OF_ONE_RUN | _connection()
+        flags: list[str] = []
+        for key, setting in profile.common.items():
+            if key in (_COMMAND, _ARGV):
+                continue
+            option = named.get(f"--{key}")
+            if option is None or option.opts[0] in elsewhere or f"--{key}" in elsewhere:
+                raise _unknown(key, setting.origin, [*(set(named) - elsewhere), _COMMAND, _ARGV], named)
+            if len(setting.values) != 1 and not option.multiple:
+                raise UsageError(
+                    f"{setting.origin}: {key} takes one value, and {len(setting.values)} are given"
+                )
+            for value in setting.values:
+                _check(option, value, setting.origin, ctx)
+                flags.append(f"--{key}={value}")
+        _, words = self._opts(ctx, args)
+        # A command that is typed stands for the file's.
+        if words or "--" in args:
+            return [*flags, *args]
+        return [*flags, *args, *_command(profile.common)]
+
+    def _typed(self, ctx: click.Context, args: Sequence[str]) -> TypedFlags:
+        opts, words = self._opts(ctx, args)
+        elsewhere = _OF_ONE_RUN | _connection()
+        values = {
+            long: tuple(map(str, given if isinstance(given, list) else [given]))
+            for option in self._options()
+            if (long := _long(option)) not in elsewhere and (given := opts.get(option.name or "")) is not None
+        }
+        argv = tuple(args[args.index("--") + 1 :]) if "--" in args else None
+        return TypedFlags(
+            {name: texts for name, texts in values.items() if texts}, tuple(words), argv or None
+        )
+
+
+def _mentions_file(args: Iterable[str]) -> bool:
+    return any(arg.startswith(("-f", "--file", "--save")) for arg in _before_argv(list(args)))
+
+
+def _before_argv(args: Sequence[str]) -> list[str]:
+    return list(args[: args.index("--")] if "--" in args else args)
+
+
+def _connection() -> frozenset[str]:
+    """Return kubectl's flags, but for the namespace: they say where the cluster is, and may be secret."""
+    names = (name for option in parameters(KubeFlags) for name in option.opts)
+    return frozenset(names) - {"--namespace", "-n"}
+
+
+def _long(option: click.Option) -> str:
+    return next((name for name in option.opts if name.startswith("--")), option.opts[0])
+
+
+def _command(settings: Mapping[str, Any]) -> list[str]:
+    """Return the job's command as it would be typed."""
+    command, argv = settings.get(_COMMAND), settings.get(_ARGV)
+    if command and argv:
+        raise UsageError(f"{argv.origin}: the job's command is given twice, as {_COMMAND} and as {_ARGV}")
+    if argv:
+        return ["--", *argv.values]
+    if not command:
+        return []
+    if len(command.values) != 1:
+        raise UsageError(
+            f"{command.origin}: {_COMMAND} is one string", hint=f"words in a list are called {_ARGV}"
+        )
+    # Behind the dashes a command that begins with one is no flag, but there it would be no shell's.
+    if command.values[0].startswith("-"):
+        raise UsageError(f"{command.origin}: {_COMMAND} begins with a dash")
+    return [command.values[0]]
+
+
+def _check(option: click.Option, value: str, origin: str, ctx: click.Context) -> None:
+    """Raise ``UsageError`` with the line of a value that its flag does not take."""
+    try:
+        option.type.convert(value, option, ctx)
+    except click.UsageError as error:
+        raise UsageError(f"{origin}: {error.format_message()}") from error
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
+
+
+def _unknown(key: str, origin: str, known: Sequence[str], named: Mapping[str, object]) -> UsageError:
+    if f"--{key}" in named:
+        return UsageError(f"{origin}: {key} says nothing of a job: give it on the command line")
+    near = get_close_matches(key, [name.removeprefix("--") for name in known], n=1)
+    meant = f"did you mean {near[0]}?" if near else "arena-topo submit mpi --help lists the flags"
+    return UsageError(f"{origin}: there is no flag {key}", hint=meant)
+
+
+def _plain(text: str) -> str | int | bool:
+    """Return *text* as YAML writes it best; numbers and bools that would be read back otherwise stay texts."""
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if text.isdecimal() and text.isascii() and str(int(text[:18])) == text else text
