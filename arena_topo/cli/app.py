@@ -20,6 +20,11 @@ COMMANDS = {
         "Start a job that is suspended, waits for a placement or was interrupted.",
         _JOBS,
     ),
+    "diff": Entry(
+        "arena_topo.cli.commands.submit.diff:diff",
+        "Show how a job that runs differs from what a submit would create.",
+        _JOBS,
+    ),
     "rerun": Entry(
         "arena_topo.cli.commands.submit.rerun:rerun",
         "Submit a job again: one that has ended, or one that was deleted and that a file has.",

@@ -46,28 +46,35 @@ def as_submitted(job: Object) -> Object:
     return deepcopy(kept)
 
 
+def unplanned(job: Object, pins: Pins | None) -> Object:
+    """Return the submitted *job* without what the server, and a plan with *pins*, put onto it."""
+    bare = without_pins(as_submitted(job), pins or Pins(plan=None))
+    for template in pod_templates(bare).values():
+        _undo_plan(template)
+        _forget(template)
+    _forget(bare)
+    (bare["spec"].get("runPolicy") or {}).pop("suspend", None)
+    return bare
+
+
 def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
     """Return the submitted *job* under *name* as a submit would render it; *pins* are those of its plan.
 
     Its gang is chosen anew: the cluster may have another scheduler by now.
     """
-    bare = without_pins(as_submitted(job), pins or Pins(plan=None))
+    bare = unplanned(job, pins)
     old = str(bare["metadata"]["name"])
     templates = list(pod_templates(bare).values())
     labels = [_of(template, "labels") for template in templates]
     gang = any(keys.GANG_NAME in each for each in labels)
     queue = _queue(bare) if gang else ""
-    for template in templates:
-        _undo_plan(template)
     for item in (bare, *templates):
         if gang:
             _undo_gang(item)
         _rename(item, old, name)
     bare["metadata"]["name"] = name
-    policy = bare["spec"].get("runPolicy") or {}
-    policy.pop("suspend", None)
     if gang:
-        policy.pop("schedulingPolicy", None)
+        (bare["spec"].get("runPolicy") or {}).pop("schedulingPolicy", None)
     return FreshJob(
         job=bare,
         gang=gang,
@@ -118,12 +125,16 @@ def _undo_gang(item: Object) -> None:
         del spec["schedulerName"]
 
 
-def _rename(item: Object, old: str, new: str) -> None:
-    labels, annotations = _of(item, "labels"), _of(item, "annotations")
+def _forget(item: Object) -> None:
+    """Drop the labels and annotations of a plan, and of kubectl."""
     for key in (keys.PLANNED, keys.PLANNED_JOB):
-        labels.pop(key, None)
+        _of(item, "labels").pop(key, None)
     for key in _OWN_ANNOTATIONS:
-        annotations.pop(key, None)
+        _of(item, "annotations").pop(key, None)
+
+
+def _rename(item: Object, old: str, new: str) -> None:
+    labels = _of(item, "labels")
     # What was the old name is the new one; a user's own label with another value stays.
     renamed: Mapping[str, tuple[str, str]] = {
         keys.ARENA_RELEASE: (old, new),

@@ -36,7 +36,7 @@ KNOWN: dict[str, Any] = {
     "queue": "q",
     "level": "rack",
     "required": True,
-    "topology": "t",
+    "kai_topologies": {"rack": "t"},
     "operator_gangs": None,
     "api": "v1beta1",
     "admission": True,

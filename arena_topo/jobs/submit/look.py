@@ -32,14 +32,18 @@ class TargetCluster:
     snapshot: Snapshot | None = None
 
 
-def look(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> TargetCluster:
+def look(
+    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, *, may_exist: bool = False
+) -> TargetCluster:
     """Return what the cluster serves and offers, once nothing stands in the way of *job*.
+
+    *may_exist*: a job of the name is not in the way, as nothing will be created.
 
     Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist, ``NotFound``
     when no MPIJob is served, and ``Forbidden`` where the shape needs nodes that the user may not list.
     """
     served, existing = look_up_job(session, job.name)
-    if existing is not None:
+    if existing is not None and not may_exist:
         raise name_taken(job.name)
     _check_priority(session, job)
     version = options.version or served

@@ -80,7 +80,7 @@ def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptio
     version = version_of(source.job)
     new_name = name or str(source.job["metadata"]["name"])
     check_job_name(new_name)
-    record = _record(source.job)
+    record = record_of(source.job)
     again = fresh(
         source.job, new_name, rewritten(str(source.job["metadata"]["name"]), record) if record else None
     )
@@ -101,7 +101,8 @@ def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptio
     return with_gang(spec, manifest, cluster, choice, place)
 
 
-def _record(job: Object) -> PlanRecord | None:
+def record_of(job: Object) -> PlanRecord | None:
+    """Return the plan of *job* as one that is in force, None where there is none or it cannot be read."""
     text = plan_text(job)
     try:
         record = decode(text) if text is not None else None

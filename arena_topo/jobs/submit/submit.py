@@ -77,13 +77,17 @@ def report_nothing(_: CreatedJob) -> None:
     """Hear of a job, and tell nobody."""
 
 
-def prepare(session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions) -> PreparedJob:
+def prepare(
+    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, *, may_exist: bool = False
+) -> PreparedJob:
     """Return *job* as it would be created on the cluster of *session*; nothing is created.
+
+    *may_exist*: there may be a job of its name already.
 
     Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour, and
     ``DocumentError`` for a template that cannot be used.
     """
-    cluster = look(session, job, options, place)
+    cluster = look(session, job, options, place, may_exist=may_exist)
     choice = choose(job, cluster, place)
     if choice.enforcement and (missing := missing_rights(session, choice.enforcement, job.namespace)):
         choice = without_plan(choice, missing, place)

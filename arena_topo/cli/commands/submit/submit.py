@@ -84,6 +84,30 @@ class MPIJobVersion(Notation[ApiVersion]):
         return ApiVersion(short)
 
 
+def flags_file() -> str:
+    """Return the flag ``--file``, which ``FileCommand`` reads."""
+    return text("-f", "--file", metavar="FILE", help="Flags as YAML, as --save writes them; - for stdin.")
+
+
+def api_version() -> ApiVersion | None:
+    """Return the flag ``--api-version``."""
+    return option(
+        "--api-version",
+        type=MPIJobVersion(),
+        metavar="TEXT",
+        help="Version of MPIJob: v2beta1, v1 or v1alpha1.",
+    )
+
+
+def template() -> str:
+    """Return the flag ``--template``."""
+    return text(
+        "--template",
+        metavar="PATH",
+        help="Template, or directory of templates, to use instead of the packaged ones.",
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitFlags:
     """What ``submit mpi`` takes."""
@@ -91,26 +115,15 @@ class SubmitFlags:
     words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="COMMAND | -- COMMAND ARGS...")
     argv: tuple[str, ...] | None
     typed: TypedFlags
-    file: str = text(
-        "-f", "--file", metavar="FILE", help="Flags as YAML, as --save writes them; - for stdin."
-    )
+    file: str = flags_file()
     save: str = text(
         "--save", metavar="FILE", help="Write the flags as YAML for -f, and submit nothing; - for stdout."
     )
     job: JobFlags
     plan: PlanFlags
     enforcement: EnforcementFlags
-    api_version: ApiVersion | None = option(
-        "--api-version",
-        type=MPIJobVersion(),
-        metavar="TEXT",
-        help="Version of MPIJob: v2beta1, v1 or v1alpha1.",
-    )
-    template: str = text(
-        "--template",
-        metavar="PATH",
-        help="Template, or directory of templates, to use instead of the packaged ones.",
-    )
+    api_version: ApiVersion | None = api_version()
+    template: str = template()
     dry_run: DryRun = option(
         "--dry-run",
         type=DryRunMode(),
