@@ -43,6 +43,7 @@ UNMIRRORED = {
     "tests/test_repository.py": "the files that hosting, editors and hooks read",
     "tests/cli/test_any_flags.py": "every command, on whatever is typed",
     "tests/cli/test_help.py": "the help of every command",
+    "tests/jobs/logs/test_torture.py": "logs of 64 instances at once, over real connections",
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
     "tests/planner/test_exactness.py": "the whole planner against brute force",
     "tests/planner/test_worked_examples.py": "the examples in the planner's docstrings",

@@ -112,6 +112,12 @@ class GangLog:
             container = self._container(pod)
             if pod["metadata"]["uid"] in self._crew or not has_started(pod, container):
                 continue
+            # The end of the log before comes first: both have one name.
+            if any(
+                member.follower.name == pod["metadata"]["name"] and not member.is_done
+                for member in self._crew.values()
+            ):
+                continue
             open_logs = sum(not member.is_done for member in self._crew.values())
             if open_logs >= self.most:
                 raise UsageError(

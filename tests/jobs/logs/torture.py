@@ -154,7 +154,10 @@ class TorturedPod:
 
 @dataclass(slots=True)
 class TorturedJob:
-    """The API of one job with a number of workers and a launcher; its methods are called from many threads."""
+    """The API of one job with a number of workers and a launcher; its methods are called from many threads.
+
+    No stream says anything before *together* of them have been open at once.
+    """
 
     workers: int
     seed: int
@@ -163,7 +166,8 @@ class TorturedJob:
     pods: dict[str, TorturedPod] = field(default_factory=dict)
     open_streams: int = 0
     most_streams: int = 0
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    together: int = 0
+    changed: threading.Condition = field(default_factory=threading.Condition)
 
     def __post_init__(self) -> None:
         dice = Random(self.seed)
@@ -192,13 +196,15 @@ class TorturedJob:
         return 200, self._counted(one.stream(query))
 
     def _counted(self, events: Iterator[Event]) -> Iterator[Event]:
-        with self.lock:
+        with self.changed:
             self.open_streams += 1
             self.most_streams = max(self.most_streams, self.open_streams)
+            self.changed.notify_all()
+            assert self.changed.wait_for(lambda: self.most_streams >= self.together, 100)
         try:
             yield from events
         finally:
-            with self.lock:
+            with self.changed:
                 self.open_streams -= 1
 
 
