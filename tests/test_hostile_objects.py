@@ -39,6 +39,9 @@ from arena_topo.output.topology.render import FORMS, render_topology
 from tests.fakes import session
 from tests.hostile_objects import OBJECTS, Server, Spoiled, spoiled
 
+# Ten thousand examples take minutes, and on a loaded machine many.
+pytestmark = [pytest.mark.first, pytest.mark.timeout(1800)]
+
 CPU_SECONDS = 5
 MOST_GROWTH = 300 * 2**10
 """KiB by which the process may grow at its peak."""
