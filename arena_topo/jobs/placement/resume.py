@@ -1,8 +1,9 @@
 """Resuming a job: its submission was interrupted, it had no place, or its workers were recreated."""
 
+import re
 from dataclasses import dataclass, replace
 
-from arena_topo.errors import DoesNotFit, Forbidden, NotFound, UsageError
+from arena_topo.errors import DocumentError, DoesNotFit, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import ServedJob, find_job
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import options_from_annotation
@@ -17,6 +18,7 @@ from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import Pins, changes, is_suspended, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.keys import KUEUE_QUEUE
+from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
@@ -79,8 +81,14 @@ def _resume_unplanned(session: Session, served: ServedJob) -> None:
 
 
 def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
-    """Raise ``NotFound`` where an object that the job needs was never created."""
+    """Raise ``NotFound`` where an object that the job needs was never created, ``DocumentError`` for what is no object."""
     for path in record.companion_paths:
+        # The annotation may be somebody else's: a path into a pod's proxy would be called with this user's rights.
+        if not _OBJECT_PATH.fullmatch(path):
+            raise DocumentError(
+                f"the job {name} needs {shown(path)}, which is the path of no object",
+                hint=f"somebody changed its plan; delete it with arena-topo delete {name}, and submit it again",
+            )
         try:
             session.get(path)
         except Forbidden:
@@ -92,6 +100,11 @@ def _check_complete(session: Session, name: str, record: PlanRecord) -> None:
                 hint=f"submit was interrupted; delete it with arena-topo delete {name}, and submit it again",
                 status=404,
             ) from error
+
+
+_OBJECT_PATH = re.compile(
+    r"/(?:api|apis/[a-z0-9.-]+)/[a-z0-9]+(?:/namespaces/[a-z0-9.-]+)?/[a-z]+/[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,3 +71,21 @@ def test_a_job_that_was_half_created_is_told() -> None:
         NotFound, match="half created: /api/v1/namespaces/default/configmaps/job-files is missing"
     ):
         resume_job(opened({PLAN: encode(half)}), "job", AT_ONCE)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/api/v1/namespaces/default/pods/x/proxy/metrics",
+        "/api/v1/namespaces/default/services/x:80/proxy",
+        "/api/v1/namespaces/default/pods/..",
+        "/api/v1/secrets?watch=1",
+        "https://elsewhere",
+        "",
+    ],
+)
+def test_what_a_plan_names_is_asked_for_only_where_it_is_an_object(path: str) -> None:
+    """Somebody else may have written the annotation, and the request has the rights of whoever resumes."""
+    forged = PlanRecord(stage=Stage.PROPOSED, companion_paths=(path,))
+    with pytest.raises(DocumentError, match="which is the path of no object"):
+        resume_job(opened({PLAN: encode(forged)}), "job", AT_ONCE)
