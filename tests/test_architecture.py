@@ -45,6 +45,7 @@ UNMIRRORED = {
     "tests/cli/test_help.py": "the help of every command",
     "tests/jobs/logs/test_torture.py": "logs of 64 instances at once, over real connections",
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
+    "tests/output/test_schemas.py": "the documented shapes of JSON output",
     "tests/planner/test_exactness.py": "the whole planner against brute force",
     "tests/planner/test_worked_examples.py": "the examples in the planner's docstrings",
     "tests/test_hostile_objects.py": "every reader of objects, through planning and every output",
