@@ -42,6 +42,7 @@ UNMIRRORED = {
     "tests/test_architecture.py": "the tree as a whole",
     "tests/test_repository.py": "the files that hosting, editors and hooks read",
     "tests/cli/test_any_flags.py": "every command, on whatever is typed",
+    "tests/cli/test_arena.py": "every command and flag of Arena",
     "tests/cli/test_help.py": "the help of every command",
     "tests/jobs/logs/test_torture.py": "logs of 64 instances at once, over real connections",
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",

@@ -88,6 +88,7 @@ COMMANDS = {
     "sandbox": Entry(
         "arena_topo.cli.commands.tool.sandbox:sandbox", "Try everything on a simulated cluster.", _OTHER
     ),
+    "prune": Entry("arena_topo.cli.commands.arena.prune:prune", "Delete jobs that have ended.", _JOBS),
     "logviewer": Entry(
         "arena_topo.cli.commands.arena.logviewer:logviewer",
         "Show the address of the page that has a job's log.",

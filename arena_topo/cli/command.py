@@ -16,7 +16,7 @@ a declaration is a value that the command's own click class left in the context'
 return fields; their annotations say what click will put there, so that mypy compares it with the field's type.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
@@ -171,9 +171,22 @@ def command(
         def callback(**values: Any) -> int | None:
             return run(_value(flags, values))
 
-        return cls(name, callback=callback, params=list(parameters(flags)), help=run.__doc__, **attributes)
+        params = _without_shared_names(parameters(flags))
+        return cls(name, callback=callback, params=params, help=run.__doc__, **attributes)
 
     return declared
+
+
+def _without_shared_names(params: Iterable[click.Parameter]) -> list[click.Parameter]:
+    """Return *params*, of which the first has a name that two have: Arena's ``prune -s`` is not kubectl's ``-s``."""
+    taken: set[str] = set()
+    distinct = []
+    for param in params:
+        if isinstance(param, click.Option):
+            param.opts = [name for name in param.opts if name not in taken]
+            taken.update(param.opts)
+        distinct.append(param)
+    return distinct
 
 
 def declared(parameter: Callable[[str], click.Parameter]) -> Any:

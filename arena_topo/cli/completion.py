@@ -70,7 +70,9 @@ def _connection(ctx: click.Context) -> "ConnectionFlags":
     from arena_topo.kube.connection_flags import ConnectionFlags
 
     given = {flag.name: ctx.params.get(flag.name) for flag in fields(ConnectionFlags)}
-    return ConnectionFlags(**{**{key: value for key, value in given.items() if value}, "timeout": _LONGEST})
+    return ConnectionFlags(
+        **{**{key: value for key, value in given.items() if value}, "request_timeout": _LONGEST}
+    )
 
 
 def _session(connection: "ConnectionFlags") -> "Session":

@@ -2,9 +2,10 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TextIO
+from typing import NoReturn, TextIO
 
 import click
 
@@ -22,6 +23,8 @@ class Level(IntEnum):
     ERROR = 3
 
 
+_PERIOD = 2.0
+"""Seconds between two looks at what changes."""
 _OF_STYLE = {"warning": Level.WARN, "error": Level.ERROR, "hint": Level.ERROR}
 _shown = Level.INFO
 
@@ -96,3 +99,12 @@ def status_paint() -> Callable[[str], str] | None:
 def print_out(text: str) -> None:
     """Print *text*, which ends its last line itself, on stdout, with its colours where they are wanted."""
     click.echo(text, nl=False, color=wants_colour(sys.stdout))
+
+
+def shown_again(show: Callable[[], None]) -> NoReturn:
+    """Call *show* every two seconds, as Arena does, until Ctrl-C."""
+    while True:
+        # On a terminal each one replaces the last; elsewhere click does nothing.
+        click.clear()
+        show()
+        time.sleep(_PERIOD)

@@ -15,16 +15,22 @@ _PERIOD = 0.2
 """Seconds between two looks at a job that is being deleted."""
 
 
-def delete_job(session: Session, name: str) -> Callable[[], bool]:
+def delete_job(session: Session, name: str, *, namespace: str = "", uid: str = "") -> Callable[[], bool]:
     """Delete job *name*, and return a function that asks whether it is gone.
 
+    It is that of the session's namespace unless another *namespace* is given, and where a *uid* is given, that very job.
     The server deletes the pods and all else that belongs to the job before the job itself (foreground deletion), so
     that the names of all of them are free once the job is gone. Raises ``NotFound``.
     """
+    if namespace and namespace != session.namespace:
+        session = session.within(namespace)
     served = find_job(session, name)
     path = mpijobs(served.version).path(session.namespace, name)
     # By its uid, so that a job that somebody else created under the name meanwhile stays.
-    uid = served.job["metadata"]["uid"]
+    found = str(served.job["metadata"]["uid"])
+    if uid and found != uid:
+        raise NotFound(f"training job {name} was created again meanwhile", status=404)
+    uid = found
     session.delete(path, propagation="Foreground", uid=uid)
     if _is_arenas(served.job):
         _delete_record(session, name)

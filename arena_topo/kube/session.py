@@ -9,6 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
@@ -116,6 +117,12 @@ class Session:
             return parsedate_to_datetime(self._date).astimezone(UTC) if self._date else None
         except (ValueError, OverflowError):
             return None
+
+    def within(self, namespace: str) -> "Session":
+        """Return this session in another *namespace*."""
+        other = copy(self)
+        other.namespace = namespace
+        return other
 
     def get(self, path: str, **query: str | int | bool | None) -> Object:
         """Return the object at *path*."""

@@ -78,3 +78,26 @@ def test_a_switch_that_is_typed_as_false_comes_before_a_variable(monkeypatch: py
     assert received("job").is_loud
     assert received("job", "--loud=true").is_loud
     assert not received("job", "--loud=false").is_loud
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clashing:
+    """A command's own flag, and shared flags of which one has the same letter."""
+
+    length: int | None = option("-l", "--length", type=click.INT, help="A length.")
+    name: str = argument()
+    inner: Inner
+
+
+def test_a_commands_own_flag_has_the_letter_that_two_claim() -> None:
+    """The other has no such letter, and none is read twice."""
+    values: list[Clashing] = []
+
+    @command("test", Clashing)
+    def run(flags: Clashing) -> None:
+        """Do nothing."""
+        values.append(flags)
+
+    run.main(["job", "-l", "2"], standalone_mode=False)
+
+    assert (2, ()) == (values[0].length, values[0].inner.labels)

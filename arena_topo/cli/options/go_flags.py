@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from arena_topo.cli.command import FlagCommand, option
+from arena_topo.cli.command import option
 from arena_topo.cli.flag_words import FALSE, TRUE
 
 
@@ -28,6 +28,3 @@ class GoBool(click.ParamType[bool]):
 def go_flag(*names: str, help: str, default: bool = False) -> bool:
     """Return a flag that takes true or false as Go's flags do."""
     return option(*names, type=GoBool(), default=default, metavar="[true|false]", help=help)
-
-
-GoFlags = FlagCommand

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import many, option, text
+from arena_topo.cli.command import FlagCommand, many, option, text
 from arena_topo.cli.options.arena_job import ArenaJobFlags, code_sync, tensorboard, trained_model
-from arena_topo.cli.options.go_flags import GoFlags, go_flag
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.job_notations import (
     ABSOLUTE_PATH,
     ANNOTATION,
@@ -180,7 +180,7 @@ class JobFlags:
     beside: ArenaJobFlags
 
 
-class JobCommand(GoFlags):
+class JobCommand(FlagCommand):
     """A command that describes a job; what follows ``--`` is the job's own command, word by word.
 
     The words become the value ``argv``, None without ``--``.

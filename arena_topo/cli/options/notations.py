@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from arena_topo.cli.command import argument, text
+from arena_topo.cli.command import argument, switch, text
 from arena_topo.errors import UsageError
 
 Value = TypeVar("Value")
@@ -135,3 +135,14 @@ def job_names(*, required: bool = True) -> tuple[str, ...]:
         metavar="JOB..." if required else "[JOB...]", nargs=-1, required=required, type=JobName()
     )
     return several
+
+
+def refresh_switch() -> bool:
+    """Return Arena's ``--refresh``."""
+    return switch("-r", "--refresh", help="Show it again every two seconds, until Ctrl-C.")
+
+
+def check_refreshed(output: str) -> None:
+    """Raise ``UsageError`` for a form of output that is not shown again and again: a document has an end."""
+    if output != "wide":
+        raise UsageError("--refresh shows a table", hint=f"leave out -o {output}, or --refresh")

@@ -15,6 +15,7 @@ from tests.controlplane.machines.nodes import create_nodes, two_v100
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.arena_help import recorded, surface
 from tests.e2e.real_arena import RealArena, real_arena
 
 pytestmark = pytest.mark.controlplane("arena")
@@ -123,7 +124,8 @@ def test_each_shows_and_follows_the_others_job(
             shown.err
         )
         assert "total images/sec: 991.92\n" == tool("logs", job, "--tail=1").out
-    assert [job, "RUNNING", "MPIJOB"] == theirs("list").out.splitlines()[1].split()[:3]
+        listed = tool("list", "--type", "mpijob").out.splitlines()
+        assert [job, "RUNNING", "MPIJOB"] == listed[1].split()[:3]
     with ours.running("logs", "-f", job) as following:
         eventually(lambda: "".join(following.out) == "total images/sec: 991.92\n", "the line")
 
@@ -167,3 +169,8 @@ def test_where_arena_does_not_know_the_version_it_deletes_our_jobs_all_the_same(
     eventually(
         lambda: plane.kube.find("kubeflow.org/v2beta1", "MPIJob", "job", namespace) is None, "the job to go"
     )
+
+
+def test_the_recorded_surface_is_arenas(pytestconfig: pytest.Config) -> None:
+    """What the guide's tables are compared with is what Arena's own help lists."""
+    assert surface(require_arena(pytestconfig).binary("arena")) == recorded()

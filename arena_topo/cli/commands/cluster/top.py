@@ -1,6 +1,5 @@
 """``arena-topo top``."""
 
-import time
 from dataclasses import dataclass
 
 import click
@@ -9,12 +8,11 @@ from arena_topo.cli.command import argument, command, output_format, switch, tex
 from arena_topo.cli.commands.job.top_job import job
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import check_refreshed, refresh_switch
 from arena_topo.cli.snapshot_source import print_warnings
-from arena_topo.cli.terminal import say
+from arena_topo.cli.terminal import say, shown_again
 from arena_topo.errors import NotFound, UsageError
 
-_PERIOD = 2.0
-"""Seconds between two looks at the nodes, as in Arena."""
 _MODES = ("none", "exclusive", "topology", "share")
 
 top = CommandGroup(name="top", help="Show how GPUs are used.")
@@ -34,7 +32,7 @@ class TopNodeFlags:
     )
     output: str = output_format("wide", "json", "yaml")
     metric: bool = switch("--metric", help="Show how busy the GPUs are, as Prometheus has measured it.")
-    refresh: bool = switch("-r", "--refresh", help="Show it again every two seconds, until Ctrl-C.")
+    refresh: bool = refresh_switch()
     kube: KubeFlags
 
 
@@ -52,13 +50,8 @@ def node(flags: TopNodeFlags) -> None:
     if not flags.refresh:
         _show_nodes(flags)
         return
-    if flags.output != "wide":
-        raise UsageError("--refresh shows a table", hint=f"leave out -o {flags.output}, or --refresh")
-    while True:
-        # On a terminal each one replaces the last; elsewhere click does nothing.
-        click.clear()
-        _show_nodes(flags)
-        time.sleep(_PERIOD)
+    check_refreshed(flags.output)
+    shown_again(lambda: _show_nodes(flags))
 
 
 top.add_command(node)

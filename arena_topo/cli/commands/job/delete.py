@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import command, option
-from arena_topo.cli.options.go_flags import GoFlags, go_flag
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration, job_names, job_type
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound
@@ -30,7 +30,7 @@ class DeleteFlags:
     kube: KubeFlags
 
 
-@command("delete", DeleteFlags, cls=GoFlags)
+@command("delete", DeleteFlags)
 def delete(flags: DeleteFlags) -> ExitCode:
     """Delete jobs.
 

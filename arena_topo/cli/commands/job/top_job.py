@@ -6,8 +6,8 @@ import click
 
 from arena_topo.cli.command import command, output_format, switch, text
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import job_names, job_type
-from arena_topo.cli.terminal import print_out, status_paint
+from arena_topo.cli.options.notations import check_refreshed, job_names, job_type, refresh_switch
+from arena_topo.cli.terminal import print_out, shown_again, status_paint
 from arena_topo.errors import UsageError
 
 
@@ -22,6 +22,7 @@ class TopJobFlags:
     instance: str = text("-i", "--instance", metavar="TEXT", help="Only this instance of the job.")
     type: str = job_type()
     output: str = output_format("wide", "json", "yaml")
+    refresh: bool = refresh_switch()
     kube: KubeFlags
 
 
@@ -35,17 +36,25 @@ def job(flags: TopJobFlags) -> None:
       arena-topo top job -A
       arena-topo top job vgg16
     """
-    from arena_topo.jobs.lookup import fetch_job_view
-    from arena_topo.jobs.reading.job_list import list_jobs
-    from arena_topo.kube.session import connect
-    from arena_topo.output.job_list import by_gpus, top_job_table, top_jobs_table
-
     if len(flags.names) > 1:
         raise UsageError("top job shows one job, or all of them", hint="arena-topo top job lists all jobs")
     if flags.instance and not flags.names:
         raise UsageError(
             "--instance is one of a job: name the job too", hint="arena-topo top job JOB -i INSTANCE"
         )
+    if not flags.refresh:
+        _show_jobs(flags)
+        return
+    check_refreshed(flags.output)
+    shown_again(lambda: _show_jobs(flags))
+
+
+def _show_jobs(flags: TopJobFlags) -> None:
+    from arena_topo.jobs.lookup import fetch_job_view
+    from arena_topo.jobs.reading.job_list import list_jobs
+    from arena_topo.kube.session import connect
+    from arena_topo.output.job_list import by_gpus, top_job_table, top_jobs_table
+
     session, table = connect(flags.kube), flags.output == "wide"
     jobs = (
         [fetch_job_view(session, flags.names[0])]

@@ -8,7 +8,7 @@ import click
 from arena_topo.cli.command import argument, command, option, text
 from arena_topo.cli.commands.submit.submit import Ending, create_and_wait, print_dry_run
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
-from arena_topo.cli.options.go_flags import GoFlags, go_flag
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import Wait, wait_goal
 from arena_topo.cli.snapshot_source import read_text
@@ -43,7 +43,7 @@ class RerunFlags:
     kube: KubeFlags
 
 
-@command("rerun", RerunFlags, cls=GoFlags)
+@command("rerun", RerunFlags)
 def rerun(flags: RerunFlags) -> None:
     """Submit a job again: one that has ended, or one that was deleted and that a file has.
 

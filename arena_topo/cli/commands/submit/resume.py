@@ -7,7 +7,6 @@ import click
 
 from arena_topo.cli.command import command
 from arena_topo.cli.commands.submit.submit import print_placement
-from arena_topo.cli.options.go_flags import GoFlags
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name
 from arena_topo.cli.options.placement import wait_limit
@@ -24,7 +23,7 @@ class ResumeFlags:
     kube: KubeFlags
 
 
-@command("resume", ResumeFlags, cls=GoFlags)
+@command("resume", ResumeFlags)
 def resume(flags: ResumeFlags) -> ExitCode:
     """Start a job that is suspended, waits for a placement or was interrupted.
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import command, option
-from arena_topo.cli.options.go_flags import GoFlags, go_flag
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration, job_name
 from arena_topo.cli.terminal import say
@@ -27,7 +27,7 @@ class SuspendFlags:
     kube: KubeFlags
 
 
-@command("suspend", SuspendFlags, cls=GoFlags)
+@command("suspend", SuspendFlags)
 def suspend(flags: SuspendFlags) -> None:
     """Stop a job for now, and free its GPUs.
 

@@ -107,7 +107,7 @@ def test_refresh_shows_it_again(invoke: Invoke, serve: Serve, monkeypatch: pytes
         if len(waited) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr("arena_topo.cli.commands.cluster.top.time.sleep", wait)
+    monkeypatch.setattr("arena_topo.cli.terminal.time.sleep", wait)
     outcome = invoke("top", "node", "-r")
 
     assert (130, [2.0, 2.0]) == (outcome.code, waited)

@@ -44,3 +44,21 @@ def test_one_job_has_its_instances(invoke: Invoke, serve: Serve) -> None:
 def test_wrong_usage_is_said(invoke: Invoke, args: tuple[str, ...]) -> None:
     """With its exit code."""
     assert 2 == invoke("top", "job", *args).code
+
+
+def test_refresh_shows_it_again(invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until Ctrl-C; a document that never ends is none."""
+    serve(cluster)
+    waited: list[float] = []
+
+    def wait(seconds: float) -> None:
+        waited.append(seconds)
+        if len(waited) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("arena_topo.cli.terminal.time.sleep", wait)
+    outcome = invoke("top", "job", "-r")
+
+    assert (130, [2.0, 2.0]) == (outcome.code, waited)
+    assert 2 == outcome.out.count("NAME")
+    assert 2 == invoke("top", "job", "-r", "-o", "json").code

@@ -1,0 +1,95 @@
+"""Every command and flag of Arena is in the table of the guide, which says what the program does."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import click
+import pytest
+
+from arena_topo.cli.app import cli
+from arena_topo.cli.options.arena import Refused
+from tests.e2e.arena_help import recorded
+from tests.paths import ROOT
+
+GUIDE = (ROOT / "docs" / "how-to" / "arena.md").read_text()
+STATES = {"works", "better", "refused"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the tables: a command, one spelling of a flag or nothing, what becomes of it, and its test."""
+
+    command: str
+    flag: str
+    state: str
+    why: str
+    test: str
+
+
+def rows() -> list[Row]:
+    """Return the lines of the guide's tables, one for each spelling."""
+    found: list[Row] = []
+    for section in GUIDE.partition("## Every command and flag")[2].split("\n### ")[1:]:
+        title, _, body = section.partition("\n")
+        for cells in re.findall(r"^\| (.+?) \| (\w+) \| (.*?) \| `(.+?)` \|$", body, re.MULTILINE):
+            names, state, why, test = cells
+            if title == "Everything else":
+                found.append(Row(names.strip("`"), "", state, why, test))
+                continue
+            command = "" if title == "Every command" else title.strip("`")
+            for name in names.split(", "):
+                flag = "" if name == "the command" else name.strip("`")
+                found.append(Row(command, flag, state, why, test))
+    return found
+
+
+ROWS = rows()
+
+
+def command(words: str) -> click.Command:
+    """Return a command of the program, by its words."""
+    context, found = click.Context(cli, info_name="arena-topo"), cli
+    for word in words.split():
+        assert isinstance(found, click.Group)
+        inner = found.get_command(context, word)
+        assert inner is not None, words
+        context, found = click.Context(inner, info_name=word, parent=context), inner  # type: ignore[assignment]
+    return found
+
+
+def flags_of(words: str) -> Mapping[str, click.Option]:
+    """Return the flags of a command by their spellings; those of every command are looked at in one of them."""
+    params = command(words or "version").params
+    return {name: param for param in params if isinstance(param, click.Option) for name in param.opts}
+
+
+def test_the_table_is_complete() -> None:
+    """Each command and each flag of Arena stands there once, and nothing else does."""
+    of_arena = {(name, flag) for name, flags in recorded().items() for flag in (*flags, "")} - {("", "")}
+    in_table = [(row.command, row.flag) for row in ROWS]
+
+    assert of_arena == set(in_table)
+    assert len(in_table) == len(set(in_table))
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row.command} {row.flag}".strip())
+def test_the_table_says_what_the_program_does(row: Row) -> None:
+    """A flag that works is there, and one that is refused says so by its name."""
+    assert row.state in STATES
+    refused = command(row.command).params[:1] and command(row.command).params[0].name == "rest"
+    if row.flag == "" or refused:
+        assert (row.state == "refused") is bool(refused)
+    else:
+        option = flags_of(row.command).get(row.flag)
+        assert option is not None
+        assert (row.state == "refused") is isinstance(option.type, Refused)
+    assert row.state == "works" or row.why or row.flag
+
+
+@pytest.mark.parametrize("test", sorted({row.test for row in ROWS}))
+def test_the_test_that_the_table_names_exists(test: str) -> None:
+    """In the file that it names."""
+    path, _, function = test.partition("::")
+
+    assert f"\ndef {function}(" in (ROOT / "tests" / path).read_text()
