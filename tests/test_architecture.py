@@ -34,6 +34,7 @@ SUITES = (
     "tests/controlplane",
     "tests/e2e",
     "tests/harness",
+    "tests/hostile",
     "tests/packaging",
     "tests/ranks",
 )

@@ -1,11 +1,14 @@
 """Where resources live: the paths of the API."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from arena_topo.model.job import object_shapes
 from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.notation.shapes import Part
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,43 @@ def resource_of(api_version: str, kind: str) -> Resource:
     group, _, version = api_version.rpartition("/")
     plural, namespaced = _PLURALS[kind]
     return Resource(group, version, plural, namespaced)
+
+
+_SHAPES: Mapping[str, Part] = {
+    "pods": object_shapes.POD,
+    "nodes": object_shapes.NODE,
+    "mpijobs": object_shapes.MPI_JOB,
+    "jobs": object_shapes.BATCH_JOB,
+    "deployments": object_shapes.DEPLOYMENT,
+}
+_PATH = re.compile(
+    r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/(?P<plural>[^/]+)(?P<name>/[^/]+)?"
+)
+_DISCOVERY = re.compile(r"/apis(?P<version>/[^/]+/[^/]+)?")
+
+
+class Answered(NamedTuple):
+    """What an answer must be: an object, or a list of objects, of a shape."""
+
+    shape: Part
+    is_list: bool = False
+    is_named: bool = False
+
+
+def answered_at(method: str, path: str) -> Answered:
+    """Return what a server must answer at *path*, which has no query."""
+    if path == "/version":
+        return Answered(object_shapes.VERSION)
+    if discovery := _DISCOVERY.fullmatch(path):
+        return Answered(object_shapes.RESOURCES if discovery["version"] else object_shapes.GROUPS)
+    # Subresources, documents of OpenAPI and what a deletion answers are looked into by those who asked.
+    match = _PATH.fullmatch(path)
+    if match is None or method == "DELETE":
+        return Answered(Part({}))
+    shape = _SHAPES.get(match["plural"], object_shapes.OBJECT)
+    return Answered(
+        shape, is_list=method == "GET" and not match["name"], is_named=method == "GET" and bool(match["name"])
+    )
 
 
 def path_of(item: Mapping[str, Any]) -> str:

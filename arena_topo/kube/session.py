@@ -19,10 +19,13 @@ from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
+from arena_topo.kube.resources import answered_at
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import AnswerTooLarge, HttpTransport, Request, Response
+from arena_topo.model.job.object_shapes import LIST, OBJECT
 from arena_topo.model.notation.bounded_json import read_body
+from arena_topo.model.notation.shapes import fitted, misfit
 from arena_topo.model.objects import Object
 
 Query = Mapping[str, str | int | bool | None]
@@ -261,7 +264,30 @@ class Session:
                 f"the server answered {method} {path} with something that is not an object",
                 hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
             )
-        return document
+        return self._checked(document, method, path)
+
+    def _checked(self, document: Object, method: str, path: str) -> Object:
+        """Return *document* in the shape that its readers rely on, without what has another one.
+
+        Raises ``DocumentError`` where it is something else altogether. Resources whose schema is open may hold anything,
+        and whoever creates one such object must not stop those who list all of them.
+        """
+        expected = answered_at(method, path)
+        fault = ""
+        if expected.is_list and not str(document.get("kind") or "List").endswith("List"):
+            fault = "it is not a list"
+        elif expected.is_list:
+            fault = misfit(document, LIST)
+        elif expected.is_named:
+            fault = _unnamed(document)
+        if fault:
+            raise DocumentError(
+                f"the server answered {method} {path} with something unexpected: {fault}",
+                hint="is it an API server? kubectl cluster-info shows its address",
+            )
+        if not expected.is_list:
+            return dict(fitted(document, expected.shape))
+        return {**document, "items": [fitted(item, expected.shape) for item in document.get("items") or ()]}
 
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
         """Send until the server accepts: once more with new credentials, up to five more times when it says to retry.
@@ -315,6 +341,13 @@ def _refusal(answer: Response) -> ArenaTopoError:
             hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
         )
     return api_error(answer.status, body)
+
+
+def _unnamed(document: Object) -> str:
+    """Return what is wrong with an answer that must be an object with a name, empty where it is one."""
+    if fault := misfit(document, OBJECT):
+        return fault
+    return "" if (document.get("metadata") or {}).get("name") else "metadata.name is missing"
 
 
 def _retry_after(answer: Response) -> float | None:

@@ -13,9 +13,10 @@ from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion, replicas, version_of
+from arena_topo.model.job.object_shapes import MPI_JOB
 from arena_topo.model.job.validation import check_for_version
+from arena_topo.model.notation.shapes import misfit
 from arena_topo.model.notation.yaml_documents import load
-from arena_topo.model.object_shapes import MPIJOB, misshapen
 from arena_topo.model.objects import Object
 
 # The API server's limit on the values of a ConfigMap together.
@@ -119,7 +120,7 @@ def _parse(name: str, text: str) -> Object:
         raise DocumentError(f"template {name} does not render to one Kubernetes object")
     # Another kind is told by its name, rather than by what it lacks of an MPIJob.
     version_of(document)
-    fault = misshapen(document, MPIJOB) or next(
+    fault = misfit(document, MPI_JOB) or next(
         (f"{key} is missing" for key in ("metadata", "spec") if document.get(key) is None), ""
     )
     if fault:

@@ -56,6 +56,14 @@ class Client:
             retries=False,
         )
 
+    def passed_on(self, method: str, path: str, body: bytes, content: str) -> tuple[int, bytes, str]:
+        """Return the code, the body and its type of the answer to somebody else's request."""
+        headers = {**self._headers, **({"Content-Type": content} if content else {})}
+        answer = self._pool.request(
+            method, self.server + path, body=body or None, headers=headers, timeout=30
+        )
+        return answer.status, answer.data, answer.headers.get("Content-Type", "")
+
     def close(self) -> None:
         """Close all connections."""
         self._pool.clear()

@@ -121,7 +121,7 @@ def test_a_template_has_a_time_by_the_clock_too(tmp_path: Path) -> None:
         ("metadata: [a]\nspec: {}", "metadata is not a mapping"),
         ("metadata: text\nspec: {}", "metadata is not a mapping"),
         ("spec: {}", "metadata is missing"),
-        ("metadata: {name: 5}\nspec: {}", "metadata.name is not a text"),
+        ("metadata: {name: 5}\nspec: {}", "metadata.name is not a name"),
         ("metadata: {labels: [a]}\nspec: {}", "metadata.labels is not a mapping"),
         ("metadata: {annotations: {a: 1}}\nspec: {}", "metadata.annotations.a is not a text"),
         ("metadata: {name: a}", "spec is missing"),

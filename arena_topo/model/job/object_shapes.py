@@ -173,6 +173,44 @@ POD = Part(
     {"metadata": {**_METADATA.required}},
 )
 
+NODE = Part(
+    {
+        "metadata": _METADATA,
+        "spec": Part(
+            {"unschedulable": truth, "taints": Each(Part({"key": text, "value": text, "effect": text}))}
+        ),
+        "status": Part(
+            {
+                "capacity": Named(quantity),
+                "allocatable": Named(quantity),
+                "conditions": _CONDITIONS,
+                "addresses": Each(Part({"type": text, "address": text})),
+            }
+        ),
+    },
+    {"metadata": {**_METADATA.required}},
+)
+
+DEPLOYMENT = Part(
+    {
+        "metadata": _METADATA,
+        "spec": Part({"replicas": count, "template": _TEMPLATE}),
+        "status": Part({"readyReplicas": count}),
+    },
+    {"metadata": {**_METADATA.required}, "spec": {}},
+)
+
+OBJECT = Part({"metadata": _METADATA, "spec": Part({})}, {"metadata": {**_METADATA.required}, "spec": {}})
+"""Any other object that is read."""
+
+LIST = Part({"items": Each(Part({})), "metadata": Part({"continue": text})})
+
+VERSION = Part({"gitVersion": text})
+
+GROUPS = Part({"groups": Each(Part({"versions": Each(Part({"groupVersion": text}, {"groupVersion": ""}))}))})
+
+RESOURCES = Part({"resources": Each(Part({"name": text}, {"name": ""}))})
+
 BATCH_JOB = Part(
     {"metadata": _METADATA, "status": Part({"completionTime": instant, "conditions": _CONDITIONS})}
 )

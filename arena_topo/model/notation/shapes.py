@@ -52,6 +52,28 @@ def fitted(value: Any, part: Part) -> Any:
     return _fitted(value if isinstance(value, dict) else {}, part)
 
 
+def misfit(value: Any, shape: Shape, place: str = "") -> str:
+    """Return what of *value* does not have *shape*, such as ``metadata.labels is not a mapping``; empty where all has.
+
+    For documents of the user's own, who wants to be told instead of losing a part.
+    """
+    match shape:
+        case Part() | Named():
+            if not isinstance(value, dict):
+                return f"{place} is not a mapping"
+            shapes = dict.fromkeys(value, shape.shape) if isinstance(shape, Named) else shape.keys
+            below = ((f"{place}.{key}".lstrip("."), value.get(key), inner) for key, inner in shapes.items())
+            # In every field null means that there is no value.
+            faults = (misfit(part, inner, where) for where, part, inner in below if part is not None)
+        case Each():
+            if not isinstance(value, list):
+                return f"{place} is not a list"
+            faults = (misfit(part, shape.shape, f"{place}[{index}]") for index, part in enumerate(value))
+        case _:
+            return "" if shape(value) else f"{place} is not a {_WORDS.get(shape) or shape.__name__}"
+    return next(filter(None, faults), "")
+
+
 def text(value: object) -> bool:
     """Whether *value* is a text."""
     return isinstance(value, str)
@@ -128,3 +150,7 @@ def _of_mapping(value: dict[str, Any], shapes: Mapping[str, Shape]) -> dict[str,
     return {
         key: changed.get(key, element) for key, element in value.items() if changed.get(key) is not _NOTHING
     }
+
+
+_WORDS: Mapping[Check, str] = {count: "whole number", whole: "whole number", truth: "truth value"}
+"""What a check is called where something does not pass it; others go by their own names."""

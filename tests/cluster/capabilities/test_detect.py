@@ -84,7 +84,7 @@ def test_the_levels_of_kais_topologies_are_read() -> None:
 
 def test_nodes_tell_the_vendors_scheduler_and_hami() -> None:
     """By a label, and by an annotation."""
-    node = {"metadata": {"annotations": {"hami.io/node-nvidia-register": "[]"}}}
+    node = {"metadata": {"name": "n", "annotations": {"hami.io/node-nvidia-register": "[]"}}}
     facts, transport = found({"/api/v1/nodes": {"items": [node]}})
 
     assert (True, True) == (facts.ack, facts.hami)
@@ -95,7 +95,10 @@ def test_nodes_tell_the_vendors_scheduler_and_hami() -> None:
 
 def test_dra_drivers_are_those_that_publish_slices() -> None:
     """Each once."""
-    slices = [{"spec": {"driver": driver}} for driver in ("gpu.nvidia.com", "dra.net", "gpu.nvidia.com")]
+    slices = [
+        {"metadata": {"name": "s"}, "spec": {"driver": driver}}
+        for driver in ("gpu.nvidia.com", "dra.net", "gpu.nvidia.com")
+    ]
     facts, _ = found(
         {"/apis/resource.k8s.io/v1beta1/resourceslices": {"items": slices}}, "resource.k8s.io/v1beta1"
     )

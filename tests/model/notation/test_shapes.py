@@ -13,6 +13,7 @@ from arena_topo.model.notation.shapes import (
     count,
     fitted,
     instant,
+    misfit,
     name,
     quantity,
     text,
@@ -100,3 +101,20 @@ def test_each_check_knows_its_values(check: Any, good: list[Any], bad: list[Any]
     """By type, and by bounds where the API has some."""
     assert [True] * len(good) == [check(value) for value in good]
     assert [False] * len(bad) == [check(value) for value in bad]
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ({}, ""),
+        ({"metadata": None, "unknown": [1]}, ""),
+        ([], " is not a mapping"),
+        ({"metadata": []}, "metadata is not a mapping"),
+        ({"metadata": {"labels": {"a": "b", "c": 1}}}, "metadata.labels.c is not a text"),
+        ({"items": {}}, "items is not a list"),
+        ({"items": [{}, None]}, "items[1] is not a mapping"),
+    ],
+)
+def test_a_misfit_is_told_with_its_place(value: Any, told: str) -> None:
+    """The first one; what is missing, null or not read is none."""
+    assert told == misfit(value, SHAPE)

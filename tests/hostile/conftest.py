@@ -1,0 +1,101 @@
+"""A simulated cluster, a server before it, and commands that are run against both."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arena_topo.cli.errors import run
+from tests.hostile.commands import COMMANDS
+from tests.hostile.front import Front, front
+from tests.sandbox.served import served
+
+NODE = "cn-shanghai.192.168.16.172"
+JOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
+_NUMBERS = itertools.count()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a command ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Typed:
+    """A command with its words, and the job that it is about."""
+
+    args: tuple[str, ...]
+    job: str = ""
+
+
+Perform = Callable[..., Done]
+
+
+def typed(command: str, cluster: Front, folder: Path) -> Typed:
+    """Return *command* as it is typed, with what it needs in the cluster."""
+    number = next(_NUMBERS)
+    names = {
+        "NEW": f"new-{number}",
+        "OLD": f"old-{number}",
+        "NODE": NODE,
+        "FILE": str(folder / f"{number}.yaml"),
+    }
+    args = COMMANDS[command]
+    if "OLD" in args:
+        create(cluster, names["OLD"])
+    words = tuple(_filled(word, names) for word in args)
+    return Typed(words, names["NEW"] if "--name=NEW" in args else "")
+
+
+def _filled(word: str, names: dict[str, str]) -> str:
+    flag, equals, value = word.rpartition("=")
+    return f"{flag}{equals}{names.get(value, value)}"
+
+
+def create(cluster: Front, name: str) -> None:
+    """Create a job of one worker without GPUs."""
+    template = {"spec": {"containers": [{"name": "mpi", "image": "i"}]}}
+    replicas = {role: {"replicas": 1, "template": template} for role in ("Launcher", "Worker")}
+    body: Any = {
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": "MPIJob",
+        "metadata": {"name": name},
+        "spec": {"mpiReplicaSpecs": replicas},
+    }
+    assert cluster.client.send("POST", JOBS, body).code == 201
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
+    """Run a front of a simulated cluster with a job ``there``, whose log is written."""
+    with served(tmp_path_factory.mktemp("behind") / "home", "two-dgx1", speed=1000) as home:
+        code = run(["submit", "mpi", "--name=there", "--image=i", "--workers=1", f"--kubeconfig={home.kubeconfig}", "c"])  # fmt: skip
+        code += run(["logs", "-f", "there", f"--kubeconfig={home.kubeconfig}"])
+        assert 0 == code
+        with front(tmp_path_factory.mktemp("front"), home.kubeconfig) as running:
+            yield running
+
+
+@pytest.fixture
+def perform(cluster: Front, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Perform:  # fmt: skip
+    """Return a function that runs a command with its flags against the front."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    for variable in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(variable, str(tmp_path / variable))
+    monkeypatch.setattr("sys.argv", ["arena-topo"])
+
+    def performed(words: Typed, *flags: str) -> Done:
+        # Flags stand before what follows --, or the job's command.
+        code = run([words.args[0], *words.args[1:-1], *flags, words.args[-1]] if len(words.args) > 1 else [*words.args, *flags])  # fmt: skip
+        printed = capfd.readouterr()
+        return Done(int(code), printed.out, printed.err)
+
+    return performed

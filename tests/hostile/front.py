@@ -1,0 +1,65 @@
+"""A server before a real one: it passes requests on, until it is told to answer some by itself."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.contract.client import Client
+from tests.hostile.answers import Answer
+from tests.kube.server import Reply, Seen, Server, serve
+
+Turns = Callable[[int], bool]
+"""Whether the request with this number, from 1, is answered by the front itself."""
+
+
+@dataclass(slots=True)
+class Front:
+    """What a test tells the front; ``paths`` are those that were asked for since."""
+
+    server: Server
+    client: Client
+    kubeconfig: Path
+    answer: Answer | None = None
+    twist: Callable[[bytes], bytes] | None = None
+    turns: Turns = lambda _: False
+    paths: list[str] = field(default_factory=list)
+
+    def tell(
+        self, turns: Turns, *, answer: Answer | None = None, twist: Callable[[bytes], bytes] | None = None
+    ) -> None:
+        """Answer the requests of *turns* by *answer*, or by what *twist* makes of the real answer."""
+        self.turns, self.answer, self.twist = turns, answer, twist
+        self.paths.clear()
+        self.server.seen.clear()
+
+    def __call__(self, seen: Seen) -> Reply:
+        """Return the answer to a request."""
+        self.paths.append(f"{seen.method} {seen.path.partition('?')[0]}")
+        is_own = self.turns(len(self.paths))
+        if is_own and self.answer:
+            return self.answer(seen)
+        code, body, kind = self.client.passed_on(
+            seen.method, seen.path, seen.body, seen.header("Content-Type")
+        )
+        return Reply(code, self.twist(body) if is_own and self.twist else body, {"Content-Type": kind})
+
+
+@contextmanager
+def front(folder: Path, kubeconfig: Path) -> Iterator[Front]:
+    """Run a front of the cluster of *kubeconfig*."""
+    client = Client(kubeconfig)
+    with serve(folder, lambda seen: running(seen)) as server:  # noqa: PLW0108  # it is made below
+        entry = {"server": server.url, "certificate-authority": str(server.authority.certificate)}
+        config = {
+            "current-context": "c",
+            "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": entry}],
+            "users": [{"name": "u", "user": {"token": "secret-of-the-user"}}],
+        }
+        path = folder / "kubeconfig"
+        path.write_text(json.dumps(config))
+        running = Front(server, client, path)
+        yield running
+    client.close()

@@ -1,0 +1,91 @@
+"""Each command against each hostile answer, to its first request and to those after it."""
+
+from functools import partial
+from operator import le
+from pathlib import Path
+
+import pytest
+
+from tests.hostile.answers import ANSWERS, SLOW
+from tests.hostile.commands import ASKS_NOTHING, COMMANDS, asking
+from tests.hostile.conftest import JOBS, Done, Perform, typed
+from tests.hostile.front import Front
+
+# A command leaves its connection to the end of its process, which here is that of the test.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+_SHORT = "--request-timeout=300ms"
+_LONGEST_ERROR = 5000
+
+
+def test_every_command_that_asks_a_server_is_here() -> None:
+    """A new one is not forgotten."""
+    assert COMMANDS.keys() | ASKS_NOTHING == set(asking())
+
+
+def faults(done: Done) -> list[str]:
+    """Return what no command may do, whatever a server answers."""
+    errors = [line for line in done.err.splitlines() if line.startswith("error: ")]
+    return [
+        fault
+        for fault, is_so in {
+            "an internal error": "internal error" in done.err or "Traceback" in done.err,
+            f"exit code {done.code}": done.code not in (0, 1, 3, 4),
+            f"{len(errors)} errors": len(errors) != (1 if done.code in (1, 3, 4) else 0),
+            f"{len(done.err)} characters of errors": len(done.err) > _LONGEST_ERROR,
+            "the user's token": "secret-of-the-user" in done.err + done.out,
+        }.items()
+        if is_so
+    ]
+
+
+def later(count: int) -> list[int]:
+    """Return which of *count* requests are answered by a hostile server: first ones, one in the middle, the last."""
+    return sorted({1, 2, 3, (count + 1) // 2, count} & set(range(1, count + 1)))
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_hostile_answer_is_one_error(
+    cluster: Front, perform: Perform, tmp_path: Path, command: str, name: str
+) -> None:
+    """From the first request on, and from a later one on: no internal error, no leak, and nothing half created."""
+    cluster.tell(lambda _: False)
+    perform(typed(command, cluster, tmp_path))
+    count = len(cluster.paths)
+    found = {}
+    for first in later(count):
+        # What takes as long as it is waited for is put to the first and to the last request.
+        if name in SLOW and first not in (1, count):
+            continue
+        words = typed(command, cluster, tmp_path)
+        cluster.tell(partial(le, first), answer=ANSWERS[name])
+        done = perform(words, _SHORT)
+        path = cluster.paths[first - 1] if len(cluster.paths) >= first else ""
+        if told := [*faults(done), *leftovers(cluster, words.job)]:
+            found[f"request {first}, {path}"] = (told, done.err[-600:])
+    assert {} == found
+
+
+def leftovers(cluster: Front, job: str) -> list[str]:
+    """Return what belongs to *job* where there is no such job; then take away what the test has created."""
+    names = {
+        kind: {item["metadata"]["name"] for item in cluster.client.get(path).body.get("items") or ()}
+        for kind, path in {
+            "mpijobs": JOBS,
+            "configmaps": "/api/v1/namespaces/default/configmaps",
+            "podgroups": "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups",
+        }.items()
+    }
+    orphans = [
+        f"{kind}/{name} is left"
+        for kind in ("configmaps", "podgroups")
+        for name in names[kind]
+        if job and name.startswith(job) and job not in names["mpijobs"]
+    ]
+    for name in names["mpijobs"] - {"there"}:
+        cluster.client.send("DELETE", f"{JOBS}/{name}")
+    return orphans
