@@ -132,7 +132,7 @@ def test_a_template_has_a_time_by_the_clock_too(tmp_path: Path) -> None:
         ),
         (
             "metadata: {name: a}\nspec: {mpiReplicaSpecs: {Worker: {template: {spec: {containers: [null]}}}}}",
-            "spec.mpiReplicaSpecs.Worker.template.spec.containers[0] is null",
+            "spec.mpiReplicaSpecs.Worker.template.spec.containers[0] is not a mapping",
         ),
     ],
 )
