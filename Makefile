@@ -9,7 +9,7 @@ PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS)
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane mpi-packages test test-fast test-lowest coverage lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane mpi-packages test test-fast test-lowest coverage audit lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -65,6 +65,11 @@ docs: $(STAMP)  ## write the generated part of the documentation
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
 
+audit: $(STAMP)  ## compare what users install with the known vulnerabilities, where their database can be reached
+	$(PYTHON) -m venv $(VENV)-audit
+	-$(VENV)-audit/bin/python -m pip install --quiet 'pip>=25.1' --group audit
+	$(BIN)/python -m tools.audit $(VENV)-audit/bin/pip-audit
+
 demo: $(STAMP)  ## run the main job on the embedded cluster, in half a minute
 	@PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/tutorial/demo.sh
 
@@ -85,4 +90,4 @@ release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
 	$(BIN)/python -m tools.release $(VERSION) $(if $(TEST),--test '$(TEST)')
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
-	rm -rf $(VENV) $(VENV)-lowest dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

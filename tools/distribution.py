@@ -10,6 +10,8 @@ import tempfile
 import venv
 from pathlib import Path
 
+from tools import sbom
+
 ROOT = Path(__file__).parent.parent
 _DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
 
@@ -33,6 +35,11 @@ def distribute(root: Path) -> None:
     (wheel,) = (path for path in files if path.suffix == ".whl")
     with tempfile.TemporaryDirectory() as folder:
         _try(wheel, Path(folder))
+    # Of the environment in which the release was tested; the name is the wheel's, which has the version.
+    version = wheel.name.split("-")[1]
+    bill = out / f"arena-topo-{version}.cdx.json"
+    sbom.write(bill, version)
+    files.append(bill)
     print("built and checked:", *(path.relative_to(root) for path in files))
 
 

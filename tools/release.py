@@ -66,7 +66,8 @@ def main(argv: list[str] | None = None) -> int:
         print(f"no release: {shlex.join(map(str, error.cmd))} failed", file=sys.stderr)
         return 1
     print(f"tagged v{args.version}; publish it with:\n  git push origin {BRANCH} v{args.version}")
-    print("  python -m twine upload dist/*")
+    print("  python -m twine upload dist/*.whl dist/*.tar.gz")
+    print("  and attach dist/*.cdx.json, the bill of materials, to the release")
     return 0
 
 

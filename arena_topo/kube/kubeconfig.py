@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from arena_topo.errors import DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.model.notation.yaml_documents import check_bounds
 from arena_topo.model.objects import Object
 from arena_topo.user_files import LARGEST_SETTING, read_bytes
 
@@ -127,6 +128,7 @@ def _load(path: Path, *, explicit: bool) -> Object:
     except OSError as error:
         raise DocumentError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
     try:
+        check_bounds(text)
         document = yaml.load(text, Loader=loader) or {}  # noqa: S506  # a safe loader, the C one where built
     except yaml.YAMLError as error:
         # Only the place: PyYAML's own message quotes the text around the fault, which may be a token.
@@ -135,6 +137,9 @@ def _load(path: Path, *, explicit: bool) -> Object:
         raise DocumentError(
             f"error loading config file {str(path)!r}: it is not valid YAML{line}", hint="kubectl config view"
         ) from error
+    # What is out of bounds, and numbers with more digits than Python converts.
+    except ValueError as error:
+        raise DocumentError(f"error loading config file {str(path)!r}: {error}") from error
     if not isinstance(document, dict):
         raise DocumentError(f"error loading config file {str(path)!r}: it is not a kubeconfig")
     return document

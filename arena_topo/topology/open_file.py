@@ -25,6 +25,8 @@ def open_topology(text: str, source: str, product: str = "") -> Snapshot:
     if text.lstrip().startswith("{"):
         try:
             return read_snapshot(json.loads(text), source)
+        except RecursionError as error:
+            raise DocumentError(f"{source} is not valid JSON: it is nested too deeply") from error
         except ValueError as error:
             raise DocumentError(f"{source} is not valid JSON: {error}") from error
     if _YAML.search(text):

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from arena_topo.cli.errors import run
+from tests.controlplane.polling import eventually
 from tests.hostile.commands import COMMANDS
 from tests.hostile.front import Front, front
 from tests.sandbox.served import served
@@ -74,11 +75,11 @@ def create(cluster: Front, name: str) -> None:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
-    """Run a front of a simulated cluster with a job ``there``, whose log is written."""
-    with served(tmp_path_factory.mktemp("behind") / "home", "two-dgx1", speed=1000) as home:
-        code = run(["submit", "mpi", "--name=there", "--image=i", "--workers=1", f"--kubeconfig={home.kubeconfig}", "c"])  # fmt: skip
-        code += run(["logs", "-f", "there", f"--kubeconfig={home.kubeconfig}"])
-        assert 0 == code
+    """Run a front of a simulated cluster with a job ``there`` that has a log."""
+    with served(tmp_path_factory.mktemp("behind") / "home", "two-dgx1") as home:
+        config = f"--kubeconfig={home.kubeconfig}"
+        assert 0 == run(["submit", "mpi", "--name=there", "--image=i", "--workers=1", config, "c"])
+        eventually(lambda: run(["logs", "there", config]) == 0, "the log of the job")
         with front(tmp_path_factory.mktemp("front"), home.kubeconfig) as running:
             yield running
 

@@ -16,7 +16,10 @@ Turns = Callable[[int], bool]
 
 @dataclass(slots=True)
 class Front:
-    """What a test tells the front; ``paths`` are those that were asked for since."""
+    """What a test tells the front; ``paths`` are those that were asked for since.
+
+    ``counts`` are for the test: how many requests each command sends to a server that answers well.
+    """
 
     server: Server
     client: Client
@@ -25,6 +28,7 @@ class Front:
     twist: Callable[[bytes], bytes] | None = None
     turns: Turns = lambda _: False
     paths: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
 
     def tell(
         self, turns: Turns, *, answer: Answer | None = None, twist: Callable[[bytes], bytes] | None = None

@@ -6,7 +6,7 @@ as in JSON, and everything else is a string; and every string is written in quot
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -25,11 +25,19 @@ _CORE = (
 )
 
 
+MOST_DEPTH = 100
+"""Levels of nesting; a manifest has about twenty. PyYAML's C code has no stack for a hundred thousand, and crashes."""
+
+MOST_ALIASED = 10_000
+"""Nodes that all aliases of a document stand for together."""
+
+
 def load(text: str | bytes, *, name: str) -> Any:
     """Return the one document in *text*; *name* is what to call it in an error. Raises ``DocumentError``."""
     import yaml
 
     with _reading(name):
+        check_bounds(text)
         return yaml.load(text, Loader=_loader())  # noqa: S506  # a subclass of the safe loader
 
 
@@ -38,6 +46,7 @@ def load_all(text: str | bytes, *, name: str) -> list[Any]:
     import yaml
 
     with _reading(name):
+        check_bounds(text)
         return [document for document in yaml.load_all(text, Loader=_loader()) if document is not None]
 
 
@@ -52,9 +61,51 @@ def _reading(name: str) -> Iterator[None]:
         where = f" at line {mark.line + 1}" if mark else ""
         problem = getattr(error, "problem", None) or str(error)
         raise DocumentError(f"{name} is not valid YAML{where}: {problem}") from error
-    # Numbers with more digits than Python converts, and nesting deeper than its stack.
-    except (ValueError, RecursionError) as error:
+    # What is out of bounds, and numbers with more digits than Python converts.
+    except ValueError as error:
         raise DocumentError(f"{name} is not valid YAML: {error}") from error
+
+
+def check_bounds(text: str | bytes) -> None:
+    """Raise ``ValueError`` for a document that is nested too deeply, or whose aliases stand for too much.
+
+    An alias costs nothing to read, and whoever walks through the document passes what it stands for each time. With
+    ``a: &a [x, x]``, ``b: &b [*a, *a]`` and ``c: [*b, *b]``, for example, ``*a`` stands for three nodes and ``*b`` for seven.
+    """
+    import yaml
+
+    sizes: dict[str, int] = {}
+    begun: list[tuple[str | None, int]] = []
+    count = aliased = 0
+    # Events come one by one, without a stack of their own, and from C code where PyYAML has it.
+    for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+        match event:
+            case yaml.AliasEvent(anchor=anchor):
+                aliased += _size_of(str(anchor), sizes)
+                count += sizes[str(anchor)]
+            case yaml.CollectionStartEvent(anchor=anchor):
+                count += 1
+                begun.append((anchor, count))
+            case yaml.CollectionEndEvent():
+                begun_anchor, start = begun.pop()
+                sizes[begun_anchor or ""] = count - start + 1
+            case yaml.ScalarEvent(anchor=anchor):
+                count += 1
+                sizes[anchor or ""] = 1
+            # The beginnings and ends of streams and documents.
+            case _:
+                pass
+        if len(begun) > MOST_DEPTH:
+            raise ValueError(f"it is nested deeper than {MOST_DEPTH} levels")
+        if aliased > MOST_ALIASED:
+            raise ValueError(f"its aliases stand for more than {MOST_ALIASED} nodes")
+
+
+def _size_of(anchor: str, sizes: Mapping[str, int]) -> int:
+    # An anchor that has not ended has no size: the document would contain itself.
+    if anchor not in sizes:
+        raise ValueError(f"the alias *{anchor} stands for what it is part of, or for nothing")
+    return sizes[anchor]
 
 
 def dump(value: Any) -> str:

@@ -25,7 +25,7 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, machine_type
+from arena_topo.topology.hardware.link_graph import build_graph, check_count, guess_generation, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of, product_of_pci_device
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 
@@ -62,6 +62,7 @@ def parse_nccl_xml(text: str, source: str = "the topology file", product: str = 
             f"{source}: none of its pci elements is marked as a GPU",
             hint="NCCL_TOPO_DUMP_FILE writes a file with the class of every device",
         )
+    check_count(len(unordered), source)
     gpus = _in_order(unordered, source)
     name = product or product_of_pci_device(gpus[0].element.get("device", ""))
     spec = find_product(name)

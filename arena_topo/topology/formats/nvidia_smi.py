@@ -21,9 +21,16 @@ from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.link_graph import build_graph, guess_generation, is_link_word, machine_type
+from arena_topo.topology.hardware.link_graph import (
+    build_graph,
+    check_count,
+    guess_generation,
+    is_link_word,
+    machine_type,
+)
 from arena_topo.topology.hardware.products import find_product, memory_of
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
+from arena_topo.topology.raw_objects import MOST_GPUS
 
 _COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 """A colour code of a terminal; copied from a web page it may lack its escape character."""
@@ -37,6 +44,9 @@ _CPUS_OR_NODES = re.compile(r"\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*")
 _NEAR_WORDS = ("PIX", "PXB", "PHB", "NODE")
 _SWITCH_WORDS = ("PIX", "PXB")
 _AFFINITY_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
+
+_MOST_DEVICES = 2 * MOST_GPUS
+"""GPUs and NICs of a machine."""
 
 Cells = Mapping[tuple[str, str], str]
 """The link word of each pair of devices."""
@@ -65,6 +75,7 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
             hint="give the output of `nvidia-smi topo -m`",
         )
     columns, header_line, affinities = _header(lines, source)
+    check_count(len(columns), source, _MOST_DEVICES)
     rows = _rows(lines, header_line, columns, source)
     names = sorted((name for name in columns if _GPU.fullmatch(name)), key=lambda name: int(name[3:]))
     cells = _cells(rows, columns, names, source)

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph
-from arena_topo.topology.hardware.link_graph import machine_type
+from arena_topo.topology.hardware.link_graph import check_count, machine_type
 from arena_topo.topology.hardware.products import FormFactor, Product, find_product, memory_of
 
 _ROW = re.compile(r"\s*(?:gpu_?)?(\d{1,3})((?:\s+\d+(?:\.\d+)?)+)\s*", re.IGNORECASE)
@@ -103,6 +103,7 @@ def _rows(lines: Sequence[tuple[int, str]], source: str) -> list[list[float]]:
                 f"{source}: line {number} is about GPU {match.group(1)}, expected GPU {len(rows)}"
             )
         rows.append([float(figure) for figure in match.group(2).split()])
+    check_count(len(rows), source)
     for index, row in enumerate(rows):
         if len(row) != len(rows):
             raise DocumentError(f"{source}: GPU {index} has {len(row)} figures, expected {len(rows)}")

@@ -15,7 +15,7 @@ import re
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware
 from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.link_graph import build_graph, machine_type
+from arena_topo.topology.hardware.link_graph import build_graph, check_count, machine_type
 from arena_topo.topology.hardware.products import find_product, memory_of
 
 _SECTION_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
@@ -75,6 +75,7 @@ def _table(sections: dict[str, list[str]], title: str, source: str) -> list[list
     if not lines:
         raise DocumentError(f"{source}: the section {title!r} is missing")
     header, rows = lines[0], {row[0]: row[1:] for row in lines[1:] if row[0] in lines[0]}
+    check_count(len(header), source)
     order = [f"GPU{index}" for index in range(len(header))]
     for name in order:
         if name not in header or len(rows.get(name, ())) != len(header):

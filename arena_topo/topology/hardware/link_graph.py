@@ -15,6 +15,7 @@ from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
 from arena_topo.topology.hardware.products import FormFactor, Product, find_product
+from arena_topo.topology.raw_objects import MOST_GPUS
 
 Words = Sequence[Sequence[str]]
 """A square matrix of link words: row and column for each GPU."""
@@ -52,11 +53,21 @@ def is_link_word(word: str) -> bool:
     return word in _CLASSES or _NVLINK.fullmatch(word) is not None
 
 
+def check_count(count: int, where: str, most: int = MOST_GPUS) -> None:
+    """Raise ``DocumentError`` for more GPUs, or other devices, than a machine can have.
+
+    Whatever is done with a matrix is done for each pair, so that it comes before everything else.
+    """
+    if count > most:
+        raise DocumentError(f"{where}: {count} devices, and a machine has {most} at the most")
+
+
 def check_link_words(words: Words, where: str) -> None:
     """Check that *words* is a square, symmetric matrix of link words with ``X`` on its diagonal.
 
     Raises ``DocumentError`` that begins with *where* and names the GPUs.
     """
+    check_count(len(words), where)
     for a, row in enumerate(words):
         if len(row) != len(words):
             raise DocumentError(f"{where}: GPU{a} has {len(row)} links, expected {len(words)}")
