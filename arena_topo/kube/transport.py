@@ -140,7 +140,9 @@ class ClockedResponse(HTTPResponse):
         """Read the status line and the headers."""
         super().begin()
         self._socket.is_in_head = False
-        self._clock.start_stream()
+        # A refusal is read to its end, and is no stream.
+        if self.status < 300:
+            self._clock.start_stream()
 
 
 class _ClockedSocket(RawIOBase):

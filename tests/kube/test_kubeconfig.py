@@ -14,7 +14,7 @@ import yaml
 
 from arena_topo.errors import DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import default_namespace, resolve
+from arena_topo.kube.kubeconfig import default_namespace, merge, resolve
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
 
@@ -283,3 +283,27 @@ def test_a_pod_without_a_service_account_has_the_usual_namespace(
     monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
 
     assert "default" == default_namespace({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[" * 200_000, "it is nested deeper than 100 levels"),
+        ("a: &a [*a]", "the alias *a stands for what it is part of"),
+        ("a: " + "9" * 5000, "Exceeds the limit"),
+    ],
+)
+def test_a_kubeconfig_out_of_bounds_is_refused(tmp_path: Path, text: str, fault: str) -> None:
+    """PyYAML's C code would end the process."""
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(DocumentError) as caught:
+        merge([tmp_path / "config"], explicit=True)
+
+    assert fault in caught.value.message
+
+
+def test_a_kubeconfig_that_is_a_device_is_refused_or_empty() -> None:
+    """One without an end, and the one that people name to have none."""
+    with pytest.raises(DocumentError, match="it has more than 4 MiB"):
+        merge([Path("/dev/zero")], explicit=True)
+    assert "" == merge([Path("/dev/null")], explicit=True)["current-context"]

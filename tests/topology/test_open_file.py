@@ -55,3 +55,10 @@ def test_any_other_file_is_refused(text: str, reason: str) -> None:
     """The file and the reason are named."""
     with pytest.raises(DocumentError, match=reason):
         open_topology(text, "c.json")
+
+
+@pytest.mark.parametrize("text", ['{"a":' * 200_000, '{"a": ' + "[" * 200_000, '{"a": ' + "9" * 5000 + "}"])
+def test_a_document_that_is_nested_without_end_is_refused(text: str) -> None:
+    """With the file's name, and without Python's own error."""
+    with pytest.raises(DocumentError, match=r"cluster\.json is not valid JSON"):
+        open_topology(text, "cluster.json")

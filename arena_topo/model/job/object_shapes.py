@@ -203,6 +203,8 @@ DEPLOYMENT = Part(
 OBJECT = Part({"metadata": _METADATA, "spec": Part({})}, {"metadata": {**_METADATA.required}, "spec": {}})
 """Any other object that is read."""
 
+ACCESS_REVIEW = Part({"status": Part({"allowed": truth, "reason": text})}, {"status": {}})
+
 LIST = Part({"items": Each(Part({})), "metadata": Part({"continue": text})})
 
 VERSION = Part({"gitVersion": text})

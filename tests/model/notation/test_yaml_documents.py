@@ -2,6 +2,8 @@
 
 import json
 import subprocess
+from contextlib import suppress
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.notation.yaml_documents import dump, load
+from arena_topo.model.notation.yaml_documents import check_bounds, dump, load
 
 TRICKY = ["y", "no", "1e-3", "1E3", "0o17", "08", "12:30", "2026-01-01", "=", "~", "null", "true", "0x1f", ".5", "# x", "a: b", "- a", "'", '"', "\\", "a\nb\n", "\t", " lead", "trail ", "", "😀", "\x85", "\u2028", "\x7f", "${X}"]  # fmt: skip
 
@@ -71,3 +73,52 @@ def test_a_bad_document_is_named(text: str) -> None:
     """The message names the document; nothing is evaluated."""
     with pytest.raises(DocumentError, match=r"layout\.yaml is not valid YAML"):
         load(text, name="layout.yaml")
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[" * 200_000, "it is nested deeper than 100 levels"),
+        (
+            "a:\n" + "".join(" " * depth + "a:\n" for depth in range(1, 200)),
+            "it is nested deeper than 100 levels",
+        ),
+        ("a: &a [*a]", "the alias *a stands for what it is part of, or for nothing"),
+        ("a: *b", "the alias *b stands for what it is part of, or for nothing"),
+        (
+            "a: &a [x,x,x,x,x,x,x,x,x]\n"
+            + "".join(f"{b}: &{b} [{','.join([f'*{a}'] * 9)}]\n" for a, b in pairwise("abcdefghi")),
+            "its aliases stand for more than 10000 nodes",
+        ),
+    ],
+    ids=["list", "mapping", "itself", "nothing", "aliases"],
+)
+def test_a_document_out_of_bounds_is_refused(text: str, fault: str) -> None:
+    """Before it is built: three hundred bytes of aliases stand for a billion nodes, and C code has no stack for depth."""
+    with pytest.raises(DocumentError) as caught:
+        load(text, name="it")
+
+    assert f"it is not valid YAML: {fault}" == caught.value.message
+
+
+def test_aliases_within_bounds_are_read() -> None:
+    """As people write them by hand."""
+    assert {"a": [1, 2], "b": [[1, 2], [1, 2]]} == load("a: &a [1, 2]\nb: [*a, *a]", name="it")
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
+def test_nothing_that_is_written_here_is_out_of_bounds(value: Any) -> None:
+    """The check passes what the writer writes."""
+    check_bounds(dump(value))
+
+
+@given(st.text(alphabet="&*a[]{},:-? \n\"'!|>#%") | st.binary())
+def test_any_text_is_a_document_or_an_error(text: str | bytes) -> None:
+    """And never Python's own error."""
+    with suppress(DocumentError):
+        load(text, name="it")

@@ -27,3 +27,29 @@ def test_a_text_of_no_known_kind_is_refused_with_advice() -> None:
 
     assert "notes.txt: neither" in caught.value.message
     assert "nvidia-smi topo -m" in caught.value.hint
+
+
+@pytest.mark.parametrize("count", [257, 1000])
+@pytest.mark.parametrize("form", ["nvidia", "rocm", "p2p", "nccl"])
+def test_more_gpus_than_a_machine_has_are_refused(form: str, count: int) -> None:
+    """Before anything is done for each pair of them, which took a minute for a thousand."""
+    names = [f"GPU{index}" for index in range(count)]
+    texts = {
+        "nvidia": ["\t".join(["", *names]), *(f"{name}\t" + "\t".join(["SYS"] * count) for name in names)],
+        "rocm": [
+            "==== Link Type between two GPUs ====",
+            " ".join(names),
+            *(f"{name} " + "PCIE " * count for name in names),
+        ],
+        "p2p": ["gpu_0 bandwidth matrix", *(f"gpu_{index} " + "1.0 " * count for index in range(count))],
+        "nccl": [
+            '<system version="1"><cpu numaid="0">',
+            *(
+                f'<pci busid="{index:04x}:00:00.0" class="0x030200"><gpu dev="{index}"/></pci>'
+                for index in range(count)
+            ),
+            "</cpu></system>",
+        ],
+    }
+    with pytest.raises(DocumentError, match=rf"the text: {count} devices, and a machine has \d+ at the most"):
+        parse_topology("\n".join(texts[form]))
