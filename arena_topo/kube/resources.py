@@ -77,6 +77,7 @@ _SHAPES: Mapping[str, Part] = {
     "mpijobs": object_shapes.MPI_JOB,
     "jobs": object_shapes.BATCH_JOB,
     "deployments": object_shapes.DEPLOYMENT,
+    "selfsubjectaccessreviews": object_shapes.ACCESS_REVIEW,
 }
 _PATH = re.compile(
     r"/(?:api/[^/]+|apis/[^/]+/[^/]+)(?:/namespaces/[^/]+(?=/))?/(?P<plural>[^/]+)(?P<name>/[^/]+)?"
@@ -85,9 +86,10 @@ _DISCOVERY = re.compile(r"/apis(?P<version>/[^/]+/[^/]+)?")
 
 
 class Answered(NamedTuple):
-    """What an answer must be: an object, or a list of objects, of a shape."""
+    """What an answer must be: an object, or a list of objects, of a shape, and of the kind that *plural* names."""
 
     shape: Part
+    plural: str = ""
     is_list: bool = False
     is_named: bool = False
 
@@ -104,8 +106,16 @@ def answered_at(method: str, path: str) -> Answered:
         return Answered(Part({}))
     shape = _SHAPES.get(match["plural"], object_shapes.OBJECT)
     return Answered(
-        shape, is_list=method == "GET" and not match["name"], is_named=method == "GET" and bool(match["name"])
+        shape,
+        match["plural"],
+        is_list=method == "GET" and not match["name"],
+        is_named=method == "GET" and bool(match["name"]) and match["plural"] in _SHAPES,
     )
+
+
+def is_of(kind: str, plural: str) -> bool:
+    """Whether objects of *kind* are those of the resource *plural*: MutatingAdmissionPolicy, of mutatingadmissionpolicies."""
+    return plural.startswith(kind.lower().removesuffix("y"))
 
 
 def path_of(item: Mapping[str, Any]) -> str:

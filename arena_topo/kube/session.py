@@ -19,7 +19,7 @@ from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
-from arena_topo.kube.resources import answered_at
+from arena_topo.kube.resources import answered_at, is_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import AnswerTooLarge, HttpTransport, Request, Response
@@ -280,6 +280,9 @@ class Session:
             fault = misfit(document, LIST)
         elif expected.is_named:
             fault = _unnamed(document)
+            kind = str(document.get("kind") or "")
+            if kind and not is_of(kind, expected.plural):
+                fault = f"it is a {kind[:_LONGEST_HOST]}"
         if fault:
             raise DocumentError(
                 f"the server answered {method} {path} with something unexpected: {fault}",

@@ -28,6 +28,11 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cluster remove": ("cluster", "remove", "--apply"),
     "sandbox import": ("sandbox", "import", "--output=FILE"),
     "version": ("version",),
+    "logviewer": ("logviewer", "there"),
+    "exec": ("exec", "there", "--", "true"),
+    "attach": ("attach", "there", "--", "true"),
+    "suspend": ("suspend", "OLD"),
+    "whoami": ("whoami",),
 }  # fmt: skip
 """By the words of the command. NEW is a name that is free, OLD a job to delete, NODE a node, and FILE a file to write."""
 

@@ -94,8 +94,7 @@ def perform(cluster: Front, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
     monkeypatch.setattr("sys.argv", ["arena-topo"])
 
     def performed(words: Typed, *flags: str) -> Done:
-        # Flags stand before what follows --, or the job's command.
-        code = run([words.args[0], *words.args[1:-1], *flags, words.args[-1]] if len(words.args) > 1 else [*words.args, *flags])  # fmt: skip
+        code = run([words.args[0], *flags, *words.args[1:]])
         printed = capfd.readouterr()
         return Done(int(code), printed.out, printed.err)
 

@@ -34,7 +34,9 @@ def faults(done: Done) -> list[str]:
         for fault, is_so in {
             "an internal error": "internal error" in done.err or "Traceback" in done.err,
             f"exit code {done.code}": done.code not in (0, 1, 3, 4),
-            f"{len(errors)} errors": len(errors) != (1 if done.code in (1, 3, 4) else 0),
+            # A plan that does not fit is a result, on stdout.
+            f"{len(errors)} errors": len(errors) != (1 if done.code else 0)
+            and (done.code, len(errors)) != (3, 0),
             f"{len(done.err)} characters of errors": len(done.err) > _LONGEST_ERROR,
             "the user's token": "secret-of-the-user" in done.err + done.out,
         }.items()

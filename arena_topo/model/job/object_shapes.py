@@ -17,7 +17,7 @@ from arena_topo.model.notation.shapes import (
     whole,
 )
 
-_METADATA = Part(
+METADATA = Part(
     {
         "name": name,
         "namespace": name,
@@ -109,7 +109,7 @@ MPI_JOB = Part(
     {
         "apiVersion": text,
         "kind": text,
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": Part(
             {
                 "runPolicy": Part({"suspend": truth}),
@@ -128,7 +128,7 @@ MPI_JOB = Part(
             }
         ),
     },
-    {"metadata": {**_METADATA.required}, "spec": {}},
+    {"metadata": {**METADATA.required}, "spec": {}},
 )
 
 _STATE = Part(
@@ -155,7 +155,7 @@ _STATUSES = Each(
 
 POD = Part(
     {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": _POD_SPEC,
         "status": Part(
             {
@@ -170,12 +170,12 @@ POD = Part(
             }
         ),
     },
-    {"metadata": {**_METADATA.required}},
+    {"metadata": {**METADATA.required}},
 )
 
 NODE = Part(
     {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": Part(
             {"unschedulable": truth, "taints": Each(Part({"key": text, "value": text, "effect": text}))}
         ),
@@ -188,19 +188,19 @@ NODE = Part(
             }
         ),
     },
-    {"metadata": {**_METADATA.required}},
+    {"metadata": {**METADATA.required}},
 )
 
 DEPLOYMENT = Part(
     {
-        "metadata": _METADATA,
+        "metadata": METADATA,
         "spec": Part({"replicas": count, "template": _TEMPLATE}),
         "status": Part({"readyReplicas": count}),
     },
-    {"metadata": {**_METADATA.required}, "spec": {}},
+    {"metadata": {**METADATA.required}, "spec": {}},
 )
 
-OBJECT = Part({"metadata": _METADATA, "spec": Part({})}, {"metadata": {**_METADATA.required}, "spec": {}})
+OBJECT = Part({"metadata": METADATA, "spec": Part({})}, {"metadata": {**METADATA.required}, "spec": {}})
 """Any other object that is read."""
 
 ACCESS_REVIEW = Part({"status": Part({"allowed": truth, "reason": text})}, {"status": {}})
@@ -214,5 +214,5 @@ GROUPS = Part({"groups": Each(Part({"versions": Each(Part({"groupVersion": text}
 RESOURCES = Part({"resources": Each(Part({"name": text}, {"name": ""}))})
 
 BATCH_JOB = Part(
-    {"metadata": _METADATA, "status": Part({"completionTime": instant, "conditions": _CONDITIONS})}
+    {"metadata": METADATA, "status": Part({"completionTime": instant, "conditions": _CONDITIONS})}
 )

@@ -35,7 +35,10 @@ def test_more_gpus_than_a_machine_has_are_refused(form: str, count: int) -> None
     """Before anything is done for each pair of them, which took a minute for a thousand."""
     names = [f"GPU{index}" for index in range(count)]
     texts = {
-        "nvidia": ["\t".join(["", *names]), *(f"{name}\t" + "\t".join(["SYS"] * count) for name in names)],
+        "nvidia": [
+            "\t".join(["", *names]),
+            *(f"{a}\t" + "\t".join("X" if a == b else "SYS" for b in names) for a in names),
+        ],
         "rocm": [
             "==== Link Type between two GPUs ====",
             " ".join(names),
