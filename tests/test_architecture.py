@@ -41,6 +41,7 @@ SUITES = (
 """They hold what no single module does: whole clusters, the tests' own tools, what is shipped."""
 UNMIRRORED = {
     "tests/test_architecture.py": "the tree as a whole",
+    "tests/test_security.py": "the page on security, against the code",
     "tests/test_repository.py": "the files that hosting, editors and hooks read",
     "tests/cli/test_any_flags.py": "every command, on whatever is typed",
     "tests/cli/test_arena.py": "every command and flag of Arena",

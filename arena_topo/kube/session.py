@@ -32,16 +32,16 @@ Query = Mapping[str, str | int | bool | None]
 
 PatchKind = Literal["merge", "json"]
 
-_MOST_RETRIES = 5
+MOST_RETRIES = 5
 """Retries of one request, after which the server's refusal is the answer."""
 
-_LONGEST_WAIT = 10.0
+LONGEST_WAIT = 10.0
 """Seconds before a retry, however long the server asks for."""
 
-_MOST_PAGES = 2000
+MOST_PAGES = 2000
 """Pages of one list: a million objects, of which the largest clusters have a fraction."""
 
-_LIST_TIMEOUTS = 5
+LIST_TIMEOUTS = 5
 """A list may take this many times as long as one request."""
 
 _SHORTEST_TIMEOUT = 0.001
@@ -181,7 +181,7 @@ class Session:
         items: objects may have a megabyte each. Raises ``DocumentError`` for a list that does not end.
         """
         token, started = "", self._now()
-        for _ in range(_MOST_PAGES):
+        for _ in range(MOST_PAGES):
             try:
                 page, following = read({"limit": size, "continue": token or None})
             except AnswerTooLarge:
@@ -192,7 +192,7 @@ class Session:
             yield page
             if not following:
                 return
-            late = self._timeout is not None and self._now() - started > _LIST_TIMEOUTS * self._timeout
+            late = self._timeout is not None and self._now() - started > LIST_TIMEOUTS * self._timeout
             # A server that sends the same token again sends the same page again.
             if following == token or late:
                 break
@@ -315,14 +315,14 @@ class Session:
                 is_renewed = True
                 continue
             wait = _retry_after(answer)
-            if wait is None or retries == _MOST_RETRIES or (ends is not None and self._now() + wait > ends):
+            if wait is None or retries == MOST_RETRIES or (ends is not None and self._now() + wait > ends):
                 raise error
             retries += 1
             # A second is no wait that anybody wonders about.
             if wait > 1:
                 self._notify(
                     f"the server asks to try again in {wait:g} s (HTTP status {answer.status}), "
-                    f"attempt {retries} of {_MOST_RETRIES}"
+                    f"attempt {retries} of {MOST_RETRIES}"
                 )
             self._sleep(wait)
 
@@ -359,7 +359,7 @@ def _retry_after(answer: Response) -> float | None:
         return None
     # A date is allowed in HTTP as well; the API server sends seconds.
     seconds = answer.header("Retry-After")
-    return min(float(seconds), _LONGEST_WAIT) if seconds.isdecimal() else None
+    return min(float(seconds), LONGEST_WAIT) if seconds.isdecimal() else None
 
 
 def _with_query(path: str, query: Query) -> str:
