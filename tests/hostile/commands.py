@@ -31,7 +31,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "list": ("list",),
     "wait": ("wait", "there", "--timeout=1s"),
     "describe": ("describe", "there"),
-    "rerun": ("rerun", "there", "--dry-run=client"),
+    "rerun": ("rerun", "there", "--name=NEW"),
     "top job": ("top", "job"),
     "events": ("events", "there"),
     "logviewer": ("logviewer", "there"),
