@@ -28,19 +28,24 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cluster remove": ("cluster", "remove", "--apply"),
     "sandbox import": ("sandbox", "import", "--output=FILE"),
     "version": ("version",),
-    "list": ("list",),
-    "wait": ("wait", "there", "--timeout=1s"),
-    "describe": ("describe", "there"),
-    "rerun": ("rerun", "there", "--name=NEW"),
-    "top job": ("top", "job"),
-    "events": ("events", "there"),
-    "logviewer": ("logviewer", "there"),
-    "exec": ("exec", "there", "--", "true"),
-    "attach": ("attach", "there", "--", "true"),
-    "suspend": ("suspend", "OLD"),
-    "whoami": ("whoami",),
 }  # fmt: skip
 """By the words of the command. NEW is a name that is free, OLD a job to delete, NODE a node, and FILE a file to write."""
+
+NOT_YET = {
+    "list",
+    "wait",
+    "describe",
+    "rerun",
+    "top job",
+    "events",
+    "logviewer",
+    "exec",
+    "attach",
+    "suspend",
+    "whoami",
+    "diff mpi",
+}
+"""They were written beside this suite, and have not met it: each moves into the table above with its words."""
 
 ASKS_NOTHING = {"config view"}
 """They take the flags of a connection and send nothing."""
