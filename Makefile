@@ -39,10 +39,11 @@ format: $(STAMP)  ## let ruff rewrite what it can
 controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (ten minutes, once)
 	$(BIN)/python -m tests.controlplane build
 
-mpi-packages:  ## install what the tests of real ranks need from Debian (as root): Open MPI, MPICH, an ssh server
+mpi-packages: $(STAMP)  ## install what the tests of real ranks need (as root): Open MPI 4 and 5, MPICH, an ssh server
+	$(BIN)/python -m pip install --quiet --group ranks
 	apt-get update -qq
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends \
-	  openmpi-bin libopenmpi-dev mpich openssh-server openssh-client iproute2 gcc libc6-dev
+	  openmpi-bin libopenmpi-dev mpich libmpich-dev openssh-server openssh-client iproute2 gcc libc6-dev
 
 test-fast: lint  ## run all tests but those on the real control plane
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2

@@ -60,9 +60,11 @@ class Jobs:
     kube: Kube
     namespace: str
 
-    def submit(self, name: str, *flags: str, command: str, workers: int = 4, gpus: int = 1) -> Outcome:
+    def submit(
+        self, name: str, *flags: str, command: str, workers: int = 4, gpus: int = 1, image: str = "ranks"
+    ) -> Outcome:
         """Submit a job of the small program and return what the user was told."""
-        shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", "--image=ranks")
+        shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", f"--image={image}")
         outcome = self.arena("submit", "mpi", *shape, *flags, command)
         assert 0 == outcome.code, outcome.err
         return outcome

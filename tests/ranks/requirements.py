@@ -6,8 +6,22 @@ import subprocess
 import sys
 from functools import cache
 
+from tests.ranks.images import MPICH, OPEN_MPI_4, OPEN_MPI_5
+
 PACKAGES = "make mpi-packages"
-_PROGRAMS = ("mpirun", "mpicc", "sshd", "ssh", "ssh-keygen", "ip", "tc", "nsenter", "unshare")
+_PROGRAMS = (
+    OPEN_MPI_4,
+    OPEN_MPI_5,
+    MPICH,
+    "mpirun",
+    "sshd",
+    "ssh",
+    "ssh-keygen",
+    "ip",
+    "tc",
+    "nsenter",
+    "unshare",
+)
 _PATH = f"{os.environ.get('PATH', os.defpath)}:/usr/sbin:/sbin"
 _TRIAL = """
 set -e
