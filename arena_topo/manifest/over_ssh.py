@@ -38,6 +38,24 @@ set -- -De -o "ForceCommand=/bin/sh $session"
 exec /usr/sbin/sshd "$@"
 """
 
+# Cluster DNS learns the names of pods seconds after they run, and ssh gives up at the first name that it does not know:
+# ConnectionAttempts counts connections alone (mpi-operator#481). The operator writes "HOST slots=N" or "HOST:N".
+# When the time is over, mpirun itself tells what it cannot find. Images without getent do not wait.
+_WAIT = r"""
+left=60 pause=1 told=
+if command -v getent > /dev/null && [ -r /etc/mpi/hostfile ]; then
+  while read -r host rest; do
+    host=${host%%:*}
+    until [ -z "$host" ] || [ "$left" = 0 ] || getent hosts "$host" > /dev/null; do
+      [ -n "$told" ] || echo "waiting for $host, whose name does not resolve yet" >&2
+      told=yes left=$((left - 1))
+      sleep "$pause"
+    done
+  done < /etc/mpi/hostfile
+fi
+exec "$@"
+"""
+
 
 def worker(pod: PodParts) -> PodParts:
     """Return *pod* with an ssh server whose sessions have the environment of the container.
@@ -51,7 +69,7 @@ def worker(pod: PodParts) -> PodParts:
 
 
 def launcher(pod: PodParts, implementation: str) -> PodParts:
-    """Return *pod* with what mpirun of Open MPI 5 needs to find its hosts, in a network of its own.
+    """Return *pod* with what mpirun needs to find its hosts: their names, variables for Open MPI 5, a network of its own.
 
     On the network of a worker's node mpirun would take the worker's address for its own, and start the worker's ranks in
     the launcher, which has no GPUs.
@@ -61,4 +79,6 @@ def launcher(pod: PodParts, implementation: str) -> PodParts:
     added: list[Object] = [
         {"name": name, "value": value} for name, value in variables.items() if name not in present
     ]
-    return replace(pod, env=[*pod.env, *added], host_network=False)
+    # The user's command follows as it was given, as arguments of the script.
+    command = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch", *pod.command]
+    return replace(pod, env=[*pod.env, *added], command=command, host_network=False)

@@ -13,6 +13,7 @@ from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec, MpiOptions, PodOptions
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
+from tests.ranks.agent.environment import expanded
 
 PLAIN = JobSpec(name="vgg16", namespace="ml", image="train:1", command=("mpirun", "t"), workers=2, gpus=1)
 HOST_NETWORK = replace(PLAIN, pod=PodOptions(host_network=True))
@@ -90,6 +91,37 @@ def test_another_mpi_gets_no_variables_of_open_mpi(implementation: str) -> None:
     spec = render(job, RenderContext()).job["spec"]
     assert {} == {name: value for name, value in env_of(job).items() if name.startswith("PRTE")}
     assert (implementation, "/home/mpi/.ssh") == (spec["mpiImplementation"], spec["sshAuthMountPath"])
+
+
+NO_SUCH_HOST = """#!/bin/sh
+[ -f known ] && exit
+touch known
+exit 2
+"""
+
+
+def launched(folder: Path, hosts: str) -> subprocess.CompletedProcess[str]:
+    """Return what a launcher does whose hostfile is *hosts*, where a name resolves when it is asked for the second time."""
+    job = replace(PLAIN, command=("sh", "-c", 'printf "<%s>" "$@"', "it", "a  b", "$(HOME)", "$$x", "'q\""))
+    command = pod_of(job, "Launcher")["containers"][0]["command"]
+    (folder / "hostfile").write_text(hosts)
+    for name, text in (("getent", NO_SUCH_HOST), ("sleep", "#!/bin/sh\n")):
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    # The kubelet turns $$( into $(, and $$$ in front of a parenthesis likewise.
+    words = [expanded(word, {}).replace("/etc/mpi/hostfile", "hostfile") for word in command]
+    path = f"{folder}:{os.environ['PATH']}"
+    return subprocess.run(words, cwd=folder, env={"PATH": path}, capture_output=True, text=True, check=True)
+
+
+@pytest.mark.parametrize(
+    "hosts", ["w-0.w.ml.svc slots=2\nw-1.w.ml.svc slots=2\n", "w-0.w.ml.svc:2\n"], ids=["openmpi", "mpich"]
+)
+def test_the_launcher_waits_until_its_hosts_resolve(tmp_path: Path, hosts: str) -> None:
+    """It says so once, and the user's command runs then, word by word as it was given."""
+    done = launched(tmp_path, hosts)
+    assert "waiting for w-0.w.ml.svc, whose name does not resolve yet\n" == done.stderr
+    assert "<a  b><$(HOME)><$$x><'q\">" == done.stdout
 
 
 def test_the_launcher_stays_off_the_hosts_network() -> None:

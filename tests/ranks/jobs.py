@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from arena_topo.model.plan.plan_record import PlanRecord, decode, plan_text
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines.pods import running
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 from tests.ranks.images import RANKS
@@ -41,7 +42,8 @@ def places_of(ranks: list[Rank]) -> list[tuple[str, str]]:
 
 def ranks_in(log: str) -> list[Rank]:
     """Return the ranks that printed a line in *log*, in their order."""
-    lines = [line[line.index("rank=") :] for line in log.splitlines() if re.search(r"\brank=\d+ ", line)]
+    # Some mpirun lose the line break between two ranks that print at once.
+    lines = re.findall(r"rank=\d+ size=.*?(?=rank=\d+ size=|\n|$)", log)
     return sorted(map(_rank, lines), key=lambda rank: rank.number)
 
 
@@ -127,3 +129,17 @@ class Jobs:
         selector += f",training.kubeflow.org/job-role={role}" if role else ""
         found = self.kube.list("v1", "Pod", self.namespace, labelSelector=selector)
         return sorted(found, key=lambda pod: str(pod["metadata"]["name"]))
+
+
+def running_ranks(jobs: Jobs, name: str, count: int) -> str:
+    """Return the launcher's name once *count* ranks have printed where they are."""
+
+    def all_print() -> str | None:
+        for pod in jobs.pods(name, "launcher"):
+            launcher = str(pod["metadata"]["name"])
+            path = jobs.kube.path("v1", "Pod", jobs.namespace, launcher)
+            if running(pod) and len(ranks_in(jobs.kube.request("GET", f"{path}/log"))) == count:
+                return launcher
+        return None
+
+    return eventually(all_print, f"{count} ranks that run")

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from arena_topo.errors import WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
+from arena_topo.jobs.pinned_workers import unpinned_workers
 from arena_topo.jobs.placement.enforcement import enforced_text
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import Reservation
 from arena_topo.jobs.placement.ungate import ungate_as_created
+from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Verdict
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
@@ -23,7 +25,8 @@ class PlacedJob:
     """A job with its plan: the job as the server has it, the record on it, and the planner's last answer.
 
     ``released`` counts the workers that were released one by one. ``suspended``: without a place the job waits until it
-    is resumed; else its own scheduler starts it anywhere.
+    is resumed; else its own scheduler starts it anywhere. ``unpinned`` are workers that the admission policy, which the
+    plan relies on, did not pin.
     """
 
     job: Object
@@ -31,10 +34,17 @@ class PlacedJob:
     verdict: Verdict | None
     released: int = 0
     suspended: bool = True
+    unpinned: tuple[str, ...] = ()
 
     @property
     def enforced(self) -> str:
         """What is enforced, and by what."""
+        if self.unpinned:
+            name = self.job["metadata"]["name"]
+            return (
+                f"nothing: the admission policy did not pin {plural(len(self.unpinned), 'worker')}; it does not act (yet): "
+                f"arena-topo delete {name}, and submit it again"
+            )
         return enforced_text(self.record)
 
 
@@ -73,10 +83,16 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
 def started_job(
     reservation: Reservation, record: PlanRecord, wait: WaitPolicy, verdict: Verdict | None = None
 ) -> PlacedJob:
-    """Release the gated workers of a job whose plan is confirmed; every other enforcement acts by itself."""
+    """Release the gated workers of a job whose plan is confirmed; every other enforcement acts by itself.
+
+    Whether the admission policy acted is looked up.
+    """
     job, released = reservation.created_job, 0
+    served = ServedJob(reservation.version, job)
+    if record.stage is Stage.CONFIRMED and record.enforcement is Enforcement.ADMISSION:
+        unpinned = unpinned_workers(reservation.session, served, record, wait.waiter)
+        return PlacedJob(job, record, verdict, unpinned=unpinned)
     if record.stage is Stage.CONFIRMED and record.enforcement is Enforcement.GATES:
-        served = ServedJob(reservation.version, job)
         uuids = reservation.uuids(record)
         released = ungate_as_created(reservation.session, served, record, wait.waiter, uuids=uuids)
     return PlacedJob(job, record, verdict, released)

@@ -8,6 +8,7 @@ from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
+from arena_topo.pin.gates import is_gated
 
 _MOST_NAMES = 5
 """Workers that the message names: it is one line, and a gang may have thousands."""
@@ -60,6 +61,10 @@ def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Seq
         nodes = plural(len({slot.node for slot in record.slots}), "node")
         return f"{workers} on {nodes} ({record.enforcement.value}); the job has ended"
     where = f"{running - len(moved)} of {workers} where planned ({record.enforcement.value})"
+    # The operator recreates a lost worker from the template, gate included, and --retry then waits for it in vain.
+    if gated := sum(map(is_gated, pods)):
+        verb = "waits" if gated == 1 else "wait"
+        where += f"; {plural(gated, 'worker')} {verb} at the scheduling gate, continue with: arena-topo resume {name}"
     if not moved:
         return where
     more = " ..." if len(moved) > _MOST_NAMES else ""

@@ -12,6 +12,7 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.pinning import acts
 
 _API = "admissionregistration.k8s.io/v1"
 _KINDS = {
@@ -54,6 +55,12 @@ def findings(arena: Arena, *args: str) -> dict[str, list[Any]]:
     for finding in json.loads(outcome.out):
         found.setdefault(finding["topic"], []).append(finding)
     return found
+
+
+def test_the_policy_acts_once_it_is_applied(admin: Arena, kube: Kube) -> None:
+    """An API server learns of it after a moment, for which the command waits."""
+    assert 0 == admin("cluster", "setup", "--apply").code
+    assert acts(kube)
 
 
 def test_printing_changes_nothing(admin: Arena, kube: Kube) -> None:

@@ -90,3 +90,16 @@ def test_an_ended_job_is_not_said_to_lack_its_workers(
 def test_a_job_without_a_plan_tells_none() -> None:
     """As those of other tools."""
     assert None is plan_view(mpijob("job"), [])
+
+
+def test_a_worker_behind_the_gate_is_told_with_what_continues() -> None:
+    """A recreated worker waits there, and a retried launcher waits for it."""
+    gated = pod("job-worker-1", node="")
+    gated["spec"] |= {"nodeName": None, "schedulingGates": [{"name": "arena-topo.dev/gang"}]}
+    view = plan_view(job(RECORD), [pod("job-worker-0", node="n0"), gated])
+
+    assert view is not None
+    assert (
+        "1 of 2 workers where planned (gates); 1 worker waits at the scheduling gate, "
+        "continue with: arena-topo resume job"
+    ) == view.message

@@ -54,6 +54,7 @@ def setup(flags: SetupFlags) -> None:
       arena-topo cluster setup --apply --users group:research -n research
     """
     from arena_topo.agent.manifests import agent_objects
+    from arena_topo.cluster.policy_probe import wait_until_applied
     from arena_topo.cluster.setup import ServedApis, apply, served_apis, setup_objects
 
     session = _session(flags.kube, needed=flags.apply)
@@ -76,6 +77,9 @@ def setup(flags: SetupFlags) -> None:
     say(f"applying to {session.server or 'the cluster'}: {_names(objects)}")
     for item in apply(session, objects):
         click.echo(f"{_names([item])} applied")
+    # A job that is submitted before the API server has learnt of the policy would be told that it is pinned, and is not.
+    if apis.policy_api and not wait_until_applied(session, namespace):
+        warn("whether the API server applies the admission policy already cannot be tried out here")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
