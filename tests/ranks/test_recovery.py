@@ -82,13 +82,13 @@ def test_a_job_that_is_suspended_ends_its_ranks_and_goes_on_when_resumed(jobs: J
     jobs.wait("pause", "SUCCEEDED")
 
 
-def test_a_job_ends_at_its_limit_and_goes_after_its_time(jobs: Jobs, kube: Kube) -> None:
-    """--running-timeout ends ranks that never would, --ttl-after-finished removes what is left."""
+def test_a_job_ends_at_its_limit_and_its_pods_go_after_their_time(jobs: Jobs) -> None:
+    """--running-timeout ends ranks that never would; the operator passes --ttl-after-finished to the launcher's Job."""
     limits = ("--running-timeout=5s", "--ttl-after-finished=1s")
     jobs.submit("short", *limits, workers=2, command=_ENDLESS)
     running_ranks(jobs, "short", 2)
 
-    kube.wait_gone(*MPIJOB, "short", jobs.namespace)
+    jobs.wait("short", "FAILED")
     eventually(lambda: not jobs.pods("short"), "the end of all pods")
 
 
