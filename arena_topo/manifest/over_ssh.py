@@ -80,5 +80,5 @@ def launcher(pod: PodParts, implementation: str) -> PodParts:
         {"name": name, "value": value} for name, value in variables.items() if name not in present
     ]
     # The user's command follows as it was given, as arguments of the script.
-    command = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch", *pod.command]
-    return replace(pod, env=[*pod.env, *added], command=command, host_network=False)
+    command = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch"]
+    return replace(pod, env=[*pod.env, *added], command=command, args=pod.command, host_network=False)

@@ -24,6 +24,7 @@ class PodParts:
     env_from: list[Object]
     resources: Object
     command: list[str] = field(default_factory=list)
+    args: list[str] = field(default_factory=list)
     ports: list[Object] = field(default_factory=list)
     security_context: Object = field(default_factory=dict)
     host_network: bool = False

@@ -103,7 +103,8 @@ exit 2
 def launched(folder: Path, hosts: str) -> subprocess.CompletedProcess[str]:
     """Return what a launcher does whose hostfile is *hosts*, where a name resolves when it is asked for the second time."""
     job = replace(PLAIN, command=("sh", "-c", 'printf "<%s>" "$@"', "it", "a  b", "$(HOME)", "$$x", "'q\""))
-    command = pod_of(job, "Launcher")["containers"][0]["command"]
+    container = pod_of(job, "Launcher")["containers"][0]
+    command = [*container["command"], *container["args"]]
     (folder / "hostfile").write_text(hosts)
     for name, text in (("getent", NO_SUCH_HOST), ("sleep", "#!/bin/sh\n")):
         (folder / name).write_text(text)

@@ -35,7 +35,7 @@ def test_queue_alone_is_arenas_switch(
     assert (0, suspended) == (outcome.code, annotations.get("scheduling.x-k8s.io/suspend") == "true")
     assert workers == job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
     launcher = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert "mpirun hostname" in " ".join(launcher["command"])
+    assert "mpirun hostname" in " ".join(launcher["args"])
 
 
 def test_a_queues_name_is_a_name(invoke: Invoke) -> None:

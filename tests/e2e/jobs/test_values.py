@@ -32,7 +32,7 @@ def test_every_tricky_value_reaches_the_pod(
         assert TRICKY == [pod["metadata"]["annotations"][f"v{at}"] for at in range(len(TRICKY))]
         assert "/a b" == container["workingDir"]
     launcher = pods.of_job(kube, namespace, "job", "launcher")[0]
-    assert TRICKY == launcher["spec"]["containers"][0]["command"]
+    assert TRICKY == launcher["spec"]["containers"][0]["args"]
 
 
 def test_every_flag_passes_strict_validation(
@@ -87,4 +87,4 @@ def test_what_a_dry_run_prints_kubectl_creates(arena: Arena, kube: Kube, namespa
     assert "mpijob.kubeflow.org/job created\n" == outcome.out, outcome.err
     job = kube.get("kubeflow.org/v2beta1", "MPIJob", "job", namespace)
     container = job["spec"]["mpiReplicaSpecs"]["Launcher"]["template"]["spec"]["containers"][0]
-    assert ["echo", "1e-3", "y"] == container["command"]
+    assert ["echo", "1e-3", "y"] == container["args"]

@@ -46,7 +46,7 @@ def test_the_documented_commands_are_taken_as_they_are(invoke: Invoke, documente
         job["metadata"]["name"],
         job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"],
     )
-    assert ["sh", "-c", documented.argv[-1]] == launcher["command"]
+    assert ["sh", "-c", documented.argv[-1]] == launcher["args"]
     assert ("aliyun.com/gpu" in container(job)["resources"]["limits"]) is documented.has_topology
 
 
@@ -64,13 +64,13 @@ def test_submit_has_arenas_aliases(invoke: Invoke, alias: str) -> None:
 )
 def test_what_follows_two_dashes_reaches_the_container_word_by_word(invoke: Invoke, words: list[str]) -> None:
     """No shell, no joining, no option parsing; another pair of dashes is a word like any other."""
-    assert [literal(word) for word in words] == container(made(invoke, "--", *words), "Launcher")["command"]
+    assert [literal(word) for word in words] == container(made(invoke, "--", *words), "Launcher")["args"]
 
 
 def test_one_quoted_string_is_run_by_the_shell(invoke: Invoke) -> None:
     """Several arguments are joined by a blank, as Arena joins them."""
     assert ["bash", "-c", "a  b c"] == container(made(invoke, "--shell=bash", "a  b", "c"), "Launcher")[
-        "command"
+        "args"
     ]
 
 
@@ -98,7 +98,7 @@ def test_flags_are_switched_as_in_go(invoke: Invoke, flag: str, expected: bool) 
     labels = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"]["labels"]
 
     assert expected is ("pod-group.scheduling.sigs.k8s.io/name" in labels)
-    assert ["sh", "-c", "command"] == container(job, "Launcher")["command"]
+    assert ["sh", "-c", "command"] == container(job, "Launcher")["args"]
 
 
 def test_every_flag_reaches_the_job(invoke: Invoke, tmp_path: Path) -> None:
