@@ -10,6 +10,7 @@ from arena_topo.cli.commands.submit.submit import Ending, create_and_wait, print
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import JobName
 from arena_topo.cli.options.placement import Wait, wait_goal
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 class RerunFlags:
     """What ``rerun`` takes."""
 
-    job: str = argument(metavar="[JOB]", required=False, default="")
+    job: str | None = argument(metavar="[JOB]", required=False, type=JobName())
     file: str = text(
         "-f",
         "--file",
@@ -66,7 +67,7 @@ def rerun(flags: RerunFlags) -> None:
     if flags.dry_run is DryRun.CLIENT:
         raise UsageError("rerun has no --dry-run=client: it asks the cluster", hint="use --dry-run=server")
     session = connect(flags.kube)
-    source = _from_file(flags.file) if flags.file else source_from_cluster(session, flags.job)
+    source = _from_file(flags.file) if flags.file else source_from_cluster(session, flags.job or "")
     goal = Goal.SUCCEEDED if flags.follow else flags.wait.goal if flags.wait else None
     place = PlaceOptions(
         timeout=flags.wait.timeout if flags.wait else 0.0 if flags.follow else None, goal=goal
