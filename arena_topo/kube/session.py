@@ -264,6 +264,9 @@ class Session:
                 f"the server answered {method} {path} with something that is not an object",
                 hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
             )
+        # The lines that the server prints of a list are no objects: who reads them knows their shape.
+        if accept == _TABLE and document.get("kind") == "Table":
+            return dict(document)
         return self._checked(document, method, path)
 
     def _checked(self, document: Object, method: str, path: str) -> Object:
