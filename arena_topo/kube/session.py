@@ -221,7 +221,10 @@ class Session:
 
         for page in self.read_pages(path, read, _ROWS):
             names = [column["name"] for column in page.get("columnDefinitions") or []]
-            places = [names.index(column) for column in columns]
+            # An empty table may leave out its columns.
+            places = [names.index(column) for column in columns if column in names]
+            if page.get("rows") and len(places) < len(columns):
+                raise DocumentError(f"the server's table of {path} lacks one of {', '.join(columns)}")
             for row in page.get("rows") or []:
                 meta = (row.get("object") or {}).get("metadata") or {}
                 yield meta, tuple(str(row["cells"][place]) for place in places)
@@ -264,10 +267,20 @@ class Session:
                 f"the server answered {method} {path} with something that is not an object",
                 hint="is it an API server, or a login page before one? kubectl cluster-info shows its address",
             )
-        # The lines that the server prints of a list are no objects: who reads them knows their shape.
-        if accept == _TABLE and document.get("kind") == "Table":
-            return dict(document)
-        return self._checked(document, method, path)
+        return (
+            self._checked_table(document, path) if accept == _TABLE else self._checked(document, method, path)
+        )
+
+    @staticmethod
+    def _checked_table(document: Object, path: str) -> Object:
+        """Return *document*, which is a table of rows with as many cells as columns. Raises ``DocumentError``."""
+        columns, rows = document.get("columnDefinitions") or [], document.get("rows") or []
+        named = isinstance(columns, list) and all(
+            isinstance(column, dict) and isinstance(column.get("name"), str) for column in columns
+        )
+        if not named or not isinstance(rows, list) or not all(_is_row(row, len(columns)) for row in rows):
+            raise DocumentError(f"the server answered GET {path} with something that is not a table")
+        return document
 
     def _checked(self, document: Object, method: str, path: str) -> Object:
         """Return *document* in the shape that its readers rely on, without what has another one.
@@ -354,6 +367,13 @@ def _unnamed(document: Object) -> str:
     if fault := misfit(document, OBJECT):
         return fault
     return "" if (document.get("metadata") or {}).get("name") else "metadata.name is missing"
+
+
+def _is_row(row: object, columns: int) -> bool:
+    if not isinstance(row, dict) or not isinstance(row.get("cells"), list) or len(row["cells"]) != columns:
+        return False
+    item = row.get("object") or {}
+    return isinstance(item, dict) and isinstance(item.get("metadata") or {}, dict)
 
 
 def _retry_after(answer: Response) -> float | None:
