@@ -55,7 +55,8 @@ def test_every_flag_passes_strict_validation(
         "--data-dir=/mnt:/m", f"--config-file={file}:/etc/train.yaml", "--label=team=x", "--selector=pool=p",
         "--toleration=all", f"--priority={namespace}", "--scheduler=other", "--image-pull-secret=r", "--hostPID",
         "--hostIPC", "--launcher-cpu=1", "--launcher-memory=1Gi", "--launcher-selector=a=b", "--mounts-on-launcher",
-        "--retry=1", "--clean-task-policy=Running", "--ttl-after-finished=1h", "--running-timeout=2h", "c",
+        "--retry=1", "--clean-task-policy=Running", "--ttl-after-finished=1h", "--running-timeout=2h",
+        "--expect-nodes", "c",
     )  # fmt: skip
     kube.delete("scheduling.k8s.io/v1", "PriorityClass", namespace)
 
