@@ -1,21 +1,35 @@
-"""The documented shape of a job is that of what is printed: a change of either fails here."""
+"""The documented shapes are those of what is printed: a change of either fails here."""
 
 import json
+import re
+from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 
+from arena_topo.cli.app import cli
+from arena_topo.cli.errors import run
+from arena_topo.cli.options.output_form import OutputNotation
 from arena_topo.jobs.status.view import job_view
+from arena_topo.model.cluster.snapshot import Fabric, Snapshot
+from arena_topo.model.job.log_line import LogLine
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
+from arena_topo.output.documents import compact
 from arena_topo.output.job import job_document
+from arena_topo.output.log_lines import printer
+from arena_topo.topology.snapshot_file import snapshot_document
 from tests.objects import condition, mpijob, pod
+from tests.output.clusters import machine, small_cluster
 from tests.paths import ROOT
 
-SCHEMA = json.loads((ROOT / "docs" / "reference" / "schemas" / "job.json").read_text())
+SCHEMAS = ROOT / "docs" / "reference" / "schemas"
+SCHEMA = json.loads((SCHEMAS / "job.json").read_text())
 NOW = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
 PODS = [pod("job-launcher-x", role="launcher"), pod("job-worker-0", phase="Pending")]
 
@@ -55,3 +69,138 @@ def test_another_key_or_one_less_is_seen() -> None:
     check = jsonschema.Draft202012Validator(SCHEMA)
     for changed in ({**whole, "new": 1}, {key: value for key, value in whole.items() if key != "workers"}):
         assert not check.is_valid(changed)
+
+
+def snapshots() -> dict[str, Snapshot]:
+    """Return clusters by the names that the tests give them."""
+    racks = (machine("a0", bert=(0, 3)), machine("a1", gpt=(0, 1, 2, 3, 4)), machine("b0"))
+    paths = {"a0": ("a",), "a1": ("a",), "b0": ("b",)}
+    return {
+        "small": replace(small_cluster(), cluster="c", taken="2026-11-21T01:00:00Z", warnings=("w",)),
+        "racks": Snapshot(racks, Fabric(("rack",), paths)),
+        "empty": Snapshot(),
+    }
+
+
+@pytest.mark.parametrize(
+    ("schema", "line"),
+    [
+        ("plan", "plan mpi -f racks --workers=4 --gpus=1"),
+        ("plan", "plan mpi -f racks --workers=2 --gpus=4 --rdma"),
+        ("plan", "plan mpi -f racks --workers=1 --gpus=1"),
+        ("plan", "plan mpi -f racks --workers=2"),
+        ("plan", "plan mpi -f small --workers=3 --gpus=2"),
+        ("plan", "plan mpi -f racks --workers=4 --gpus=8"),
+        ("plan", "plan mpi -f empty --workers=4 --gpus=8"),
+        ("plan-comparison", "plan mpi -f racks --workers=10 --gpus=1 --compare"),
+        ("plan-comparison", "plan mpi -f racks --workers=20 --gpus=1 --compare"),
+        ("plan-comparison", "plan mpi -f racks --workers=2 --compare --require-topology=rack"),
+        (
+            "plan-comparison",
+            "plan mpi -f racks --workers=4 --gpus=1 --compare -- python tf_cnn_benchmarks.py --model=vgg16",
+        ),
+        ("snapshot", "topology --from small"),
+        ("snapshot", "topology --from racks a1"),
+        ("snapshot", "topology --from empty"),
+        ("fragmentation", "topology --from small --fragmentation"),
+        ("fragmentation", "topology --from racks --fragmentation"),
+        ("fragmentation", "topology --from empty --fragmentation"),
+        ("forecasts", "predict --ranks=4 --transport=isolated"),
+        ("forecasts", "predict --ranks=1 --busbw=90 --model=vgg16"),
+        ("flags", "config view"),
+        ("flags", "config view submit mpi"),
+    ],
+)
+def test_a_document_has_the_documented_shape(
+    schema: str,
+    line: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    """Whatever the gang, the cluster and the result."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("ARENA_TOPO_IMAGE", "train:1")
+    for name, snapshot in snapshots().items():
+        Path(name).write_text(compact(snapshot_document(snapshot)))
+    flags, dashes, command = line.partition(" -- ")
+    code = run([*flags.split(), "-o", "json", *dashes.split(), *command.split()])
+    printed = capfd.readouterr()
+
+    assert code in (0, 3), printed.err
+    check(schema, json.loads(printed.out))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        LogLine("job-worker-2", "mpi", "n1", b"2026-11-21T01:00:00Z", b"loss 1\n"),
+        LogLine("job-launcher", "mpi", "", b"", b"\xff"),
+    ],
+    ids=["worker", "launcher"],
+)
+def test_a_line_of_a_log_has_the_documented_shape(line: LogLine) -> None:
+    """Of each role."""
+    check("log-line", json.loads(printer("json", prefix=False, colour=False, strip=False, job="job")(line)))
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)
+def test_a_schema_is_closed(path: Path) -> None:
+    """It is valid, and each object of it says all of its keys."""
+    schema = json.loads(path.read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+    assert path.name == schema["$id"]
+    assert [] == [found for found in objects_in(schema) if "additionalProperties" not in found]
+
+
+def test_each_command_with_json_has_a_schema() -> None:
+    """The page names every command that has -o json, and no other."""
+    page, _, _ = (SCHEMAS / "README.md").read_text().partition("## Without JSON")
+    named = {
+        # What stands behind the command's own words are arguments and flags.
+        re.sub(r" (JOB|--.*)$", "", line)
+        for line in re.findall(r"`([a-z][^`]*)`", page)
+        if line.split()[0] in cli.list_commands(click.Context(cli))
+    }
+    assert commands_with_json(cli) == named
+    assert {path.name for path in SCHEMAS.glob("*.json")} == set(re.findall(r"\]\(([\w-]+\.json)\)", page))
+
+
+def check(schema: str, printed: Any) -> None:
+    """Hold what was printed to a schema."""
+    jsonschema.Draft202012Validator(json.loads((SCHEMAS / f"{schema}.json").read_text())).validate(printed)
+
+
+def objects_in(schema: Any) -> list[Any]:
+    """Return the parts of *schema* that describe objects."""
+    if isinstance(schema, list):
+        return [found for part in schema for found in objects_in(part)]
+    if not isinstance(schema, dict):
+        return []
+    own = [schema] if schema.get("type") == "object" and "properties" in schema else []
+    return own + [found for part in schema.values() for found in objects_in(part)]
+
+
+def commands_with_json(group: click.Group, *words: str) -> set[str]:
+    """Return the commands of *group* that have ``-o json``, by their words."""
+    context = click.Context(group)
+    found = set()
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        if isinstance(command, click.Group):
+            found |= commands_with_json(command, *words, name)
+        elif command is not None and any(map(takes_json, command.params)):
+            found.add(" ".join((*words, name)))
+    return found
+
+
+def takes_json(param: click.Parameter) -> bool:
+    """Whether *param* is -o with json among its forms."""
+    if "--output" not in param.opts:
+        return False
+    if isinstance(param.type, OutputNotation):
+        return "json" in (getattr(param, "help", "") or "")
+    return isinstance(param.type, click.Choice) and "json" in param.type.choices

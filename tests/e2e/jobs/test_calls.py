@@ -91,6 +91,10 @@ def test_calls_are_as_many_as_documented(sent: list[str]) -> None:
         ("top job job", "jobs"),
         ("top node", "top-node"),
         ("doctor", "findings"),
+        ("plan mpi --workers=2 --gpus=1", "plan"),
+        ("plan mpi --workers=2 --gpus=1 --compare", "plan-comparison"),
+        ("topology", "snapshot"),
+        ("topology --fragmentation", "fragmentation"),
     ],
 )
 def test_what_is_printed_has_the_documented_shape(
