@@ -195,6 +195,9 @@ def spoiled(draw: st.DrawFn, *kinds: str) -> Spoiled:
         how = draw(st.sampled_from(["set", "drop", "add", "text"]))
         objects[kind] = _changed(items, path, how, value, draw)
         changes.append(f"{kind} {cut(str(path))}: {how} {cut(repr(value))}")
+        # Every server checks who manages which field of an object, whatever its kind is.
+        if "managedFields" in path:
+            broken.add(kind)
         if kind in TYPED and not (
             _is_free(path)
             and ("json" in path or how in {"text", "drop"} or (isinstance(value, str) and value != DEEP))

@@ -125,7 +125,7 @@ def test_the_agents_role_is_enough_for_it(
     manifest = arena("agent", "manifest", "--image=i", "-n", "kube-system").out
     (tmp_path / "agent.yaml").write_text(manifest)
     applied = arena.shell(f"kubectl apply --validate=strict -f {tmp_path / 'agent.yaml'}")
-    assert 4 == len(applied.out.splitlines()), applied.err
+    assert 6 == len(applied.out.splitlines()), applied.err
     role = kube.get(f"{GROUP}/v1", "ClusterRole", "arena-topo-agent")
     grant(kube, "as-agent", role["rules"])
     outcome = Arena(plane.kubeconfig("as-agent"))(
