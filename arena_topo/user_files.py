@@ -14,10 +14,10 @@ from select import select
 from typing import BinaryIO
 
 LARGEST_FILE = 128 * 2**20
-"""Bytes of a snapshot or a matrix: a snapshot of 10,000 nodes has some twenty million."""
+"""Bytes of a snapshot, a layout or a matrix: a snapshot of 10,000 nodes has some twenty million."""
 
 LARGEST_SETTING = 4 * 2**20
-"""Bytes of a kubeconfig, a token, a certificate, a template, a layout or a calibration."""
+"""Bytes of a kubeconfig, a token, a certificate, a template, a profile, or a file of flags or for the pods."""
 
 LONGEST_WAIT = 60.0
 """Seconds in which the writer of a pipe must have written all of it."""

@@ -8,7 +8,7 @@ from arena_topo.cli.command import text
 from arena_topo.cli.terminal import warn
 from arena_topo.errors import UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.user_files import read_bytes, read_stream
+from arena_topo.user_files import LARGEST_FILE, read_bytes, read_stream
 
 if TYPE_CHECKING:
     from arena_topo.model.cluster.snapshot import Snapshot
@@ -55,10 +55,10 @@ def load_snapshot(
     return snapshot
 
 
-def read_text(file: str, flag: str = "--from") -> str:
-    """Return the text of *file*, which *flag* names; ``-`` is stdin. Raises ``UsageError``."""
+def read_text(file: str, flag: str = "--from", most: int = LARGEST_FILE) -> str:
+    """Return the text of *file*, *most* bytes at the most, which *flag* names; ``-`` is stdin. Raises ``UsageError``."""
     try:
-        data = read_stream(sys.stdin.buffer) if file == "-" else read_bytes(file)
+        data = read_stream(sys.stdin.buffer, most) if file == "-" else read_bytes(file, most)
     except OSError as error:
         raise UsageError(f"{flag}: {file} cannot be read: {error.strerror}") from error
     try:

@@ -48,7 +48,8 @@ def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]
             if is_unserved(error):
                 raise
             return None
-        return job
+        # Both follow from the path that was asked for; a server that leaves them out is no reason to fail later.
+        return {"apiVersion": f"kubeflow.org/{version.value}", "kind": "MPIJob", **job}
 
     return in_served_version(session, read)
 

@@ -77,6 +77,8 @@ _SHAPES: Mapping[str, Part] = {
     "mpijobs": object_shapes.MPI_JOB,
     "jobs": object_shapes.BATCH_JOB,
     "deployments": object_shapes.DEPLOYMENT,
+    "events": object_shapes.EVENT,
+    "services": object_shapes.SERVICE,
     "selfsubjectaccessreviews": object_shapes.ACCESS_REVIEW,
 }
 _PATH = re.compile(
@@ -109,7 +111,7 @@ def answered_at(method: str, path: str) -> Answered:
         shape,
         match["plural"],
         is_list=method == "GET" and not match["name"],
-        is_named=method == "GET" and bool(match["name"]) and match["plural"] in _SHAPES,
+        is_named=method in ("GET", "PATCH") and bool(match["name"]) and match["plural"] in _SHAPES,
     )
 
 

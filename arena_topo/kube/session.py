@@ -278,7 +278,13 @@ class Session:
         named = isinstance(columns, list) and all(
             isinstance(column, dict) and isinstance(column.get("name"), str) for column in columns
         )
-        if not named or not isinstance(rows, list) or not all(_is_row(row, len(columns)) for row in rows):
+        is_listed = isinstance(document.get("metadata") or {}, dict)
+        if (
+            not named
+            or not is_listed
+            or not isinstance(rows, list)
+            or not all(_is_row(row, len(columns)) for row in rows)
+        ):
             raise DocumentError(f"the server answered GET {path} with something that is not a table")
         return document
 

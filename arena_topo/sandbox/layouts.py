@@ -25,17 +25,19 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, GPU_TOPOLOGY
+from arena_topo.model.notation import yaml_documents
+from arena_topo.model.notation.bounded_json import MOST_SHOWN
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.import_snapshot import objects_of
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
+from arena_topo.topology.raw_objects import MOST_GPUS
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.sources import annotation
+from arena_topo.user_files import read_bytes
 
 _DATA = files("arena_topo.sandbox") / "data"
 _CAPACITY = {"cpu": "96", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1Ti"}
@@ -43,8 +45,10 @@ _KEYS = frozenset(
     {"name", "count", "start", "matrix", "product", "memory", "publish", "resource", "capacity", "labels"}
     | {"annotations", "taints", "unschedulable", "busy"}
 )
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""libyaml's loader where PyYAML was built with it: ten times faster."""
+MOST_NODES = 10_000
+"""Nodes of one group; the largest clusters have as many in all."""
+_MOST = {"count": MOST_NODES, "start": 2**31, "memory": 2**31, "busy": MOST_GPUS}
+_DIGITS = 10
 _SOURCES = frozenset({"gfd", "agent", "ack", "hami"})
 
 
@@ -76,7 +80,7 @@ def load(name: str, at: str) -> Layout:
     if name in names():
         text = (_DATA / "layouts" / f"{name}.yaml").read_text("utf-8")
     elif Path(name).is_file():
-        text = Path(name).read_text("utf-8")
+        text = _text(name)
     else:
         raise UsageError(
             f"there is no layout {name!r}",
@@ -95,11 +99,18 @@ def load(name: str, at: str) -> Layout:
     return Layout(name, str(document.get("description", "")), tuple(objects))
 
 
-def _document(text: str, name: str) -> Object:
+def _text(path: str | Path) -> str:
+    """Return the text of a user's file. Raises ``DocumentError``."""
     try:
-        document = _json(text) or yaml.load(text, Loader=_LOADER)  # noqa: S506  # both are safe loaders
-    except yaml.YAMLError as error:
-        raise DocumentError(f"the layout {name} is not YAML: {error}") from error
+        return read_bytes(path).decode()
+    except OSError as error:
+        raise DocumentError(f"{path} cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise DocumentError(f"{path} is not a text file") from error
+
+
+def _document(text: str, name: str) -> Object:
+    document = _json(text) or yaml_documents.load(text, name=f"the layout {name}")
     if not isinstance(document, dict):
         raise DocumentError(f"the layout {name} is not a mapping", hint="see docs/how-to/sandbox.md")
     return document
@@ -109,7 +120,8 @@ def _json(text: str) -> object:
     """Return the document in *text*, None where it is not JSON, which is read a hundred times faster than YAML."""
     try:
         return json.loads(text)
-    except ValueError:
+    # What nests deeper than Python reads is refused as YAML is.
+    except (ValueError, RecursionError):
         return None
 
 
@@ -118,6 +130,13 @@ def _group(group: Any, layout: str, at: str) -> Iterator[Object]:
         raise DocumentError(f"the layout {layout} has a group of nodes without a name")
     if unknown := sorted(group.keys() - _KEYS):
         raise DocumentError(f"the layout {layout} has an unknown key {unknown[0]!r} in {group['name']}")
+    for key, most in _MOST.items():
+        value = str(group.get(key, 0))
+        if not (value.isascii() and value.isdecimal() and len(value) <= _DIGITS and int(value) <= most):
+            raise DocumentError(
+                f"the layout {layout} has {key}: {value[:MOST_SHOWN]!r} in {group['name']}, which is no whole number "
+                f"up to {most}"
+            )
     if unknown := sorted(set(group.get("publish", ())) - _SOURCES):
         raise DocumentError(
             f"the layout {layout} publishes {unknown[0]!r}, which is not one of {', '.join(sorted(_SOURCES))}"
@@ -143,7 +162,7 @@ def _matrix(path: str, layout: str) -> str:
     own = Path(layout).parent / path
     if not own.is_file():
         raise DocumentError(f"the layout {layout} names a matrix {path} that does not exist")
-    return own.read_text("utf-8")
+    return _text(own)
 
 
 def _node(group: Mapping[str, Any], name: str, hardware: Hardware | None, at: str) -> Iterator[Object]:

@@ -14,12 +14,22 @@ _JOB = ("--image=i", "--workers=2", "--gpus=2")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "submit mpi": ("submit", "mpi", "--name=NEW", *_JOB, "--gputopology", "--gang", f"--config-file={MATRIX}:/m", "c"),
     "plan mpi": ("plan", "mpi", *_JOB),
-    "resume": ("resume", "there"),
+    "diff mpi": ("diff", "mpi", "--name=there", *_JOB, "c"),
+    "rerun": ("rerun", "there", "--name=NEW"),
+    "suspend": ("suspend", "OLD", "--timeout=2s"),
+    "resume": ("resume", "SUSPENDED"),
+    "list": ("list",),
     "get": ("get", "there"),
+    "describe": ("describe", "there"),
+    "events": ("events", "there"),
     "logs": ("logs", "there"),
+    "exec": ("exec", "there", "--", "true"),
+    "attach": ("attach", "there"),
     "delete": ("delete", "OLD", "--timeout=2s"),
+    "prune": ("prune", "--since=1000h"),
     "topology": ("topology",),
     "top node": ("top", "node"),
+    "top job": ("top", "job"),
     "node enable-topology": ("node", "enable-topology", "NODE"),
     "node disable-topology": ("node", "disable-topology", "NODE"),
     "agent run": ("agent", "run", "--once", "--node=NODE", f"--from={MATRIX}"),
@@ -27,25 +37,23 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "cluster setup": ("cluster", "setup", "--apply", "--users=group:ml", "--agent-image=i"),
     "cluster remove": ("cluster", "remove", "--apply"),
     "sandbox import": ("sandbox", "import", "--output=FILE"),
+    "logviewer": ("logviewer", "there"),
+    "whoami": ("whoami",),
     "version": ("version",),
 }  # fmt: skip
-"""By the words of the command. NEW is a name that is free, OLD a job to delete, NODE a node, and FILE a file to write."""
+"""By the words of the command. NEW is a name that is free, OLD a job to delete, SUSPENDED one to resume, NODE a node, and
+FILE a file to write."""
 
-NOT_YET = {
-    "list",
-    "wait",
-    "describe",
-    "rerun",
-    "top job",
-    "events",
-    "logviewer",
-    "exec",
-    "attach",
-    "suspend",
-    "whoami",
-    "diff mpi",
+LASTING: Mapping[str, tuple[str, ...]] = {
+    "wait": ("wait", "there", "--for=deleted", "--timeout=2s"),
+    "logs -f": ("logs", "there", "-f"),
+    "get -w": ("get", "there", "-w"),
+    "list -w": ("list", "-w"),
+    "events -w": ("events", "there", "-w"),
+    "top job -r": ("top", "job", "-r"),
+    "submit mpi --follow": ("submit", "mpi", "--name=NEW", "--image=i", "--follow", "c"),
 }
-"""They were written beside this suite, and have not met it: each moves into the table above with its words."""
+"""Commands that go on until somebody ends them; they have threads, which end with their process."""
 
 ASKS_NOTHING = {"config view"}
 """They take the flags of a connection and send nothing."""

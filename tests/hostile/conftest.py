@@ -1,7 +1,12 @@
 """A simulated cluster, a server before it, and commands that are run against both."""
 
 import itertools
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +15,7 @@ import pytest
 
 from arena_topo.cli.errors import run
 from tests.controlplane.polling import eventually
-from tests.hostile.commands import COMMANDS
+from tests.hostile.commands import COMMANDS, LASTING
 from tests.hostile.front import Front, front
 from tests.sandbox.served import served
 
@@ -38,6 +43,12 @@ class Typed:
 
 Perform = Callable[..., Done]
 
+ON_CTRL_C = 130
+LOOK = 0.5
+"""Seconds for which a command that lasts goes on after it met a hostile answer."""
+LONGEST = 20.0
+"""Seconds after which a command hangs that neither asks nor ends."""
+
 
 def typed(command: str, cluster: Front, folder: Path) -> Typed:
     """Return *command* as it is typed, with what it needs in the cluster."""
@@ -45,12 +56,13 @@ def typed(command: str, cluster: Front, folder: Path) -> Typed:
     names = {
         "NEW": f"new-{number}",
         "OLD": f"old-{number}",
+        "SUSPENDED": f"suspended-{number}",
         "NODE": NODE,
         "FILE": str(folder / f"{number}.yaml"),
     }
-    args = COMMANDS[command]
-    if "OLD" in args:
-        create(cluster, names["OLD"])
+    args = {**COMMANDS, **LASTING}[command]
+    for kind in {"OLD", "SUSPENDED"} & {*args}:
+        create(cluster, names[kind], suspended=kind == "SUSPENDED")
     words = tuple(_filled(word, names) for word in args)
     return Typed(words, names["NEW"] if "--name=NEW" in args else "")
 
@@ -60,7 +72,7 @@ def _filled(word: str, names: dict[str, str]) -> str:
     return f"{flag}{equals}{names.get(value, value)}"
 
 
-def create(cluster: Front, name: str) -> None:
+def create(cluster: Front, name: str, *, suspended: bool) -> None:
     """Create a job of one worker without GPUs."""
     template = {"spec": {"containers": [{"name": "mpi", "image": "i"}]}}
     replicas = {role: {"replicas": 1, "template": template} for role in ("Launcher", "Worker")}
@@ -68,7 +80,7 @@ def create(cluster: Front, name: str) -> None:
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
         "metadata": {"name": name},
-        "spec": {"mpiReplicaSpecs": replicas},
+        "spec": {"mpiReplicaSpecs": replicas, "runPolicy": {"suspend": suspended}},
     }
     assert cluster.client.send("POST", JOBS, body).code == 201
 
@@ -97,5 +109,34 @@ def perform(cluster: Front, capfd: pytest.CaptureFixture[str], monkeypatch: pyte
         code = run([words.args[0], *flags, *words.args[1:]])
         printed = capfd.readouterr()
         return Done(int(code), printed.out, printed.err)
+
+    return performed
+
+
+@pytest.fixture
+def perform_lasting(cluster: Front, tmp_path: Path) -> Perform:
+    """Return a function that runs a command as a process, and interrupts it after its request number *reached*."""
+    environment = {**os.environ, "HOME": str(tmp_path), "KUBECONFIG": str(cluster.kubeconfig)}
+    environment |= {f"XDG_{kind}_HOME": str(tmp_path / kind) for kind in ("CONFIG", "CACHE", "STATE")}
+
+    def performed(words: Typed, *flags: str, reached: int) -> Done:
+        command = [sys.executable, "-m", "arena_topo", words.args[0], *flags, *words.args[1:]]
+        out, err = tmp_path / "out", tmp_path / "err"
+        with out.open("w") as stdout, err.open("w") as stderr:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, env=environment
+            )
+            try:
+                eventually(lambda: len(cluster.paths) >= reached or process.poll() is not None, "the request")
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(LOOK)
+                process.send_signal(signal.SIGINT)
+                process.wait(LONGEST)
+            finally:
+                process.kill()
+                process.wait()
+        # What comes without an end is printed without one.
+        printed = (out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
+        return Done(process.returncode, *printed)
 
     return performed

@@ -1,6 +1,7 @@
 """A server before a real one: it passes requests on, until it is told to answer some by itself."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -44,9 +45,11 @@ class Front:
         is_own = self.turns(len(self.paths))
         if is_own and self.answer:
             return self.answer(seen)
-        code, body, kind = self.client.passed_on(
-            seen.method, seen.path, seen.body, seen.header("Content-Type")
+        # A stream is passed on once it has ended.
+        path = re.sub(
+            "timeoutSeconds=[0-9]+", "timeoutSeconds=1", seen.path.replace("follow=true", "follow=false")
         )
+        code, body, kind = self.client.passed_on(seen.method, path, seen.body, seen.header("Content-Type"))
         return Reply(code, self.twist(body) if is_own and self.twist else body, {"Content-Type": kind})
 
 

@@ -85,12 +85,28 @@ def test_a_users_layout_may_name_its_own_matrix(tmp_path: Path) -> None:
     assert machines[0]["status"]["capacity"]["nvidia.com/gpu"] == "2"
 
 
+def test_a_layout_that_is_too_large_is_not_read(tmp_path: Path) -> None:
+    """Nor a matrix beside it; a file that is nothing but a hole takes no room."""
+    with (tmp_path / "hole").open("wb") as file:
+        file.truncate(2**40)
+    (tmp_path / "own.yaml").write_text("nodes: [{name: a, matrix: hole}]", "utf-8")
+    for name in ("hole", "own.yaml"):
+        with pytest.raises(DocumentError, match="hole cannot be read: it has more than 128 MiB"):
+            layouts.load(str(tmp_path / name), _AT)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         pytest.param("nodes: [{count: 2}]", "without a name", id="no name"),
         pytest.param("nodes: [{name: a, colour: red}]", "unknown key 'colour'", id="unknown key"),
         pytest.param("nodes: [{name: a, matrix: gone.txt}]", "names a matrix gone.txt", id="no matrix"),
+        pytest.param(
+            "nodes: [{name: a, count: 999999999}]", "which is no whole number up to 10000", id="nodes"
+        ),
+        pytest.param("nodes: [{name: a, start: soon}]", "start: 'soon'", id="no number"),
+        pytest.param("[" * 100_000, "nested deeper than 100 levels", id="depth"),
+        pytest.param("a: &a [*a]", "stands for what it is part of", id="endless"),
         pytest.param("nodes: [{name: a, publish: [radio]}]", "publishes 'radio'", id="unknown source"),
     ],
 )

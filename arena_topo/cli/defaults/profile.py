@@ -19,6 +19,7 @@ from typing import Any
 
 from arena_topo.cli.defaults.setting import Setting
 from arena_topo.errors import UsageError
+from arena_topo.user_files import LARGEST_SETTING, read_bytes
 from arena_topo.user_folders import config_folder
 
 Node = Any
@@ -69,18 +70,15 @@ def read_profile(env: Mapping[str, str] = os.environ) -> Profile:
     """
     path = profile_path(env)
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-        text = content.decode()
+        text = read_bytes(path, LARGEST_SETTING).decode()
     except FileNotFoundError as error:
         # The usual place may be empty; a file that was named may not be missing.
         if env.get(VARIABLE):
             raise UsageError(f"the profile {path} does not exist", hint=f"${VARIABLE} names it") from error
         return Profile()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"the profile {path} cannot be read: {error}") from error
-    if len(content) > _LARGEST:
-        raise UsageError(f"the profile {path} is too large: it has more than {_LARGEST} bytes")
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"the profile {path} cannot be read: {reason}") from error
     return parse_profile(text, str(path))
 
 

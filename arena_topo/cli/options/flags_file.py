@@ -26,6 +26,7 @@ from arena_topo.cli.options.job import JobCommand
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
+from arena_topo.user_files import LARGEST_SETTING
 
 _COMMAND, _ARGV = "command", "argv"
 _OF_ONE_RUN = frozenset(
@@ -85,7 +86,7 @@ class FileCommand(JobCommand):
         from arena_topo.cli.defaults.profile import parse_profile
 
         shown = "stdin" if file == "-" else file
-        profile = parse_profile(read_text(file, "--file"), shown)
+        profile = parse_profile(read_text(file, "--file", LARGEST_SETTING), shown)
         if profile.commands:
             name, settings = next(iter(profile.commands.items()))
             where = next((setting.origin for setting in settings.values()), shown)

@@ -203,6 +203,7 @@ class LocalFile(Notation["ConfigFile"]):
     def read(self, text: str, flag: str) -> "ConfigFile":
         """Return the file with its content."""
         from arena_topo.model.job.job_spec import ConfigFile
+        from arena_topo.user_files import LARGEST_SETTING, read_bytes
 
         source, colon, path = text.partition(":")
         target = path if colon else str(Path(source).absolute())
@@ -213,7 +214,7 @@ class LocalFile(Notation["ConfigFile"]):
             )
         # At once, so that a wrong path is reported before anything is created.
         try:
-            return ConfigFile(target, Path(source).read_bytes())
+            return ConfigFile(target, read_bytes(source, LARGEST_SETTING))
         except OSError as error:
             raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
 

@@ -339,7 +339,7 @@ class Follower:
             return ""
         try:
             now = parsedate_to_datetime(stream.header("Date"))
-        except ValueError:
+        except (ValueError, OverflowError):
             now = datetime.now(UTC)
         began = now if self.options.tail == 0 else now - timedelta(seconds=self.options.since or 0)
         return began.strftime("%Y-%m-%dT%H:%M:%SZ")

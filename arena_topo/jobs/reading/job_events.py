@@ -5,7 +5,7 @@ from arena_topo.jobs.status.events import event_of_job
 from arena_topo.kube.resources import EVENTS
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobEvent
-from arena_topo.model.notation.shapes import Part
+from arena_topo.model.job.object_shapes import EVENT
 from arena_topo.model.objects import Object
 
 
@@ -18,7 +18,7 @@ class EventWatch:
     def __init__(self, session: Session, name: str, *, follow: bool) -> None:
         self._name = name
         path = EVENTS.path(session.namespace)
-        self._watch = Watch(session, [Collection(path, Part({}))]) if follow else None
+        self._watch = Watch(session, [Collection(path, EVENT)]) if follow else None
         found = list(self._watch.objects[0].values()) if self._watch else session.list(path)
         self.first = self._of_job(found)
 

@@ -104,7 +104,9 @@ def _by_job(version: ApiVersion, pods: Sequence[Object]) -> dict[JobKey, list[Ob
     jobs: dict[JobKey, list[Object]] = defaultdict(list)
     for pod in pods:
         shaped = fitted(pod, POD)
-        jobs[shaped["metadata"]["namespace"], shaped["metadata"]["labels"][label]].append(shaped)
+        # Pods are chosen by the label, which a server may garble.
+        if job := (shaped["metadata"].get("labels") or {}).get(label):
+            jobs[shaped["metadata"]["namespace"], job].append(shaped)
     return jobs
 
 

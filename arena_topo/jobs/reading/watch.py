@@ -4,7 +4,6 @@ Streams end for many reasons, and a resource version may have expired meanwhile;
 what changed in between is seen all the same.
 """
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -12,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from arena_topo.errors import ArenaTopoError, ConnectionFailed, Expired
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired
 from arena_topo.jobs.lookup import in_served_version, launcher_job_of
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kube.resources import PODS, mpijobs
@@ -20,7 +19,8 @@ from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.mpijob import ApiVersion, all_pods_selector, job_name_label, pod_selector
 from arena_topo.model.job.object_shapes import MPI_JOB, POD
-from arena_topo.model.notation.shapes import Part, fitted
+from arena_topo.model.notation.bounded_json import read_body
+from arena_topo.model.notation.shapes import Part, fitted, misfit, text
 from arena_topo.model.objects import Object
 
 JobKey = tuple[str, str]
@@ -34,6 +34,8 @@ _LONGEST_WATCH = 300
 
 _PAUSE = 1.0
 """Seconds before a stream is opened again that ended without a word."""
+
+_EVENT = Part({"type": text, "object": Part({"metadata": Part({"resourceVersion": text})})})
 
 Query = Mapping[str, str | None]
 
@@ -81,9 +83,12 @@ class Watch:
     def wait(self, timeout: float | None = None) -> list[Change]:
         """Return what changed, after at least one change, or nothing when *timeout* seconds have passed."""
         changes: list[Change] = []
+        ends = None if timeout is None else time.monotonic() + timeout
         while True:
+            # A server whose every stream expires at once leaves nothing to return, however often it is listed again.
+            left = None if ends is None else max(0.0, ends - time.monotonic())
             try:
-                number, change = self._queue.get(timeout=0 if changes else timeout)
+                number, change = self._queue.get(timeout=0 if changes else left)
             except Empty:
                 return changes
             if number != self._round:
@@ -112,7 +117,7 @@ class Watch:
             items: dict[str, Object] = {}
             version = ""
             for page in self._session.pages(collection.path, **collection.query):
-                version = page["metadata"]["resourceVersion"]
+                version = str((page.get("metadata") or {}).get("resourceVersion") or "")
                 shaped = (fitted(item, collection.shape) for item in page.get("items") or [])
                 items.update((item["metadata"]["uid"], item) for item in shaped)
             self.objects.append(items)
@@ -152,6 +157,9 @@ class _Stream:
                 if self.version == version:
                     time.sleep(_PAUSE)
             except Expired:
+                # One that expires before anything came would be listed and opened again without a pause.
+                if self.version == version:
+                    time.sleep(_PAUSE)
                 put(Lost())
                 return
             except (ConnectionFailed, TimeoutError) as error:
@@ -176,17 +184,30 @@ class _Stream:
         )
         try:
             while line := answer.readline():
-                event = json.loads(line)
+                event = self._event(line)
                 item = event["object"]
                 if event["type"] == "ERROR":
                     raise Expired(str(item.get("message") or "the watch has expired"), status=410)
-                self.version = item["metadata"]["resourceVersion"]
+                self.version = (item.get("metadata") or {}).get("resourceVersion") or ""
                 if event["type"] != "BOOKMARK":
                     yield Change(
                         self.index, fitted(item, self.collection.shape), deleted=event["type"] == "DELETED"
                     )
         finally:
             answer.close()
+
+    def _event(self, line: bytes) -> Object:
+        """Return the event that a *line* of the stream is. Raises ``DocumentError`` where it is none."""
+        try:
+            event: Object = read_body(line)
+        except ValueError:
+            event = {}
+        if misfit(event, _EVENT) or not event.get("type") or event.get("object") is None:
+            raise DocumentError(
+                f"the server's stream of {self.collection.path} has a line that is no event",
+                hint="is it an API server? kubectl cluster-info shows its address",
+            )
+        return event
 
 
 class JobWatch:
@@ -221,7 +242,9 @@ class JobWatch:
         by_job: dict[JobKey, list[Object]] = {}
         for pod in pods.values():
             meta = pod["metadata"]
-            by_job.setdefault((meta["namespace"], meta["labels"][label]), []).append(pod)
+            # Pods are chosen by the label, which a server may garble.
+            if job := (meta.get("labels") or {}).get(label):
+                by_job.setdefault((meta["namespace"], job), []).append(pod)
         now = datetime.now(UTC)
         return {
             key: job_view(

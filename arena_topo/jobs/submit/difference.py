@@ -57,7 +57,9 @@ def _with_defaults(session: Session, prepared: PreparedJob) -> tuple[Object, tup
     except Forbidden:
         note = "you may not create jobs here: the job is compared without the server's defaults"
         return unplanned(job, None), (note,)
-    return unplanned({**answer, "metadata": {**answer["metadata"], "name": name}}, None), ()
+    # A server that garbles its answer may leave out what every object has.
+    kind = {key: job[key] for key in ("apiVersion", "kind")}
+    return unplanned({**kind, **answer, "metadata": {**answer["metadata"], "name": name}}, None), ()
 
 
 def _bare(value: Any) -> Any:

@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
-from arena_topo.kube.transport import failure
+from arena_topo.kube.transport import LARGEST_BODY, AnswerClock, failure
 
 _V5 = "v5.channel.k8s.io"
 PROTOCOLS = (_V5, "v4.channel.k8s.io")
@@ -31,6 +31,35 @@ class Channel(IntEnum):
     RESIZE = 4
 
 
+class BoundedSocket:
+    """The socket of a websocket, whose library asks it for whatever the server announces, for as long as it comes.
+
+    Of what is expected next no more than so many bytes may come, within the time of a clock where one is given.
+    """
+
+    def __init__(self, sock: Any, most: int, clock: AnswerClock | None) -> None:
+        self._socket, self._left, self._clock = sock, most, clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def expect(self, most: int) -> None:
+        """Allow *most* bytes for what comes next, and any time."""
+        if self._clock is not None:
+            self._socket.settimeout(None)
+        self._left, self._clock = most, None
+
+    def recv(self, size: int) -> bytes:
+        """Return the next bytes. Raises ``OSError`` for too many of them, or too late ones."""
+        if self._clock is not None:
+            self._socket.settimeout(self._clock.left())
+        data: bytes = self._socket.recv(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ConnectionAbortedError("more bytes came than are read at once")
+        return data
+
+
 class RemoteProcess:
     """A process that runs; ``exit_code`` is known once ``output`` has come to its end."""
 
@@ -40,17 +69,20 @@ class RemoteProcess:
 
     def output(self) -> Iterator[tuple[Channel, bytes]]:
         """Yield what the process prints, on which channel, until it has ended. Raises ``ConnectionFailed``."""
-        from websocket import ABNF, WebSocketConnectionClosedException
+        from websocket import ABNF, WebSocketConnectionClosedException, WebSocketException
 
         while True:
             try:
+                # None once the library has seen the end, which it tells below.
+                if self._websocket.sock is not None:
+                    self._websocket.sock.expect(LARGEST_BODY)
                 code, frame = self._websocket.recv_data_frame(True)
             except WebSocketConnectionClosedException:
                 # Servers close the connection after the Status object, some without a word.
                 if not self._status:
                     raise ConnectionFailed("the connection to the container broke off") from None
                 return
-            except OSError as error:
+            except (WebSocketException, OSError) as error:
                 raise failure(self._server, error) from error
             if code == ABNF.OPCODE_CLOSE:
                 return

@@ -13,11 +13,11 @@ from urllib.parse import quote, urlencode, urlsplit
 from arena_topo.errors import ApiError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve, with_user_flags
-from arena_topo.kube.remote.process import PROTOCOLS, RemoteProcess
+from arena_topo.kube.remote.process import PROTOCOLS, BoundedSocket, RemoteProcess
 from arena_topo.kube.session import impersonation, no_cluster
 from arena_topo.kube.static_client import without_strict_checks
 from arena_topo.kube.status_errors import api_error
-from arena_topo.kube.transport import failure
+from arena_topo.kube.transport import LARGEST_HEAD, AnswerClock, Request, failure
 
 if TYPE_CHECKING:
     from arena_topo.kube.official_client import OfficialTransport
@@ -36,12 +36,12 @@ def start(
     url = f"{transport.configuration.host}{path}/exec?{urlencode(query, quote_via=quote)}"
     try:
         try:
-            return _opened(transport, url, user)
+            return _opened(transport, url, user, connection.request_timeout)
         except ApiError as error:
             # Tokens of exec plugins expire.
             if error.status != 401 or not transport.renew():
                 raise
-            return _opened(transport, url, user)
+            return _opened(transport, url, user, connection.request_timeout)
     finally:
         transport.close()
 
@@ -58,8 +58,24 @@ def _transport(connection: ConnectionFlags) -> tuple["OfficialTransport", Mappin
     raise no_cluster()
 
 
-def _opened(transport: "OfficialTransport", url: str, user: Mapping[str, Any]) -> RemoteProcess:
-    from websocket import WebSocket, WebSocketBadStatusException, WebSocketException
+def _opened(
+    transport: "OfficialTransport", url: str, user: Mapping[str, Any], timeout: float
+) -> RemoteProcess:
+    from websocket import (
+        WebSocket,
+        WebSocketBadStatusException,
+        WebSocketException,
+        WebSocketTimeoutException,
+    )
+
+    clock = AnswerClock(Request("GET", url, timeout=timeout or None))
+
+    class BoundedWebSocket(WebSocket):
+        """A websocket whose handshake is bounded as other answers are: the library reads whatever comes."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            bounded = name == "sock" and value is not None
+            super().__setattr__(name, BoundedSocket(value, LARGEST_HEAD, clock) if bounded else value)
 
     configuration, parts = transport.configuration, urlsplit(url)
     headers = [*transport.credentials().items(), *impersonation(user)]
@@ -67,7 +83,7 @@ def _opened(transport: "OfficialTransport", url: str, user: Mapping[str, Any]) -
     options: dict[str, Any] = {"context": _tls_context(configuration)} if secure else {}
     if configuration.tls_server_name:
         options["server_hostname"] = configuration.tls_server_name
-    websocket = WebSocket(sslopt=options, enable_multithread=True)
+    websocket: Any = BoundedWebSocket(sslopt=options, enable_multithread=True)
     proxy = urlsplit(configuration.proxy or "")
     proxies = {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port, "proxy_type": "http"}
     try:
@@ -76,13 +92,18 @@ def _opened(transport: "OfficialTransport", url: str, user: Mapping[str, Any]) -
             header=[f"{name}: {value}" for name, value in headers],
             subprotocols=list(PROTOCOLS),
             suppress_origin=True,
+            # A server that redirects would get the credentials sent to wherever it likes.
+            redirect_limit=0,
+            timeout=timeout or None,
             # By itself it would use the environment's proxy, for servers on this machine too.
             **(proxies if proxy.hostname else {"http_no_proxy": ["*"]}),
         )
     except WebSocketBadStatusException as error:
         body = getattr(error, "resp_body", None) or b""
         raise api_error(error.status_code, body if isinstance(body, bytes) else str(body).encode()) from error
-    except (WebSocketException, OSError) as error:
+    except WebSocketTimeoutException as error:
+        raise failure(url, TimeoutError()) from error
+    except (WebSocketException, OSError, ValueError) as error:
         raise failure(url, error) from error
     return RemoteProcess(websocket, url)
 

@@ -191,6 +191,20 @@ NODE = Part(
     {"metadata": {**METADATA.required}},
 )
 
+EVENT = Part(
+    {"metadata": METADATA, "involvedObject": Part({}), "series": Part({})},
+    {"metadata": {**METADATA.required}},
+)
+
+SERVICE = Part(
+    {
+        "metadata": METADATA,
+        "spec": Part({"type": text, "ports": Each(Part({"port": count, "nodePort": count}))}),
+        "status": Part({"loadBalancer": Part({"ingress": Each(Part({"ip": text, "hostname": text}))})}),
+    },
+    {"metadata": {**METADATA.required}, "spec": {}},
+)
+
 DEPLOYMENT = Part(
     {
         "metadata": METADATA,

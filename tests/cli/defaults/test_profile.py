@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from arena_topo.cli.defaults.profile import Profile, parse_profile, profile_path, read_profile
 from arena_topo.cli.defaults.setting import Setting
 from arena_topo.errors import UsageError
+from arena_topo.user_files import LARGEST_SETTING
 
 TEXT = """
 namespace: ml   # for all
@@ -96,7 +97,7 @@ def test_no_profile_says_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"\xff", "cannot be read"), (b"#" * (1024 * 1024 + 1), "is too large")],
+    [(b"\xff", "cannot be read"), (b"#" * (LARGEST_SETTING + 1), "it has more than 4 MiB")],
     ids=["no text", "too large"],
 )
 def test_a_file_that_is_no_profile_is_told(tmp_path: Path, content: bytes, why: str) -> None:

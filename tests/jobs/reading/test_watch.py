@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.errors import ConnectionFailed
+from arena_topo.errors import ConnectionFailed, DocumentError
 from arena_topo.jobs.reading.watch import JobWatch
 from arena_topo.model.job.job_view import JobStatus
 from tests.fakes import Broken, Line
@@ -62,6 +62,44 @@ def test_an_expired_watch_lists_again_and_misses_nothing() -> None:
     assert watch.wait()
     view = watch.views()[KEY]
     assert (JobStatus.FAILED, ()) == (view.status, view.instances)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"<html>\n",
+        b"5\n",
+        b"[" * 100_000 + b"\n",
+        b'{"type": "ADDED"}\n',
+        b'{"type": 5, "object": {}}\n',
+        b"\xff\n",
+    ],
+)
+def test_a_line_that_is_no_event_is_an_error(line: bytes) -> None:
+    """It does not end the stream's thread, whose reader would wait for good."""
+    watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}, {JOBS: [[line]]}).session(), name="job")
+
+    with pytest.raises(DocumentError, match="has a line that is no event"):
+        watch.wait()
+
+
+def test_an_event_without_metadata_belongs_to_nothing() -> None:
+    """What every object has is made up where a server leaves it out, and pods without a job's name are nobody's."""
+    lines = {PODS: [[event("ADDED", {"spec": {}}), event("ADDED", {"metadata": {"uid": "u"}})]]}
+    watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}, lines).session(), name="job")
+
+    assert watch.wait()
+    assert () == watch.views()[KEY].instances
+
+
+def test_a_watch_that_always_expires_ends_with_its_time() -> None:
+    """However often the server says that everything is to be listed again."""
+    gone = event("ERROR", {"code": 410, "message": "too old resource version"})
+    cluster = Streams({JOBS: [[JOB]], PODS: [[]]}, {JOBS: [[gone]] * 1000})
+    watch = JobWatch(cluster.session(), name="job")
+
+    assert not watch.wait(0.1)
+    assert len(cluster.calls) < 10
 
 
 def test_a_server_that_is_gone_is_an_error() -> None:

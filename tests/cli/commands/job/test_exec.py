@@ -1,11 +1,17 @@
 """``exec`` and ``attach`` connect the user with a process in a container, as a process at a real terminal would."""
 
+import base64
 import fcntl
+import hashlib
+import json
 import os
 import pty
 import struct
 import subprocess
 import termios
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +19,11 @@ import pytest
 
 from tests.e2e.arena import PROGRAM
 from tests.kube.exec_server import ExecServer, Remote, serving
+from tests.kube.server import Reply, Seen, serve
+from tests.objects import mpijob, pod
+
+_WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+"""What a server adds to the client's key, by RFC 6455."""
 
 
 def run(server: ExecServer, *args: str, home: Path, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -193,6 +204,78 @@ def test_what_cannot_run_is_told(
     assert code == done.returncode, done.stderr
     assert message in done.stderr
     assert b"Traceback" not in done.stderr
+
+
+def accepted(seen: Seen, *frames: bytes, ever: bytes = b"") -> Reply:
+    """Open the websocket, and send *frames* and then *ever* again and again."""
+    key = hashlib.sha1(seen.header("Sec-WebSocket-Key").encode() + _WEBSOCKET, usedforsecurity=False)
+    head = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    head += b"Sec-WebSocket-Accept: " + base64.b64encode(key.digest()) + b"\r\n"
+    head += b"Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n"
+    return Reply(raw=chain([head, *frames], repeat(ever)) if ever else [head, *frames])
+
+
+@contextmanager
+def hostile(answer: Callable[[Seen], Reply], folder: Path) -> Iterator[list[str]]:
+    """Serve a job whose processes are answered by *answer*; yield the flags that connect with the server."""
+
+    def rule(seen: Seen) -> Reply:
+        path = seen.path.partition("?")[0]
+        if path.endswith("/exec"):
+            return answer(seen)
+        pods = {"items": [pod("job-launcher-x", role="launcher")]}
+        return Reply(body=json.dumps(pods if path.endswith("/pods") else mpijob("job", workers=2)).encode())
+
+    with serve(folder, rule) as server:
+        authority = f"--certificate-authority={server.authority.certificate}"
+        yield [f"--server={server.url}", authority, "--token=secret", "--request-timeout=2s"]
+
+
+def run_hostile(answer: Callable[[Seen], Reply], folder: Path) -> subprocess.CompletedProcess[bytes]:
+    """Run a command in a job whose processes are answered by *answer*."""
+    with hostile(answer, folder) as flags:
+        return subprocess.run(
+            [PROGRAM, "exec", "job", *flags, "--", "a"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            check=False,
+            timeout=60,
+            env=environment(folder),
+        )
+
+
+def test_credentials_are_not_sent_to_where_a_server_redirects(tmp_path: Path) -> None:
+    """The library of the websocket would follow, with the user's token."""
+    (tmp_path / "other").mkdir()
+    with serve(tmp_path / "other", lambda _: Reply(404), secure=False) as other:
+        place = f"ws://127.0.0.1:{other.port}/"
+        done = run_hostile(lambda _: Reply(302, b"", {"Location": place}), tmp_path)
+
+        assert [] == other.seen
+    assert (1, 1) == (done.returncode, done.stderr.count(b"error: "))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        lambda seen: accepted(seen, b"\x83\x01x"),
+        lambda seen: accepted(seen, b"\x81\x02\x01\xff"),
+        lambda seen: accepted(seen, b"\x82\x7f" + b"\x3f" * 8),
+        lambda seen: accepted(seen, b"\x82\x7f" + b"\x3f" * 8, ever=b"x" * 2**20),
+        lambda seen: accepted(seen, b"\x02\x01\x01", ever=b"\x00\x7f" + (2**20).to_bytes(8) + b"x" * 2**20),
+        lambda _: Reply(raw=chain([b"HTTP/1.1 101 "], repeat(b"x" * 65536))),
+        lambda _: Reply(raw=chain([b"HTTP/1.1 403 No\r\nContent-Length: 1" + b"0" * 18 + b"\r\n\r\n"], repeat(b"x" * 65536))),
+        lambda _: Reply(raw=chain([b"HTTP/1.1 101 Yes\r\nX: "], repeat(b"y")), pace=0.02),
+        lambda _: Reply(ending="silence"),
+    ],
+    ids=["opcode", "text", "half", "message", "fragments", "status", "refusal", "slow", "silence"],
+)  # fmt: skip
+def test_a_hostile_websocket_is_one_error(tmp_path: Path, answer: Callable[[Seen], Reply]) -> None:
+    """Whatever it opens with, and whatever it sends then: bounded in time and in bytes."""
+    done = run_hostile(answer, tmp_path)
+
+    assert (1, 1) == (done.returncode, done.stderr.count(b"error: ")), done.stderr
+    assert b"internal error" not in done.stderr
 
 
 def test_without_a_terminal_there_is_none(tmp_path: Path) -> None:
