@@ -15,7 +15,11 @@ CHIEF = Instance("job-launcher-x", "Running", True, 0, 1.0, datetime.now(UTC), n
 
 def dashboard(namespace: str, kind: str, **status: Any) -> Any:
     """Return a script that has a dashboard in one namespace."""
-    service = {"spec": {"type": kind, "ports": [{"port": 443, "nodePort": 30443}]}, "status": status}
+    service = {
+        "metadata": {"name": "kubernetes-dashboard"},
+        "spec": {"type": kind, "ports": [{"port": 443, "nodePort": 30443}]},
+        "status": status,
+    }
 
     def script(call: Call) -> Answer:
         return Answer(body=service) if f"/{namespace}/services/" in call.path else missing("dashboard")

@@ -38,7 +38,8 @@ def server(*pods: Object, answers: list[Answer] | None = None) -> Script:
 
     def answer(call: Call) -> Answer:
         if call.method == "PATCH":
-            return left.pop(0) if left else Answer(body={})
+            changed = Answer(body={"metadata": {"name": call.path.rpartition("/")[2]}})
+            return left.pop(0) if left else changed
         if call.path.endswith("/pods"):
             return Answer(body={"items": list(pods)})
         return Answer(body=next(each for each in pods if call.path.endswith(each["metadata"]["name"])))
