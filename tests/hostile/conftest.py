@@ -137,6 +137,8 @@ def perform_lasting(cluster: Front, tmp_path: Path) -> Perform:
                 process.wait()
         # What comes without an end is printed without one.
         printed = (out.read_text("utf-8", "replace"), err.read_text("utf-8", "replace"))
-        return Done(process.returncode, *printed)
+        # A process that is about to leave dies of the signal, which shells report by the same code.
+        is_killed = process.returncode == -signal.SIGINT
+        return Done(ON_CTRL_C if is_killed else process.returncode, *printed)
 
     return performed

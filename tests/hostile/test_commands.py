@@ -61,8 +61,9 @@ def faults(done: Done, *allowed: int) -> list[str]:
             "an internal error": "internal error" in done.err or "Traceback" in done.err,
             f"exit code {done.code}": done.code not in (0, 1, 3, 4, *allowed),
             # A plan that does not fit is a result, on stdout.
-            f"{len(errors)} errors": len(errors) != (1 if done.code not in (0, ON_CTRL_C) else 0)
-            and (done.code, len(errors)) != (3, 0),
+            # Ctrl-C may come behind an error, which is one as well.
+            f"{len(errors)} errors": len(errors) != (1 if done.code else 0)
+            and (done.code, len(errors)) not in ((3, 0), (ON_CTRL_C, 0)),
             f"{len(done.err)} characters of errors": len(done.err) > _LONGEST_ERROR,
             "the user's token": "secret-of-the-user" in done.err + done.out,
         }.items()
