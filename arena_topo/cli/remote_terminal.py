@@ -1,6 +1,7 @@
 """A command in a container at the user's terminal: raw mode, the window's size, input, output, and the exit code."""
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -22,10 +23,13 @@ def run_to_the_end(process: "RemoteProcess", *, stdin: bool, tty: bool) -> int:
     from arena_topo.kube.remote.process import Channel
 
     try:
-        with _terminal(process, raw=tty):
-            if stdin:
+        with _terminal(raw=tty) as resized:
+            if tty:
+                _tell_size(process)
+            if stdin or tty:
                 # A thread of its own: a process that neither reads nor is read would else hold both ends up.
-                threading.Thread(target=_pass_input, args=(process,), daemon=True).start()
+                own = (process, sys.stdin.fileno() if stdin else None, resized)
+                threading.Thread(target=_pass_input, args=own, daemon=True).start()
             for channel, data in process.output():
                 stream = sys.stderr.buffer if channel is Channel.STDERR else sys.stdout.buffer
                 stream.write(data)
@@ -40,36 +44,57 @@ def is_terminal() -> bool:
     return os.isatty(sys.stdin.fileno())
 
 
-def _pass_input(process: "RemoteProcess") -> None:
+def _pass_input(process: "RemoteProcess", typed: int | None, resized: int | None) -> None:
+    """Pass on what comes from *typed* and the window's size when *resized* says so: one thread sends everything."""
+    watched = [handle for handle in (typed, resized) if handle is not None]
     # The process may have ended meanwhile, which the other end tells.
     with suppress(ConnectionFailed, OSError):
-        while data := os.read(sys.stdin.fileno(), _CHUNK):
-            process.write(data)
-        process.end_input()
+        while watched:
+            ready, _, _ = select.select(watched, [], [])
+            if resized is not None and resized in ready:
+                # Its end is that of the terminal's use.
+                if not os.read(resized, _CHUNK):
+                    return
+                _tell_size(process)
+            if typed is None or typed not in ready:
+                continue
+            if data := os.read(typed, _CHUNK):
+                process.write(data)
+            else:
+                process.end_input()
+                watched.remove(typed)
+
+
+def _tell_size(process: "RemoteProcess") -> None:
+    with suppress(ConnectionFailed, OSError):
+        size = os.get_terminal_size(sys.stdin.fileno())
+        process.resize(size.columns, size.lines)
 
 
 @contextmanager
-def _terminal(process: "RemoteProcess", *, raw: bool) -> Iterator[None]:
-    """Hand every key to the remote terminal, Ctrl-C too, and keep its size as the user's window has it."""
+def _terminal(*, raw: bool) -> Iterator[int | None]:
+    """Hand every key to the remote terminal, Ctrl-C too; yield what can be read after the window has changed its size."""
     if not raw:
-        yield
+        yield None
         return
     import termios
     import tty
 
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
 
-    def resize(_: int = 0, __: FrameType | None = None) -> None:
-        with suppress(ConnectionFailed, OSError):
-            size = os.get_terminal_size(handle)
-            process.resize(size.columns, size.lines)
+    def resized(_: int, __: FrameType | None) -> None:
+        # A handler interrupts whatever runs, also somebody who sends: it only leaves word.
+        with suppress(BlockingIOError):
+            os.write(writer, b"\0")
 
-    handler = signal.signal(signal.SIGWINCH, resize)
+    handler = signal.signal(signal.SIGWINCH, resized)
     try:
         tty.setraw(handle)
-        resize()
-        yield
+        yield reader
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
         signal.signal(signal.SIGWINCH, handler)
+        os.close(writer)

@@ -11,6 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
+from arena_topo.kube.remote.shared_tls import SharedTlsSocket
 from arena_topo.kube.transport import LARGEST_BODY, AnswerClock, failure
 
 _V5 = "v5.channel.k8s.io"
@@ -46,7 +47,8 @@ class BoundedSocket:
     def expect(self, most: int) -> None:
         """Allow *most* bytes for what comes next, and any time."""
         if self._clock is not None:
-            self._socket.settimeout(None)
+            # A TLS socket that two threads share waits by itself.
+            self._socket.settimeout(0 if isinstance(self._socket, SharedTlsSocket) else None)
         self._left, self._clock = most, None
 
     def recv(self, size: int) -> bytes:

@@ -14,6 +14,7 @@ from arena_topo.errors import ApiError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve, with_user_flags
 from arena_topo.kube.remote.process import PROTOCOLS, BoundedSocket, RemoteProcess
+from arena_topo.kube.remote.shared_tls import SharedTlsSocket
 from arena_topo.kube.session import impersonation, no_cluster
 from arena_topo.kube.static_client import without_strict_checks
 from arena_topo.kube.status_errors import api_error
@@ -110,6 +111,7 @@ def _opened(
 
 def _tls_context(configuration: Any) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
+    context.sslsocket_class = SharedTlsSocket
     without_strict_checks(context)
     if not configuration.verify_ssl:
         context.check_hostname = False

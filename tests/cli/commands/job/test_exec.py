@@ -6,9 +6,12 @@ import hashlib
 import json
 import os
 import pty
+import select
+import signal
 import struct
 import subprocess
 import termios
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain, repeat
@@ -17,6 +20,7 @@ from typing import Any
 
 import pytest
 
+from tests.controlplane.polling import eventually
 from tests.e2e.arena import PROGRAM
 from tests.kube.exec_server import ExecServer, Remote, serving
 from tests.kube.server import Reply, Seen, serve
@@ -24,6 +28,9 @@ from tests.objects import mpijob, pod
 
 _WEBSOCKET = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """What a server adds to the client's key, by RFC 6455."""
+
+LIMIT = 60.0
+"""Seconds; a command takes one, on a loaded machine many more."""
 
 
 def run(server: ExecServer, *args: str, home: Path, text: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -34,7 +41,7 @@ def run(server: ExecServer, *args: str, home: Path, text: bytes = b"") -> subpro
         input=text,
         capture_output=True,
         check=False,
-        timeout=60,
+        timeout=LIMIT,
         env=environment(home),
     )
 
@@ -112,16 +119,20 @@ def test_a_terminal_is_raw_and_has_the_users_size(tmp_path: Path, form: tuple[st
             stderr=subprocess.PIPE,
             env=environment(tmp_path),
         )
-        assert read_until(near, b"$ ")
-        os.write(near, b"\x03")
-        assert read_until(near, b"<03>")
-        fcntl.ioctl(near, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        process.send_signal(28)
-        os.write(near, b"x")
-        assert read_until(near, b"<78>")
-        os.write(near, b"q")
-        assert read_until(near, b"<71>")
-        _, err = process.communicate(timeout=60)
+        with killed_at_the_end(process):
+            wait_for(process, near, b"$ ")
+            os.write(near, b"\x03")
+            wait_for(process, near, b"<03>")
+            # Often, and while keys are on their way: neither may disturb the other.
+            for columns in range(120, 20, -1):
+                resize(near, process, columns, 40)
+                os.write(near, b"x")
+                wait_for(process, near, b"<78>")
+            resize(near, process, 120, 40)
+            eventually(lambda: {"Width": 120, "Height": 40} == sizes[-1], "the last size")
+            os.write(near, b"q")
+            wait_for(process, near, b"<71>")
+            _, err = process.communicate(timeout=LIMIT)
 
     assert (3, before) == (process.returncode, termios.tcgetattr(far))
     assert {"Width": 100, "Height": 30} == sizes[0]
@@ -135,14 +146,33 @@ def test_a_terminal_is_raw_and_has_the_users_size(tmp_path: Path, form: tuple[st
     os.close(far)
 
 
-def read_until(handle: int, wanted: bytes) -> bool:
-    """Whether *wanted* comes from the terminal before its end."""
-    text = b""
+def resize(terminal: int, process: subprocess.Popen[bytes], columns: int, lines: int) -> None:
+    """Change the window's size, and tell the process, as the kernel tells those whose terminal it is."""
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    process.send_signal(signal.SIGWINCH)
+
+
+@contextmanager
+def killed_at_the_end(process: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leave no process behind, also where the test fails."""
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(process: subprocess.Popen[bytes], terminal: int, wanted: bytes) -> None:
+    """Read the terminal until *wanted* has come; fail where the process ends before, or after a limit."""
+    text, limit = b"", time.monotonic() + LIMIT
     while wanted not in text:
-        if not (data := os.read(handle, 1024)):
-            return False
-        text += data
-    return True
+        # The test itself holds the terminal open, which so has no end when the process does.
+        if select.select([terminal], [], [], 0.2)[0]:
+            text += os.read(terminal, 1024)
+        elif process.poll() is not None:
+            pytest.fail(f"it ended before {wanted!r}: {process.communicate()[1].decode()}")
+        elif time.monotonic() > limit:
+            pytest.fail(f"{wanted!r} did not come within {LIMIT} s, only {text!r}")
 
 
 async def vanish(remote: Remote) -> None:
