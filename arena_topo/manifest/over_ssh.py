@@ -56,6 +56,8 @@ fi
 exec "$@"
 """
 
+_LAUNCH = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch"]
+
 
 def worker(pod: PodParts) -> PodParts:
     """Return *pod* with an ssh server whose sessions have the environment of the container.
@@ -80,5 +82,10 @@ def launcher(pod: PodParts, implementation: str) -> PodParts:
         {"name": name, "value": value} for name, value in variables.items() if name not in present
     ]
     # The user's command follows as it was given, as arguments of the script.
-    command = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch"]
-    return replace(pod, env=[*pod.env, *added], command=command, args=pod.command, host_network=False)
+    return replace(pod, env=[*pod.env, *added], command=_LAUNCH, args=pod.command, host_network=False)
+
+
+def words_of(container: Object) -> list[str]:
+    """Return the command of *container* without what ``launcher`` puts before the user's."""
+    command, args = list(container.get("command") or []), list(container.get("args") or [])
+    return args if command == _LAUNCH else [*command, *args]

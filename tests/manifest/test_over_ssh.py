@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arena_topo.manifest.over_ssh import words_of
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec, MpiOptions, PodOptions
 from arena_topo.model.job.mpijob import ApiVersion
@@ -141,3 +142,10 @@ def test_workers_without_ssh_need_none_of_it() -> None:
     """The operator of v1 starts the ranks in the containers themselves."""
     assert "command" not in pod_of(PLAIN, "Worker", ApiVersion.V1)["containers"][0]
     assert pod_of(HOST_NETWORK, "Launcher", ApiVersion.V1)["hostNetwork"]
+
+
+def test_the_users_command_can_be_told_from_the_wait_before_it() -> None:
+    """For whoever shows or simulates what a launcher runs."""
+    assert ["mpirun", "t"] == words_of(pod_of(PLAIN, "Launcher")["containers"][0])
+    assert ["mpirun", "t"] == words_of(pod_of(PLAIN, "Launcher", ApiVersion.V1)["containers"][0])
+    assert ["a", "b"] == words_of({"command": ["a"], "args": ["b"]})

@@ -5,6 +5,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from arena_topo.manifest.over_ssh import words_of
 from arena_topo.model.keys import (
     ACK_GPU,
     GPU_RESOURCES,
@@ -78,7 +79,8 @@ def _rank_group(api: Api, pod: Object) -> RankGroup:
 def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     """Return what a pod's first container does, with its gang's ranks where they are."""
     container = pod["spec"]["containers"][0]
-    words = [*(container.get("command") or []), *(container.get("args") or [])]
+    # The names of workers resolve at once here, so that there is nothing to wait for.
+    words = words_of(container)
     command, ending = " ".join(words), ending_of(words)
     benchmark = benchmark_of(command)
     if benchmark is not None and groups:
