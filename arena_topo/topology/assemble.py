@@ -9,6 +9,7 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode, Snapshot
 from arena_topo.model.keys import DRA_GPU, GPU_RESOURCES, NVIDIA_GPU
+from arena_topo.model.notation.bounded_json import cut
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.topology.fabric.read import read_fabric
@@ -19,6 +20,9 @@ from arena_topo.topology.pod_facts import PodFacts
 from arena_topo.topology.raw_objects import Malformed, RawObject, labels, name, read_each, skipped
 from arena_topo.topology.reading import Reading, Trust
 from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordinator, node_resource_topology
+
+_LONGEST_WARNING = 400
+"""Characters of a warning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,9 @@ def assemble(
     # Nodes without GPUs often lack the fabric's labels, and a tier is one only where every node has its label.
     with_gpus = [node for node in nodes if node.gpu_total or node.gpus]
     fabric = read_fabric(with_gpus or nodes, objects.topologies, levels, warnings)
-    return Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=tuple(warnings))
+    # A warning names objects, and whoever serves them may have let a name be of any length.
+    shortened = tuple(cut(warning, _LONGEST_WARNING) for warning in warnings)
+    return Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=shortened)
 
 
 def _pods_with_claims(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
