@@ -98,7 +98,7 @@ def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView
 def _deleted(name: str) -> NotFound:
     return NotFound(
         f"the job {name} was deleted before it was seen to end",
-        hint="somebody deleted it, or --ttl-after-finished did",
+        hint="somebody deleted it, or an operator that deletes jobs after --ttl-after-finished did",
         status=404,
     )
 

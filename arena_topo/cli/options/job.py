@@ -169,7 +169,7 @@ class JobFlags:
         "--ttl-after-finished",
         type=SECONDS,
         metavar="TEXT",
-        help="Time after which a finished job is deleted, for example 1h.",
+        help="Time after which a finished job's launcher is deleted, for example 1h; the MPIJob stays with mpi-operator 0.8.2.",
     )
     running_timeout: int | None = option(
         "--running-timeout",
