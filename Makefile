@@ -76,6 +76,7 @@ demo: $(STAMP)  ## run the main job on the embedded cluster, in half a minute
 
 bench: $(STAMP)  ## measure beside kubectl, on the real control plane, and beside the rules of other schedulers
 	$(BIN)/python -m benchmarks.startup
+	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.snapshot
 	$(BIN)/python -m benchmarks.gpus.sets
 	$(BIN)/python -m benchmarks.sandbox

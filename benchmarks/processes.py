@@ -34,10 +34,12 @@ class Result:
         return self.ours[1] / self.peer[1]
 
 
-def run(contests: Sequence[Contest], env: Mapping[str, str] | None = None) -> list[Result]:
-    """Run every contest ``ROUNDS`` times, in turns; a command that fails raises ``CalledProcessError``."""
+def run(
+    contests: Sequence[Contest], env: Mapping[str, str] | None = None, *, rounds: int = ROUNDS
+) -> list[Result]:
+    """Run every contest *rounds* times, in turns; a command that fails raises ``CalledProcessError``."""
     times: dict[tuple[str, bool], list[float]] = {}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for contest in contests:
             for is_ours, command in ((True, contest.ours), (False, contest.peer)):
                 times.setdefault((contest.name, is_ours), []).append(_seconds(command, env))

@@ -14,8 +14,6 @@ from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.mpijob import ApiVersion, launcher_name, pod_selector
-from arena_topo.model.job.object_shapes import BATCH_JOB, MPI_JOB, POD
-from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
 
 Read = TypeVar("Read")
@@ -42,7 +40,7 @@ def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]
 
     def read(version: ApiVersion) -> Object | None:
         try:
-            job: Object = fitted(session.get(mpijobs(version).path(session.namespace, name)), MPI_JOB)
+            job = session.get(mpijobs(version).path(session.namespace, name))
         except NotFound as error:
             # Both are 404: this version is not served, or it is served and has no such job.
             if is_unserved(error):
@@ -99,7 +97,7 @@ def job_not_found(session: Session, name: str) -> NotFound:
 def pods_of(session: Session, served: ServedJob) -> list[Object]:
     """Return the pods of a job."""
     selector = pod_selector(served.version, served.name)
-    return [fitted(pod, POD) for pod in session.list(PODS.path(session.namespace), labelSelector=selector)]
+    return session.list(PODS.path(session.namespace), labelSelector=selector)
 
 
 def fetch_job_view(session: Session, name: str) -> JobView:
@@ -120,8 +118,6 @@ def launcher_job_of(session: Session, job: Object) -> Object | None:
         return None
     meta = job["metadata"]
     try:
-        batch: Object = session.get(JOBS.path(meta["namespace"], launcher_name(meta["name"])))
+        return session.get(JOBS.path(meta["namespace"], launcher_name(meta["name"])))
     except NotFound:
         return None
-    shaped: Object = fitted(batch, BATCH_JOB)
-    return shaped

@@ -53,6 +53,9 @@ _LONGEST_HOST = 253
 Page = TypeVar("Page")
 
 
+Decode = Callable[[bytes], Any]
+"""Returns the JSON in a body; raises ``ValueError``."""
+
 Choice = dict[str, str | int | None]
 """What chooses a page of a list, as parameters of the API: ``limit`` and ``continue``."""
 
@@ -167,9 +170,11 @@ class Session:
 
     def pages(self, path: str, **query: str | int | bool | None) -> Iterator[Object]:
         """Yield the list at *path* page by page."""
+        return self._pages(path, query, read_body)
 
+    def _pages(self, path: str, query: Query, decode: Decode) -> Iterator[Object]:
         def read(choice: Choice) -> tuple[Object, str]:
-            page = self.get(path, **query, **choice)
+            page = self._object("GET", path, {**query, **choice}, decode=decode)
             return page, str((page.get("metadata") or {}).get("continue") or "")
 
         return self.read_pages(path, read, _PAGE)
@@ -202,9 +207,11 @@ class Session:
             hint="--request-timeout allows more time for each page",
         )
 
-    def list(self, path: str, **query: str | int | bool | None) -> list[Object]:
-        """Return every item of the list at *path*."""
-        return [item for page in self.pages(path, **query) for item in items_of(page)]
+    def list(
+        self, path: str, *, decode: Decode = read_body, **query: str | int | bool | None
+    ) -> list[Object]:
+        """Return every item of the list at *path*, of which *decode* may leave out what no shape names."""
+        return [item for page in self._pages(path, query, decode) for item in items_of(page)]
 
     def rows(
         self, path: str, columns: Sequence[str], *, metadata: bool = False, **query: str | int | bool | None
@@ -251,6 +258,7 @@ class Session:
         content: str = "application/json",
         *,
         accept: str = "application/json",
+        decode: Decode = read_body,
     ) -> Object:
         headers = (*self._headers, ("Accept", accept))
         if body is not None:
@@ -258,7 +266,7 @@ class Session:
         encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
         answer = self._accepted(Request(method, _with_query(path, query), encoded, headers, self._timeout))
         try:
-            document = read_body(answer.read() or b"{}")
+            document = decode(answer.read() or b"{}")
         except ValueError:
             document = None
         # A login page before the server answers 200 with HTML.

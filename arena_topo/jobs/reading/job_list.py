@@ -8,12 +8,13 @@ a worker that says as much as the line says.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from arena_topo.jobs.lookup import in_served_version
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import Decode, Session
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.mpijob import (
     ApiVersion,
@@ -24,13 +25,15 @@ from arena_topo.model.job.mpijob import (
     parse_worker_name,
     replicas,
 )
-from arena_topo.model.job.object_shapes import BATCH_JOB, MPI_JOB, POD
-from arena_topo.model.notation.shapes import fitted
+from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.model.objects import Object
 
 JobKey = tuple[str, str]
 """A job's namespace and name."""
+
+_LARGE = 2**19
+"""Bytes of a page from which on leaving out fields saves more than the 15 ms that the import of its decoder takes."""
 
 _WAITS = frozenset(
     {
@@ -60,8 +63,8 @@ def list_jobs(
     namespace = "" if all_namespaces else session.namespace
 
     def read(version: ApiVersion) -> list[Object]:
-        jobs = session.list(mpijobs(version).path(namespace), labelSelector=selector or None)
-        return [fitted(job, MPI_JOB) for job in jobs]
+        path = mpijobs(version).path(namespace)
+        return session.list(path, decode=read_body if whole else _lean(path), labelSelector=selector or None)
 
     version, jobs = in_served_version(session, read)
     if not jobs:
@@ -103,10 +106,9 @@ def _by_job(version: ApiVersion, pods: Sequence[Object]) -> dict[JobKey, list[Ob
     label = job_name_label(version)
     jobs: dict[JobKey, list[Object]] = defaultdict(list)
     for pod in pods:
-        shaped = fitted(pod, POD)
         # Pods are chosen by the label, which a server may garble.
-        if job := (shaped["metadata"].get("labels") or {}).get(label):
-            jobs[shaped["metadata"]["namespace"], job].append(shaped)
+        if job := (pod["metadata"].get("labels") or {}).get(label):
+            jobs[pod["metadata"]["namespace"], job].append(pod)
     return jobs
 
 
@@ -118,10 +120,11 @@ def _rough_pods(
     session: Session, version: ApiVersion, namespace: str, jobs: Mapping[JobKey, Object]
 ) -> dict[JobKey, list[Object]]:
     """Return the launchers of *jobs*, and of their workers what their lines say."""
-    launchers = session.list(PODS.path(namespace), labelSelector=launchers_selector(version))
+    path = PODS.path(namespace)
+    launchers = session.list(path, decode=_lean(path), labelSelector=launchers_selector(version))
     pods = _by_job(version, launchers)
     rows = session.rows(
-        PODS.path(namespace),
+        path,
         ("Name", "Status", "Node"),
         # A line does not say its namespace, and the metadata beside it is twenty times its size.
         metadata=not namespace,
@@ -133,6 +136,19 @@ def _rough_pods(
         if key in jobs:
             pods.setdefault(key, []).append(_rough_worker(jobs[key], name, word, node))
     return pods
+
+
+def _lean(path: str) -> Decode:
+    """Return what decodes a page of the list at *path*, a large one without the fields that nothing here reads."""
+
+    def decode(body: bytes) -> Any:
+        if len(body) < _LARGE:
+            return read_body(body)
+        from arena_topo.kube.bulk_read import lean_list
+
+        return lean_list(body, path)
+
+    return decode
 
 
 def _rough_worker(job: Object, name: str, word: str, node: str) -> Object:
@@ -170,5 +186,4 @@ def _waits(word: str) -> bool:
 def _launcher_jobs(session: Session, namespace: str) -> dict[JobKey, Object]:
     """Return the batch Jobs of launchers of v1alpha1, which alone say when such a job ended."""
     selector = all_pods_selector(ApiVersion.V1ALPHA1)
-    jobs = (fitted(job, BATCH_JOB) for job in session.list(JOBS.path(namespace), labelSelector=selector))
-    return {_key(job): job for job in jobs}
+    return {_key(job): job for job in session.list(JOBS.path(namespace), labelSelector=selector)}

@@ -13,11 +13,9 @@ from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
 from arena_topo.model.job.mpijob import ApiVersion, is_launcher, replicas
-from arena_topo.model.job.object_shapes import MPI_JOB, POD
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
-from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
 
 
@@ -41,7 +39,6 @@ def job_view(
     with_plan: bool = True,
 ) -> JobView:
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
-    job, pods = fitted(job, MPI_JOB), [fitted(pod, POD) for pod in pods]
     chief = chief_pod(pods)
     # Of a suspended job the plan says who suspended it.
     suspended = bool((job["spec"].get("runPolicy") or {}).get("suspend"))

@@ -135,7 +135,9 @@ _STATE = Part(
     {
         "waiting": Part({"reason": text, "message": text}),
         "running": Part({}),
-        "terminated": Part({"reason": text, "message": text, "exitCode": whole, "signal": whole}),
+        "terminated": Part(
+            {"reason": text, "message": text, "exitCode": whole, "signal": whole, "finishedAt": instant}
+        ),
     }
 )
 

@@ -2,6 +2,7 @@
 
 import re
 from datetime import UTC, datetime
+from functools import lru_cache
 
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST = 2**63 / 1e9
@@ -42,6 +43,8 @@ def short_duration(seconds: float) -> str:
     return f"{whole // 31_536_000}y"
 
 
+# An object tells the instant of its creation in several fields, and each is checked before it is read.
+@lru_cache(maxsize=4096)
 def parse_instant(text: str) -> datetime:
     """Return the instant of an RFC 3339 text with any number of fractional digits.
 
