@@ -29,6 +29,9 @@ from arena_topo.errors import UsageError
 from arena_topo.user_files import LARGEST_SETTING
 
 _COMMAND, _ARGV = "command", "argv"
+_EXAMPLE = (
+    "such a file has a line for each flag, such as workers: 4; arena-topo submit mpi --save FILE writes one"
+)
 _OF_ONE_RUN = frozenset(
     {"--file", "--save", "--dry-run", "--plan", "--output", "--follow", "--wait", "--help"}
 )
@@ -86,7 +89,12 @@ class FileCommand(JobCommand):
         from arena_topo.cli.defaults.profile import parse_profile
 
         shown = "stdin" if file == "-" else file
-        profile = parse_profile(read_text(file, "--file", LARGEST_SETTING), shown)
+        text = read_text(file, "--file", LARGEST_SETTING)
+        try:
+            profile = parse_profile(text, shown)
+        except UsageError as error:
+            # Its own hint speaks of profiles, which have sections.
+            raise UsageError(error.message, hint=_EXAMPLE) from error
         if profile.commands:
             name, settings = next(iter(profile.commands.items()))
             where = next((setting.origin for setting in settings.values()), shown)

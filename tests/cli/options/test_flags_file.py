@@ -148,3 +148,18 @@ def test_nothing_is_saved_that_could_not_be_submitted(invoke: Invoke, tmp_path: 
 
     assert 2 == outcome.code
     assert not file.exists()
+
+
+@pytest.mark.parametrize("text", ["- workers: 4\n", "just words\n", "workers: {a: {b: c}}\n", "workers: [\n"])
+def test_what_is_no_list_of_flags_is_told_what_such_a_file_looks_like(
+    invoke: Invoke, tmp_path: Path, text: str
+) -> None:
+    """And nothing of a profile, which is another file."""
+    file = tmp_path / "job.yaml"
+    file.write_text(text)
+    outcome = invoke("submit", "mpi", "-f", str(file), *DRY)
+
+    assert 2 == outcome.code
+    assert f"{file}:" in outcome.err
+    assert "hint: such a file has a line for each flag, such as workers: 4" in outcome.err
+    assert "profile" not in outcome.err
