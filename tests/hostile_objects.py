@@ -195,8 +195,8 @@ def spoiled(draw: st.DrawFn, *kinds: str) -> Spoiled:
         how = draw(st.sampled_from(["set", "drop", "add", "text"]))
         objects[kind] = _changed(items, path, how, value, draw)
         changes.append(f"{kind} {cut(str(path))}: {how} {cut(repr(value))}")
-        # Every server itself checks what kind an object is, and who manages which of its fields.
-        if "managedFields" in path or path[1:] in {("kind",), ("apiVersion",)}:
+        # Every server itself checks of any kind what it is, and its metadata but for the values of labels and annotations.
+        if path[1:2] in {("kind",), ("apiVersion",)} or (path[1:2] == ("metadata",) and not _is_free(path)):
             broken.add(kind)
         if kind in TYPED and not (
             _is_free(path)

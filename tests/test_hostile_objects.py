@@ -146,6 +146,8 @@ def test_the_jobs_of_others_are_read_and_shown(cluster: Spoiled) -> None:
         plans = reservations(opened, snapshot)
         seen("".join(reservation_lines(plans or (), {"gpu-1"})))
         seen(findings_text([reservations_finding(plans)]))
+
+    def show_the_job() -> None:
         view = fetch_job_view(opened, "train")
         seen(job_table(view))
         seen(job_table(view, wide=True))
@@ -153,6 +155,8 @@ def test_the_jobs_of_others_are_read_and_shown(cluster: Spoiled) -> None:
 
     opened, _ = session(Server(cluster))
     attempt(cluster, run)
+    # Whoever asks for a job that is no job at all gets a clear error, and nobody else does.
+    attempt(Spoiled({}, frozenset({"mpijobs"})), show_the_job)
 
 
 @examples(0.1)
