@@ -156,6 +156,8 @@ def outcome(line: Sequence[str]) -> tuple[int, str]:
     return int(code), err.buffer.getvalue().decode()
 
 
+# Twenty thousand lines of the full profile take minutes, and on a loaded machine many.
+@pytest.mark.timeout(1800)
 @pytest.mark.usefixtures("nowhere")
 @settings(max_examples=examples(500), deadline=None)
 @given(typed=st.lists(lines(), min_size=LINES, max_size=LINES))

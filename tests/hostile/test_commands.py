@@ -1,12 +1,12 @@
 """Each command against each hostile answer, to its first request and to those after it."""
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from operator import le
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
 
 from tests.hostile.answers import ANSWERS, SLOW
 from tests.hostile.commands import ASKS_NOTHING, COMMANDS, LASTING, asking
@@ -20,8 +20,8 @@ pytestmark = [
 ]
 
 _SHORT = "--request-timeout=200ms"
-_IS_FULL = (settings.default or settings()).max_examples >= 100
-"""The full profile runs all pairs of an answer and a command, the quick one a part of them that is always the same."""
+_ALL_PAIRS = os.environ.get("HOSTILE_PAIRS") == "all"
+"""Whether all pairs of an answer and a command are run, and not a part of them that is always the same."""
 _FIRST: Mapping[str, tuple[int, ...]] = dict.fromkeys(LASTING, (1, 3))
 _MOST_ASKED = 20
 """Requests after a hostile answer within ``LOOK`` seconds: more than that hammer a server that is in trouble."""
@@ -35,7 +35,7 @@ def test_every_command_that_asks_a_server_is_here() -> None:
 
 def chosen(commands: Mapping[str, object]) -> list[tuple[str, str]]:
     """Return which answers which of *commands* meet: every answer one or two of them, and every command some of those."""
-    share = 1 if _IS_FULL else len(commands) // min(2, len(commands) // 7)
+    share = 1 if _ALL_PAIRS else len(commands) // min(2, len(commands) // 7)
     return [
         (name, command)
         for row, name in enumerate(ANSWERS)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
+
 from tests.examples import examples
 from tests.jobs.logs.torture import Torments, TorturedJob
 from tests.kube.server import Reply, Seen, serve
@@ -73,6 +75,7 @@ def follow(job: TorturedJob, folder: Path) -> tuple[dict[str, list[bytes]], int]
     return texts, int((folder / "peak").read_text())
 
 
+@pytest.mark.timeout(1800)
 def test_nothing_is_lost_or_repeated_of_64_logs_under_torture(tmp_path: Path) -> None:
     """Each over one connection at a time, in bounded memory."""
     torments = Torments(lines=examples(100), cuts=examples(10), refusals=2, restarts=1, recreations=1)
