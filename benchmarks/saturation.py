@@ -8,6 +8,7 @@ scheduler does, and take the lowest free GPUs of a node.
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
@@ -58,6 +59,12 @@ class Cluster:
         self.free = [frozenset(gpu.index for gpu in node.gpus) for node in fleet.nodes]
         self.cpu = [node.allocatable[CPU] for node in fleet.nodes]
         self.memory = [node.allocatable[MEMORY] for node in fleet.nodes]
+
+    def copy(self) -> "Cluster":
+        """Return a cluster of the same fleet that fills by itself."""
+        other = copy(self)
+        other.free, other.cpu, other.memory = self.free.copy(), self.cpu.copy(), self.memory.copy()
+        return other
 
     def takes(self, position: int, demand: Demand) -> bool:
         """Whether the node at *position* has room for one more worker of *demand*."""
@@ -110,9 +117,7 @@ def one_by_one(
     score: Callable[[Cluster, int, Demand], float], cluster: Cluster, demand: Demand
 ) -> Choice | None:
     """Worker after worker onto the node with the lowest *score*; nothing is kept where one finds no node."""
-    trial = Cluster.__new__(Cluster)
-    trial.fleet = cluster.fleet
-    trial.free, trial.cpu, trial.memory = cluster.free.copy(), cluster.cpu.copy(), cluster.memory.copy()
+    trial = cluster.copy()
     places: dict[int, frozenset[int]] = {}
     workers: dict[int, int] = {}
     for _ in range(demand.workers):

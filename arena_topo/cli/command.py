@@ -143,7 +143,7 @@ def command_name(ctx: click.Context) -> str:
 
 
 def _setting_of(option: click.Option, ctx: click.Context) -> "Setting | None":
-    # A profile that cannot be used is told when a command runs, not while its line is completed.
+    # A profile that cannot be used is reported when a command runs, not while its line is completed.
     with suppress(*((UsageError,) if ctx.resilient_parsing else ())):
         return _defaults(ctx).find(command_name(ctx), option.opts, multiple=option.multiple)
     return None

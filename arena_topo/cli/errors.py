@@ -39,7 +39,7 @@ def run(args: Sequence[str]) -> int:
     except SystemExit:
         # In this mode click exits by itself only where stdout's reader is gone.
         return _quiet_pipe()
-    except Exception as error:  # noqa: BLE001  # whatever it is, it is told
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is reported
         return _unforeseen(error, args)
 
 
@@ -65,7 +65,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _complete(args: Sequence[str]) -> int:
-    """Complete the line that the shell has put into the environment; what is wrong with it is told when it is run."""
+    """Complete the line that the shell has put into the environment; what is wrong with it is reported when it is run."""
     # click leaves by SystemExit, and a line that cannot be parsed has no completion.
     with suppress(Exception, SystemExit, KeyboardInterrupt):
         cli.main(list(args), prog_name="arena-topo", complete_var=_COMPLETION)

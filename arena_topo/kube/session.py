@@ -88,7 +88,7 @@ class Session:
     """One user at one API server.
 
     *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit; *user* is the
-    kubeconfig's entry, for the identity to act as. *notify* is told what a request waits for, and *sleep* passes the time.
+    kubeconfig's entry, for the identity to act as. *notify* hears what a request waits for, and *sleep* passes the time.
     Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server answers, a kind of
     ``ApiError`` when the server refuses.
     """

@@ -42,13 +42,13 @@ exec /usr/sbin/sshd "$@"
 # ConnectionAttempts counts connections alone (mpi-operator#481). The operator writes "HOST slots=N" or "HOST:N".
 # When the time is over, mpirun itself tells what it cannot find. Images without getent do not wait.
 _WAIT = r"""
-left=60 pause=1 told=
+left=60 pause=1 warned=
 if command -v getent > /dev/null && [ -r /etc/mpi/hostfile ]; then
   while read -r host rest; do
     host=${host%%:*}
     until [ -z "$host" ] || [ "$left" = 0 ] || getent hosts "$host" > /dev/null; do
-      [ -n "$told" ] || echo "waiting for $host, whose name does not resolve yet" >&2
-      told=yes left=$((left - 1))
+      [ -n "$warned" ] || echo "waiting for $host, whose name does not resolve yet" >&2
+      warned=yes left=$((left - 1))
       sleep "$pause"
     done
   done < /etc/mpi/hostfile

@@ -118,7 +118,7 @@ def _parse(name: str, text: str) -> Object:
     document = load(text, name=f"what template {name} renders to")
     if not isinstance(document, dict) or not document.get("kind"):
         raise DocumentError(f"template {name} does not render to one Kubernetes object")
-    # Another kind is told by its name, rather than by what it lacks of an MPIJob.
+    # The error names another kind, rather than what that lacks of an MPIJob.
     version_of(document)
     fault = misfit(document, MPI_JOB) or next(
         (f"{key} is missing" for key in ("metadata", "spec") if document.get(key) is None), ""

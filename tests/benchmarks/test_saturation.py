@@ -1,12 +1,10 @@
 """The saturation benchmark books what its rules choose, once."""
 
-from collections.abc import Mapping
 from functools import partial
 from random import Random
 
 import pytest
 
-from arena_topo.model.plan.demand import Demand
 from benchmarks.saturation import Cluster, Rule, fill, fleet_of, jobs, one_by_one, ours
 
 ANYWHERE = partial(one_by_one, lambda _cluster, position, _demand: float(-position))
@@ -22,23 +20,11 @@ def test_no_gpu_and_no_cpu_is_given_twice(rule: Rule) -> None:
             places, workers = choice
             taken = {(position, gpu) for position, gpus in places.items() for gpu in gpus}
             assert set() == taken & given
-            assert whole(demand) == (sum(map(len, places.values())), sum(workers.values()))
+            assert demand.workers * demand.gpus == len(taken)
+            assert demand.workers == sum(workers.values())
             given |= taken
-            book(cluster, choice, demand)
+            cluster.book(places, workers, demand)
     assert 0 <= min(cluster.cpu)
-
-
-def whole(demand: Demand) -> tuple[int, int]:
-    """Return the GPUs and the workers of a whole gang."""
-    return demand.workers * demand.gpus, demand.workers
-
-
-def book(
-    cluster: Cluster, choice: tuple[Mapping[int, frozenset[int]], Mapping[int, int]], demand: Demand
-) -> None:
-    """Let the job take what it was given."""
-    places, workers = choice
-    cluster.book(places, workers, demand)
 
 
 def test_a_full_fleet_is_counted_as_such() -> None:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from arena_topo.cli.command import argument, switch, text
+from arena_topo.cli.command import argument, option, switch, text
 from arena_topo.errors import UsageError
 
 Value = TypeVar("Value")
@@ -135,6 +135,12 @@ def job_names(*, required: bool = True) -> tuple[str, ...]:
         metavar="JOB..." if required else "[JOB...]", nargs=-1, required=required, type=JobName()
     )
     return several
+
+
+def wait_limit(help: str = "How long to wait, for example 2m; 0 for no limit.") -> float:
+    """Return ``--timeout`` of a command that waits, in seconds."""
+    limit: float = option("--timeout", type=Duration(), default=0.0, metavar="DURATION", help=help)
+    return limit
 
 
 def refresh_switch() -> bool:

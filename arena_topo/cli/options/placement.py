@@ -78,7 +78,8 @@ class WaitGoal(Notation["Wait | None"]):
         """Return the goal and the seconds."""
         from arena_topo.model.job.job_view import Goal
 
-        goals = {goal.value: goal for goal in Goal}
+        # A submit ends before its job can be deleted.
+        goals = {goal.value: goal for goal in Goal if goal is not Goal.DELETED}
         word, _, rest = text.partition(",")
         if word in goals:
             return Wait(goals[word], Duration().read(rest, flag) if rest else 0.0)

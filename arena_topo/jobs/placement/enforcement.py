@@ -141,7 +141,7 @@ _ENFORCED = {
 
 
 def enforced_text(record: PlanRecord) -> str:
-    """Return what users are told of the confirmed *record*: what is enforced, and by what."""
+    """Return the notes for users on the confirmed *record*: what is enforced, and by what."""
     text = _ENFORCED[record.enforcement]
     # Of GPUs there is something to say only where the plan knows them and each worker has a node of its own.
     if not (record.enforcement.places_each_worker and any(slot.gpus for slot in record.slots)):

@@ -2,21 +2,12 @@
 
 import time
 from collections.abc import Callable
-from enum import Enum
 
 from arena_topo.errors import JobFailed, WaitTimeout
 from arena_topo.jobs.lookup import job_not_found
 from arena_topo.jobs.reading.watch import JobWatch
 from arena_topo.kube.session import Session
-from arena_topo.model.job.job_view import JobStatus, JobView
-
-
-class Goal(Enum):
-    """How far a job is to come."""
-
-    RUNNING = "running"
-    SUCCEEDED = "succeeded"
-    DELETED = "deleted"
+from arena_topo.model.job.job_view import Goal, JobStatus, JobView
 
 
 def wait_for(

@@ -74,9 +74,9 @@ def _failed(state: Object | None) -> Object | None:
 def _words(ended: Object) -> str:
     code, reason, message = ended.get("exitCode"), ended.get("reason"), str(ended.get("message") or "")
     # Error is what every other end without success is called.
-    told = [str(reason)] if reason not in (None, "", "Error") else []
-    told += [_SIGNALS[code]] if code in _SIGNALS else []
-    remark = f" ({', '.join(told)})" if told else ""
+    causes = [str(reason)] if reason not in (None, "", "Error") else []
+    causes += [_SIGNALS[code]] if code in _SIGNALS else []
+    remark = f" ({', '.join(causes)})" if causes else ""
     return f"exited with code {code}{remark}" + (f": {_short(message)}" if message else "")
 
 

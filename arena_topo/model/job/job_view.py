@@ -24,11 +24,12 @@ class JobStatus(Enum):
 
 
 class Goal(Enum):
-    """What a submitter waits for: a place for the job, that it runs, or that it has ended well."""
+    """How far a job is to come before somebody who waits goes on: it has a place, runs, has ended well, or is gone."""
 
     PLACED = "placed"
     RUNNING = "running"
     SUCCEEDED = "succeeded"
+    DELETED = "deleted"
 
 
 @dataclass(frozen=True, slots=True)

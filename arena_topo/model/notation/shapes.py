@@ -58,7 +58,7 @@ def fitted(value: Any, part: Part) -> Any:
 def misfit(value: Any, shape: Shape, place: str = "") -> str:
     """Return what of *value* does not have *shape*, such as ``metadata.labels is not a mapping``; empty where all has.
 
-    For documents of the user's own, who wants to be told instead of losing a part.
+    For documents of the user's own, who wants an error instead of losing a part.
     """
     match shape:
         case Part() | Named():

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import ExitCode, JobFailed, NotFound, WaitTimeout
-from arena_topo.jobs.reading.wait import Goal, wait_for
+from arena_topo.jobs.reading.wait import wait_for
+from arena_topo.model.job.job_view import Goal
 from tests.jobs.reading.streams import JOBS, PODS, Streams, event, versioned
 from tests.objects import condition, mpijob, pod
 

@@ -77,7 +77,7 @@ def setup(flags: SetupFlags) -> None:
     say(f"applying to {session.server or 'the cluster'}: {_names(objects)}")
     for item in apply(session, objects):
         click.echo(f"{_names([item])} applied")
-    # A job that is submitted before the API server has learnt of the policy would be told that it is pinned, and is not.
+    # A job that is submitted before the API server has learnt of the policy would be reported as pinned, and is not.
     if apis.policy_api and not wait_until_applied(session, namespace):
         warn("whether the API server applies the admission policy already cannot be tried out here")
 

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command, option
+from arena_topo.cli.command import command
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import Duration, job_names, job_type
+from arena_topo.cli.options.notations import job_names, job_type, wait_limit
 from arena_topo.errors import ArenaTopoError, ExitCode, NotFound
 from arena_topo.model import arena_texts
 
@@ -19,13 +19,7 @@ class DeleteFlags:
     names: tuple[str, ...] = job_names()
     type: str = job_type()
     wait: bool = go_flag("--wait", default=True, help="Wait until the jobs are gone; true by default.")
-    timeout: float = option(
-        "--timeout",
-        type=Duration(),
-        default=0.0,
-        metavar="DURATION",
-        help="How long to wait, for example 2m; 0 for no limit.",
-    )
+    timeout: float = wait_limit()
     ignore_not_found: bool = go_flag("--ignore-not-found", help="Treat a job that does not exist as deleted.")
     kube: KubeFlags
 

@@ -6,7 +6,7 @@ import click
 
 from arena_topo.cli.command import command, option
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import Duration, Notation, job_names, job_type
+from arena_topo.cli.options.notations import Notation, job_names, job_type, wait_limit
 from arena_topo.errors import UsageError
 
 _GOALS = ("running", "succeeded", "deleted")
@@ -39,13 +39,7 @@ class WaitFlags:
         metavar="GOAL",
         help="What to wait for: running, succeeded or deleted.",
     )
-    timeout: float = option(
-        "--timeout",
-        type=Duration(),
-        default=0.0,
-        metavar="DURATION",
-        help="How long to wait in all, for example 30m; 0 for no limit.",
-    )
+    timeout: float = wait_limit("How long to wait in all, for example 30m; 0 for no limit.")
     type: str = job_type()
     kube: KubeFlags
 
@@ -62,8 +56,9 @@ def wait(flags: WaitFlags) -> None:
     """
     import time
 
-    from arena_topo.jobs.reading.wait import Goal, wait_for
+    from arena_topo.jobs.reading.wait import wait_for
     from arena_topo.kube.session import connect
+    from arena_topo.model.job.job_view import Goal
 
     session, goal, started = connect(flags.kube), Goal(flags.goal), time.monotonic()
     for name in dict.fromkeys(flags.names):

@@ -275,8 +275,9 @@ def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bo
     from arena_topo.kube.session import connect
 
     try:
-        # The kept connection may be in the middle of an answer. Ctrl-C must not take long.
-        fresh = connect(replace(connection, request_timeout=connection.request_timeout or _LAST_LOOK))
+        # The kept connection may be in the middle of an answer. Ctrl-C must not take long, and 0 means no limit at all.
+        limit = min(connection.request_timeout or _LAST_LOOK, _LAST_LOOK)
+        fresh = connect(replace(connection, request_timeout=limit))
         say(f"interrupted: {left_behind(fresh, name, was_created=was_created)}")
     except ArenaTopoError as error:
         state = "was created" if was_created else "may have been created"

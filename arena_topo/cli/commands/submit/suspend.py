@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import click
 
-from arena_topo.cli.command import command, option
+from arena_topo.cli.command import command
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import Duration, job_name
+from arena_topo.cli.options.notations import job_name, wait_limit
 from arena_topo.cli.terminal import say
 
 
@@ -17,13 +17,7 @@ class SuspendFlags:
 
     name: str = job_name()
     wait: bool = go_flag("--wait", default=True, help="Wait until its pods are gone; true by default.")
-    timeout: float = option(
-        "--timeout",
-        type=Duration(),
-        default=0.0,
-        metavar="DURATION",
-        help="How long to wait, for example 2m; 0 for no limit.",
-    )
+    timeout: float = wait_limit()
     kube: KubeFlags
 
 
