@@ -19,7 +19,7 @@ setup: $(STAMP)  ## create .venv with everything that the tests need
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[sandbox]' --group test --group lint
+	$(BIN)/python -m pip install --quiet --editable '.[sandbox]' --group test --group lint --group docs
 	@touch $(STAMP)
 
 hooks: $(STAMP)  ## run the linters before each commit
@@ -62,9 +62,10 @@ test-lowest:  ## run test-fast with the lowest versions of dependencies that pyp
 coverage: lint  ## run test, and print the share of lines and branches that it runs
 	$(PYTEST) --cov --cov-report=term:skip-covered
 
-docs: $(STAMP)  ## write the generated part of the documentation
+docs: $(STAMP)  ## write the generated part of the documentation, and build it as a site into site/
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 audit: $(STAMP)  ## compare what users install with the known vulnerabilities, where their database can be reached
 	$(PYTHON) -m venv $(VENV)-audit
@@ -92,4 +93,4 @@ release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
 	$(BIN)/python -m tools.release $(VERSION) $(if $(TEST),--test '$(TEST)')
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage

@@ -11,6 +11,8 @@ import pytest
 from arena_topo.cli.command import parameters
 from arena_topo.cli.options.arena import ArenaFlags
 from arena_topo.errors import ExitCode
+from arena_topo.model import keys
+from arena_topo.sandbox import keys as sandbox_keys
 from tests.cli.conftest import Invoke, invoke
 from tests.paths import ROOT
 
@@ -63,6 +65,32 @@ def test_every_exit_code_is_documented() -> None:
     text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
 
     assert [] == [code for code in ExitCode if f"| {int(code)} |" not in text]
+
+
+def test_every_key_of_ours_is_documented() -> None:
+    """Each label, annotation and gate, and none that is not written."""
+    text = (ROOT / "docs" / "reference" / "labels.md").read_text()
+    ours = {
+        value
+        for module in (keys, sandbox_keys)
+        for value in vars(module).values()
+        if isinstance(value, str) and re.fullmatch(r"(sandbox\.)?arena-topo\.dev/.+", value)
+    }
+
+    assert ours == set(re.findall(r"`((?:sandbox\.)?arena-topo\.dev/[\w-]+)`", text))
+
+
+def test_every_variable_that_is_read_is_documented() -> None:
+    """By its name, wherever the environment is asked for it."""
+    text = (ROOT / "docs" / "reference" / "environment.md").read_text()
+    source = "".join(path.read_text() for path in (ROOT / "arena_topo").rglob("*.py"))
+    # Kubernetes itself sets this one in every pod.
+    read = set(re.findall(r"\benv(?:iron)?(?:\.get\(|\[)\"([A-Z][A-Z_]+)\"", source)) - {
+        "KUBERNETES_SERVICE_HOST"
+    }
+
+    assert len(read) > 5
+    assert set() == {name for name in read - {"HOME"} if f"`{name}" not in text}
 
 
 def test_every_flag_that_a_page_names_exists() -> None:
