@@ -22,7 +22,8 @@ class Holder:
     """A pod that holds GPUs of a node.
 
     ``job`` is the name of the MPIJob that the pod belongs to, empty for other pods; ``gpus`` is how many it holds,
-    ``indices`` which ones, or None where no source says. ``phase`` is the pod's.
+    ``indices`` which ones, or None where no source says. ``phase`` is the pod's. A drawing of a plan has holders that are no
+    pods yet: ``is_planned``.
     """
 
     namespace: str
@@ -31,6 +32,7 @@ class Holder:
     gpus: int
     indices: tuple[int, ...] | None = None
     phase: str = ""
+    is_planned: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.notation.words import last_part, plural, written_rate
@@ -12,16 +11,14 @@ from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
 _MOST_NODES_IN_TABLE = 40
-_MOST_NODES_IN_PICTURE = 64
+_MOST_LINES = 3
+"""Lines of reasons above a drawing."""
 
 
 def render_plan(
     name: str, verdict: Verdict, snapshot: Snapshot, form: str = "text", *, colour: bool = False
 ) -> str:
-    """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
-
-    Raises ``UsageError`` for a picture of a job that does not fit.
-    """
+    """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``."""
     match form:
         case "json" | "yaml":
             from arena_topo.output.documents import document, plain
@@ -182,26 +179,40 @@ def _refusal_lines(name: str, verdict: Infeasible) -> Iterator[Line]:
 
 
 def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
-    if isinstance(verdict, Infeasible):
-        raise UsageError(f"{name} does not fit, so there is no placement to draw: {verdict.summary}")
     from arena_topo.output.topology.render import render_topology
+    from arena_topo.output.topology.svg.elements import Headline
 
+    if isinstance(verdict, Infeasible):
+        lines = [*(reason.text for reason in verdict.reasons), *verdict.levels]
+        remedies = [f"what would help: {remedy}" for remedy in verdict.remedies]
+        headline = Headline(f"{name} does not fit", (verdict.summary, *lines[:_MOST_LINES], *remedies[:1]))
+        return render_topology(snapshot, [], form, headline=headline)
     shown = _with_workers(name, verdict, snapshot)
     # A gang on one node is drawn as that node with its links, any other as its part of the fabric.
     names = [share.node for share in verdict.shares] if len(verdict.shares) == 1 else []
-    return render_topology(shown, names, form)
+    return render_topology(shown, names, form, headline=Headline(*_headline(name, verdict)))
+
+
+def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
+    """Return what stands above a drawing of *verdict*: what goes where, each busbw by its name, and why."""
+    title = " ".join(rendered(summary_lines("", verdict), colour=False).split())
+    rates = (
+        [rendered([line], colour=False).split() for line in _rate_lines(verdict.prediction)]
+        if verdict.prediction
+        else []
+    )
+    busbw = [f"predicted busbw: {';  '.join(map(' '.join, rates))}"] if rates else []
+    # The criteria that tell places apart come after the one that every place meets.
+    why = [f"{step.criterion}: {step.chosen}" for step in verdict.why[1 : 1 + _MOST_LINES]]
+    return f"{name}: {title}", (*busbw, *why)
 
 
 def _with_workers(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* with the workers of *verdict* as holders of their GPUs.
-
-    Of a cluster with more nodes than a page can show, only the nodes that the gang takes are kept.
-    """
+    """Return *snapshot* with the workers of *verdict* as holders of their GPUs."""
     shares = {share.node: share for share in verdict.shares}
     nodes = [
         _with_share(node, name, shares[node.name], verdict) if node.name in shares else node
         for node in snapshot.nodes
-        if node.name in shares or len(snapshot.nodes) <= _MOST_NODES_IN_PICTURE
     ]
     return replace(snapshot, nodes=tuple(nodes))
 
@@ -209,12 +220,12 @@ def _with_workers(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot
 def _with_share(node: GpuNode, name: str, share: NodeShare, verdict: Placement) -> GpuNode:
     count = len(share.workers) * verdict.gpus
     holders = tuple(
-        Holder("plan", worker_name(name, worker), name, verdict.gpus, verdict.slots[worker].gpus)
+        Holder(
+            "plan", worker_name(name, worker), name, verdict.gpus, verdict.slots[worker].gpus, is_planned=True
+        )
         for worker in share.workers
     )
     # Where it is not known which GPUs are in use, or which ones the gang gets, the picture does not claim to know.
-    used = (
-        node.used | frozenset(share.gpus) if node.used is not None and share.gpus is not None else node.used
-    )
+    used = node.used | frozenset(share.gpus) if node.used is not None and share.gpus is not None else None
     requested = {**node.requested, node.gpu_resource: node.requested.get(node.gpu_resource, 0) + count}
     return replace(node, holders=(*node.holders, *holders), used=used, requested=requested)

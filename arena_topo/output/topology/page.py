@@ -1,17 +1,23 @@
 """A page that shows a cluster: the overview, and every node behind its tile. It loads nothing and runs no scripts."""
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from html import escape
 
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
 from arena_topo.model.notation.printable import printable
-from arena_topo.output.topology.domains import cluster_domains, first_warnings
-from arena_topo.output.topology.svg.cluster import cluster_picture
-from arena_topo.output.topology.svg.elements import STYLE
+from arena_topo.model.notation.words import last_part
+from arena_topo.output.topology.domains import Domain, cluster_domains, first_warnings
+from arena_topo.output.topology.svg.cluster import cluster_picture, domain_anchor, is_map
+from arena_topo.output.topology.svg.elements import STYLE, Headline
 from arena_topo.output.topology.svg.node import node_picture
 from arena_topo.output.topology.svg.users import user_colours
 
 MOST_DRAWN = 64
 """In larger clusters only one node of each machine type is drawn."""
+
+_MOST_TILES = 2000
+"""A page with a tile for each of more nodes than that opens slowly."""
 
 _PAGE_STYLE = """
 :root { color-scheme: light dark; }
@@ -22,6 +28,8 @@ main { max-width: 1320px; margin: auto; }
 svg { max-width: 100%; height: auto; }
 .nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 18px; margin-top: 18px; }
 figure { margin: 0; border-radius: 14px; scroll-margin-top: 18px; }
+.zoomed { display: none; margin-top: 18px; }
+.zoomed:target { display: block; }
 figure:target { outline: 3px solid #3b6fd4; outline-offset: 3px; }
 h2 { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
 li { margin: 4px 0; }
@@ -29,12 +37,17 @@ footer { margin-top: 22px; font-size: 12px; opacity: 0.7; }
 """
 
 
-def topology_page(snapshot: Snapshot) -> str:
-    """Return the page of *snapshot* as one HTML document that needs no network."""
-    nodes = list(cluster_domains(snapshot).all_nodes)
+def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
+    """Return the page of *snapshot* as one HTML document that needs no network, with the *headline* of a plan."""
+    root = cluster_domains(snapshot)
+    nodes = list(root.all_nodes)
     colours = user_colours(nodes)
     drawn = nodes if len(nodes) <= MOST_DRAWN else _one_of_each(nodes)
-    overview = cluster_picture(snapshot, colours, linked=len(drawn) == len(nodes), styled=False)
+    # From a map without names one comes to the nodes of a domain, from tiles with names to the drawing of each.
+    zooms = is_map(len(nodes)) and len(nodes) <= _MOST_TILES
+    linked = "domain" if zooms else "node" if len(drawn) == len(nodes) else ""
+    overview = cluster_picture(snapshot, colours, headline=headline, linked=linked, styled=False)
+    domains = "".join(_zoomed(domain, snapshot, colours) for domain in _finest(root)) if zooms else ""
     figures = "".join(
         f'<figure id="node-{_escaped(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
         for node in drawn
@@ -44,8 +57,28 @@ def topology_page(snapshot: Snapshot) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'
-        f"<body><main>{overview}<h2>{title}</h2>"
+        f'<body><main id="top">{overview}{domains}<h2>{title}</h2>'
         f'<div class="nodes">{figures}</div>{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n'
+    )
+
+
+def _finest(domain: Domain) -> Iterator[Domain]:
+    """Yield the domains that have nodes."""
+    if domain.nodes:
+        yield domain
+    for below in domain.domains:
+        yield from _finest(below)
+
+
+def _zoomed(domain: Domain, snapshot: Snapshot, colours: Mapping[str, int]) -> str:
+    """Return one domain with a tile for each node; it is shown while the address names it."""
+    tier = last_part(domain.tier)
+    name = f"{tier} {domain.name}" if domain.name else f"in no {tier}" if tier else "cluster"
+    own = replace(snapshot, nodes=domain.nodes, fabric=Fabric(), cluster=name)
+    drawn = cluster_picture(own, colours, styled=False, large=True)
+    return (
+        f'<section class="zoomed" id="{_escaped(domain_anchor(domain))}">{drawn}'
+        '<p><a href="#top">the whole cluster</a></p></section>'
     )
 
 

@@ -4,21 +4,30 @@ Each form is imported only when it is asked for: networkx alone takes longer to 
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.output.topology.domains import select_nodes
 
+if TYPE_CHECKING:
+    from arena_topo.output.topology.svg.elements import Headline
+
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 
 
 def render_topology(
-    snapshot: Snapshot, names: Sequence[str] = (), form: str = "text", *, colour: bool = False
+    snapshot: Snapshot,
+    names: Sequence[str] = (),
+    form: str = "text",
+    *,
+    colour: bool = False,
+    headline: "Headline | None" = None,
 ) -> str:
     """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
 
-    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named.
-    Raises ``UsageError`` for a node that does not exist.
+    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named;
+    above SVG and HTML stands the *headline* of a plan. Raises ``UsageError`` for a node that does not exist.
     """
     chosen = select_nodes(snapshot, names)
     match form:
@@ -38,11 +47,11 @@ def render_topology(
 
             return graphml(chosen)
         case "svg":
-            return _svg(chosen, named=bool(names))
+            return _svg(chosen, headline, named=bool(names))
         case "html":
             from arena_topo.output.topology.page import topology_page
 
-            return topology_page(chosen)
+            return topology_page(chosen, headline)
         case _:
             raise UsageError(f"{form!r} is not a form of a topology", hint=f"one of {', '.join(FORMS)}")
 
@@ -57,11 +66,11 @@ def _text(snapshot: Snapshot, *, named: bool, colour: bool) -> str:
     return cluster_tree(snapshot, colour=colour)
 
 
-def _svg(snapshot: Snapshot, *, named: bool) -> str:
+def _svg(snapshot: Snapshot, headline: "Headline | None", *, named: bool) -> str:
     if named and len(snapshot.nodes) == 1:
         from arena_topo.output.topology.svg.node import node_picture
 
-        return node_picture(snapshot.nodes[0]) + "\n"
+        return node_picture(snapshot.nodes[0], headline=headline) + "\n"
     from arena_topo.output.topology.svg.cluster import cluster_picture
 
-    return cluster_picture(snapshot) + "\n"
+    return cluster_picture(snapshot, headline=headline) + "\n"

@@ -1,13 +1,14 @@
 """A plan in every form, against files that were looked at."""
 
 import json
+from dataclasses import replace
+from html import escape
 
 import pytest
 
-from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement, Prediction, Range, Transport
+from arena_topo.model.plan.placement import Infeasible, Placement, Prediction, Range, Transport
 from arena_topo.output.plan.render import render_plan, runs
 from arena_topo.planner.plan import plan
 from tests import paths
@@ -65,10 +66,45 @@ def test_the_picture_shows_the_gang_on_its_gpus(form: str) -> None:
     assert "vgg" not in render_plan("other", answer, CLUSTER, form)
 
 
-def test_there_is_no_picture_of_a_refusal() -> None:
-    """The error says why it does not fit."""
-    with pytest.raises(UsageError, match="there is no placement to draw: 3 workers of 8 GPUs"):
-        render_plan("vgg", plan(Demand(3, 8), CLUSTER), CLUSTER, "svg")
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_a_picture_has_a_headline(form: str) -> None:
+    """The job, its workers, each busbw by its name, and why."""
+    answer = plan(Demand(4, 1), CLUSTER)
+    assert isinstance(answer, Placement)
+    rate = Range(40.0, 60.0, 93.15)
+    answer = replace(answer, prediction=Prediction(rate, Transport.NVLINK, inside_busbw=rate))
+    drawn = render_plan("vgg", answer, CLUSTER, form)
+
+    assert f">vgg: 4 workers of 1 GPU on node {answer.domain}<" in drawn
+    assert ">predicted busbw: whole gang 60 GB/s (40 to 93" in drawn
+    assert f">level: {answer.why[1].chosen}<" in drawn
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_the_picture_of_a_refusal_shows_where_and_why_it_does_not_fit(form: str) -> None:
+    """The whole cluster with what is free, below the reasons and what would help."""
+    refusal = plan(Demand(3, 8), CLUSTER)
+    assert isinstance(refusal, Infeasible)
+    drawn = render_plan("vgg", refusal, CLUSTER, form)
+
+    assert ">vgg does not fit<" in drawn
+    assert all(f">{escape(reason.text, quote=False)}<" in drawn for reason in refusal.reasons[:3])
+    assert f">what would help: {refusal.remedies[0]}<" in drawn
+    assert [] == [node.name for node in CLUSTER.nodes if node.name not in drawn]
+
+
+def test_gpus_that_nobody_can_name_are_drawn_as_planned() -> None:
+    """Where a node only counts its GPUs, as many squares are the plan's as it takes."""
+    answer = plan(Demand(4, 1), CLUSTER)
+    assert isinstance(answer, Placement)
+    counted = replace(
+        answer,
+        slots=tuple(slot._replace(gpus=None) for slot in answer.slots),
+        shares=tuple(share._replace(gpus=None) for share in answer.shares) * 2,
+    )
+    drawn = render_plan("vgg", counted, CLUSTER, "svg")
+
+    assert drawn.count("planned: any of the free GPUs") == 4
 
 
 def test_a_prediction_is_told_as_a_range() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.output.topology.page import MOST_DRAWN, topology_page
 from arena_topo.output.topology.svg.node import node_picture
 from tests.output.clusters import machine, small_cluster
@@ -55,6 +56,21 @@ def test_of_a_large_cluster_one_node_of_each_type_is_drawn() -> None:
 
     assert ["node-h200-0", "node-v100-0"] == sorted(re.findall(r'<figure id="([^"]+)"', page))
     assert 'href="#node-' not in page
+
+
+def test_a_map_zooms_into_its_domains() -> None:
+    """A click on a rack shows its nodes by name; without scripts, by the address of the page."""
+    nodes = [replace(machine("n"), name=f"n{index}") for index in range(160)]
+    paths = {node.name: (f"r{index // 16}",) for index, node in enumerate(nodes)}
+    page = topology_page(Snapshot(tuple(nodes), Fabric(("example.com/rack",), paths), "prod"))
+    targets = re.findall(r'href="#(domain-[^"]+)"', page)
+    sections = re.findall(r'<section class="zoomed" id="([^"]+)">(.*?)</section>', page, re.DOTALL)
+
+    assert 10 == len(targets)
+    assert targets == [identity for identity, _ in sections]
+    assert [f">n{index}<" in sections[1][1] for index in range(48)] == [
+        16 <= index < 32 for index in range(48)
+    ]
 
 
 def pixels(png: bytes) -> Counter[tuple[int, ...]]:
@@ -115,5 +131,5 @@ def test_a_browser_paints_the_page(tmp_path: Path) -> None:
     counts = pixels(shot.read_bytes())
 
     assert counts[0x35, 0xA5, 0x77] > 100  # double NVLinks
-    assert counts[0xC2, 0x57, 0x1A] > 100  # a GPU of the second holder
+    assert counts[0x7A, 0x4F, 0xB5] > 100  # a GPU of the second holder
     assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the background of the drawings

@@ -1,25 +1,37 @@
 """The cluster as a picture: domains as boxes within boxes, nodes as tiles with a square for each GPU."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.words import last_part
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
-from arena_topo.output.topology.svg.elements import element, label, picture, titled
-from arena_topo.output.topology.svg.users import user_colours, users_of
+from arena_topo.output.topology.svg.elements import Headline, element, elided, label, picture, titled
+from arena_topo.output.topology.svg.users import planned_gpus, user_colours, users_of
 
-_TILE = (156.0, 58.0)
-_SMALL_TILE = (24.0, 16.0)
-_SMALL_FROM = 300
-"""Clusters of more nodes show a bar for each, because tiles with a square for each GPU would fill many screens."""
-_GAP = 10.0
-_PAD = 14.0
-_HEAD = 26.0
+_SMALL_FROM = 150
+"""Clusters of more nodes are a map of small tiles, because tiles with a square for each GPU would fill many screens."""
 _WIDEST = 1180.0
 _PER_ROW = 8
+_LINE = 21.0
 _STATE_STYLES = {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}
 _TITLE_LETTER = 13.0  # the width of a letter of the title, on the safe side
+_SOFT_LETTER = 7.2
+
+
+@dataclass(frozen=True, slots=True)
+class _Scale:
+    """How large tiles are drawn, and how far apart; lengths in pixels. A domain has *across* tiles in a row."""
+
+    tile: tuple[float, float]
+    gap: float
+    pad: float
+    head: float
+    across: int
+
+
+_LARGE = _Scale((156.0, 58.0), 10.0, 14.0, 26.0, 7)
+_SMALL = _Scale((22.0, 16.0), 3.0, 8.0, 24.0, 8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,71 +44,136 @@ class _Box:
 
 
 def cluster_picture(
-    snapshot: Snapshot, users: Mapping[str, int] | None = None, *, linked: bool = False, styled: bool = True
+    snapshot: Snapshot,
+    users: Mapping[str, int] | None = None,
+    *,
+    headline: Headline | None = None,
+    linked: str = "",
+    large: bool = False,
+    styled: bool = True,
 ) -> str:
     """Return the drawing of *snapshot* as an SVG document.
 
-    *users* as in ``node_picture``; *linked* tiles lead to the anchors ``#node-NAME`` of a page.
+    *users* as in ``node_picture``; tiles lead to the anchors ``#node-NAME`` of a page where ``node`` is *linked*, and
+    domains to ``#domain-NAME`` where ``domain`` is. A plan's *headline* stands above the drawing. *large* tiles are not
+    shrunk to a map, however many they are.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = users if users is not None else user_colours(nodes)
-    small = len(nodes) >= _SMALL_FROM
-    tiles = {node.name: _tile(node, colours, small=small, linked=linked) for node in nodes}
-    box = _inside(root, tiles, _WIDEST)
-    width = max(box.width + 48, 420.0)
+    scale = _SMALL if is_map(len(nodes)) and not large else _LARGE
+    tiles = {node.name: _tile(node, colours, scale, linked=linked == "node") for node in nodes}
+    box = _inside(root, tiles, _WIDEST, scale, linked=linked == "domain")
     count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
-    head = [
-        label(_short(root.name, int(width / _TITLE_LETTER)), 24, 38, "title"),
-        label(f"{count}  ·  {root.free} of {root.total} GPUs free", 24, 60, "soft"),
+    free = f"{count}  ·  {root.free} of {root.total} GPUs free"
+    said = headline or Headline(root.name)
+    lines = [*said.lines, free]
+    width = min(max(box.width + 48, 420.0, 48 + _SOFT_LETTER * max(map(len, lines))), _WIDEST + 48)
+    head = [label(elided(said.title, int(width / _TITLE_LETTER * 1.25)), 24, 38, "title")]
+    head += [
+        label(elided(line, int((width - 48) / _SOFT_LETTER)), 24, 60 + _LINE * row, "soft")
+        for row, line in enumerate(lines)
     ]
-    body = element("g", *box.parts, transform="translate(24 78)")
-    return picture(width, box.height + 102, [*head, body], name=f"{root.name} topology", styled=styled)
+    top = 57 + _LINE * len(lines)
+    legend = list(_legend(nodes, scale, top + box.height + 24))
+    body = element("g", *box.parts, transform=f"translate(24 {top:.0f})")
+    return picture(
+        width,
+        top + box.height + (46 if legend else 24),
+        [*head, body, *legend],
+        name=f"{root.name} topology",
+        described=" ".join([said.title, *lines]),
+        styled=styled,
+    )
 
 
-def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float) -> _Box:
+def is_map(nodes: int) -> bool:
+    """Whether a cluster of *nodes* is drawn as a map, whose tiles have no names."""
+    return nodes >= _SMALL_FROM
+
+
+def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Scale, *, linked: bool) -> _Box:
     """Return a domain as a titled box around what is in it."""
-    inner = _inside(domain, tiles, widest - 2 * _PAD)
+    inner = _inside(domain, tiles, widest - 2 * scale.pad, scale, linked=linked)
     tier = last_part(domain.tier)
-    title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     count = f"{domain.free}/{domain.total}"
-    # A domain of one small tile is still as wide as its title.
-    width = max(inner.width + 2 * _PAD, 30 + 7.4 * (len(title) + len(count)) + 2 * _PAD)
-    height = inner.height + _HEAD + 2 * _PAD - 4
+    title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
+    # A domain of one small tile is still as wide as its title, and a long name does not widen the whole row.
+    title = elided(title, max(24, int((inner.width + 2 * scale.pad) / 7.4) - len(count) - 2))
+    width = max(inner.width, 22 + 7.4 * (len(title) + len(count))) + 2 * scale.pad
+    height = inner.height + scale.head + 2 * scale.pad - 4
+    heading = (
+        label(title, scale.pad, scale.pad + 12, "strong"),
+        label(count, width - scale.pad, scale.pad + 12, "end soft"),
+    )
+    leads = linked and bool(domain.nodes)
     parts = (
         element("rect", width=width, height=height, rx=12, class_="card"),
-        label(title, _PAD, _PAD + 12, "strong"),
-        label(count, width - _PAD, _PAD + 12, "end soft"),
-        element("g", *inner.parts, transform=f"translate({_PAD:.0f} {_PAD + _HEAD - 4:.0f})"),
+        *((element("a", *heading, href=f"#{domain_anchor(domain)}"),) if leads else heading),
+        element("g", *inner.parts, transform=f"translate({scale.pad:.0f} {scale.pad + scale.head - 4:.0f})"),
     )
     return _Box(width, height, parts)
 
 
-def _inside(domain: Domain, tiles: Mapping[str, _Box], widest: float) -> _Box:
-    boxes = [_domain(below, tiles, widest) for below in domain.domains]
-    return _flow([*boxes, *(tiles[node.name] for node in domain.nodes)], widest)
+def domain_anchor(domain: Domain) -> str:
+    """Return the anchor of a domain of nodes on a page: by its first node, as names of domains may be the same."""
+    return f"domain-{domain.nodes[0].name}"
 
 
-def _flow(boxes: Sequence[_Box], widest: float) -> _Box:
+def _inside(domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Scale, *, linked: bool) -> _Box:
+    boxes = [_domain(below, tiles, widest, scale, linked=linked) for below in domain.domains]
+    own = [tiles[node.name] for node in domain.nodes]
+    # Without domains the map is as wide as the page.
+    row = widest if not domain.tier else min(widest, scale.across * (scale.tile[0] + scale.gap))
+    return _flow([*boxes, *own], widest if boxes else row, max(scale.gap, 6.0) if boxes else scale.gap)
+
+
+def _flow(boxes: Sequence[_Box], widest: float, gap: float) -> _Box:
     """Return boxes side by side, in rows no wider than *widest*."""
     x = y = row = width = 0.0
     parts: list[str] = []
     for box in boxes:
         if x and x + box.width > widest:
-            x, y, row = 0.0, y + row + _GAP, 0.0
+            x, y, row = 0.0, y + row + gap, 0.0
         parts.append(element("g", *box.parts, transform=f"translate({x:.1f} {y:.1f})"))
-        x, row = x + box.width + _GAP, max(row, box.height)
-        width = max(width, x - _GAP)
+        x, row = x + box.width + gap, max(row, box.height)
+        width = max(width, x - gap)
     return _Box(width, y + row, tuple(parts))
 
 
-def _tile(node: GpuNode, colours: Mapping[str, int], *, small: bool, linked: bool) -> _Box:
+def _legend(nodes: Sequence[GpuNode], scale: _Scale, y: float) -> Iterator[str]:
+    """Yield what the marks mean, of those that are drawn, in one line."""
+    if scale is _SMALL:
+        entries = [
+            ("gpu-heat-4", "more or less free, with the number of free GPUs"),
+            ("gpu-heat-0", "none free"),
+        ]
+        entries += [("u0", "planned, with their number")] if any(planned_gpus(node) for node in nodes) else []
+    else:
+        planned = any(planned_gpus(node) for node in nodes)
+        others = any(holder.gpus for node in nodes for holder in node.holders if not holder.is_planned)
+        colours = "in use, a colour for each job" if others else "in use"
+        marks = [state for node in nodes for state in state_marks(node)]
+        used = others or marks.count("used") > sum(map(planned_gpus, nodes))
+        entries = [("u0", "planned")] if planned else []
+        entries += [("u6" if not others else "u1", colours)] if used else []
+        entries += [("gpu-free", "free")] if "free" in marks else []
+        entries += [("gpu-bad", "unhealthy")] if "bad" in marks else []
+    x = 24.0
+    for style, words in entries:
+        yield element("rect", x=x, y=y - 10, width=13, height=13, rx=3, class_=style)
+        yield label(words, x + 20, y + 1, "small")
+        x += 44 + 6.6 * len(words)
+
+
+def _tile(node: GpuNode, colours: Mapping[str, int], scale: _Scale, *, linked: bool) -> _Box:
     words = [f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free", node.machine, *remarks(node)]
+    small = scale is _SMALL
     drawn = _small_tile(node) if small else _large_tile(node, colours)
     group = titled([word for word in words if word], *drawn)
     if linked:
         group = element("a", group, href=f"#node-{node.name}")
-    width, height = _SMALL_TILE if small else _TILE
+    width, height = scale.tile
     return _Box(width, height + (0 if small else _extra(node)), (group,))
 
 
@@ -106,38 +183,52 @@ def _extra(node: GpuNode) -> float:
 
 
 def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
-    width, height = _TILE
+    width, height = _LARGE.tile
     parts = [
         element("rect", width=width, height=height + _extra(node), rx=8, class_="card"),
-        label(_short(node.name, 19), 9, 17, "small strong"),
+        label(elided(node.name, 21), 9, 17, "small strong"),
     ]
-    # Marks stand for GPUs in order only where their indices are known.
-    users = users_of(node) if node.used is not None else {}
-    for index, state in enumerate(state_marks(node)):
+    for index, (style, tip) in enumerate(_marks(node, colours)):
         x, y = 9 + 17.4 * (index % _PER_ROW), 24 + 17.0 * (index // _PER_ROW)
-        user = users.get(index)
-        style = f"u{colours.get(user.key, 0)}" if user else _STATE_STYLES[state]
         mark = element("rect", x=x, y=y, width=13, height=13, rx=3, class_=style)
-        parts.append(titled(f"GPU{index}: {user.words}", mark) if user else mark)
+        parts.append(titled(tip, mark) if tip else mark)
     closed = not node.ready or node.unschedulable
     words = ", ".join(remarks(node)) if closed else node.machine
     parts.append(
-        label(_short(words, 25), 9, height - 7 + _extra(node), "small warn" if closed else "small soft")
+        label(elided(words, 25), 9, height - 7 + _extra(node), "small warn" if closed else "small soft")
     )
     return parts
 
 
+def _marks(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the style of each GPU's square, and its tooltip.
+
+    Squares stand for GPUs in order only where their indices are known. Else they are counted: of eight GPUs, of which a
+    pod has two and a plan any three, the squares are two in use, three planned, and three free.
+    """
+    users = users_of(node) if node.used is not None else {}
+    states = state_marks(node)
+    any_planned = planned_gpus(node) - sum(user.is_planned for user in users.values())
+    last_used = sum(state == "used" for state in states)
+    for index, state in enumerate(states):
+        if user := users.get(index):
+            yield f"u{colours.get(user.key, 0)}", f"GPU{index}: {user.words}"
+        elif state == "used" and index >= last_used - any_planned and node.used is None:
+            yield "u0", "planned: any of the free GPUs"
+        else:
+            yield _STATE_STYLES[state], ""
+
+
 def _small_tile(node: GpuNode) -> list[str]:
-    """Return a bar of which the used share is filled; names and machines are in the tooltip."""
-    width, height = _SMALL_TILE
-    share = 1 - node.gpu_free / node.gpu_total if node.gpu_total else 0.0
-    parts = [element("rect", width=width, height=height, rx=4, class_="card")]
-    if share:
-        parts.append(
-            element("rect", x=3, y=3, width=(width - 6) * share, height=height - 6, rx=2, class_="u0")
-        )
-    return parts
-
-
-def _short(text: str, longest: int) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    """Return a tile that is the greener the more is free, with the number of free GPUs; the rest is in the tooltip."""
+    width, height = _SMALL.tile
+    planned = planned_gpus(node)
+    free = node.gpu_free if node.ready and not node.unschedulable else 0
+    # Five steps can be told apart: none, up to a third, up to two thirds, up to all, and all.
+    step = 0 if not free else 4 if free == node.gpu_total else 1 + min(2, 3 * free // max(node.gpu_total, 1))
+    style = "u0" if planned else f"gpu-heat-{step}"
+    words, ink = (str(planned), " on-user") if planned else (str(free), " on-user" if step == 4 else "")
+    return [
+        element("rect", width=width, height=height, rx=3, class_=style),
+        label(words, width / 2, height / 2 + 3.5, f"tiny middle{ink}"),
+    ]

@@ -1,18 +1,19 @@
 """What the drawings are made of: SVG elements as strings, and their colours on light and dark pages."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from html import escape
 
 from arena_topo.model.notation.printable import printable
 
 USERS = 8
-"""How many colours there are for the users of GPUs; further users begin again with the first."""
+"""How many colours there are for the users of GPUs: the first is the plan's, and further users begin again with the next."""
 
 STYLE = """
-svg { --page: #f5f7fa; --card: #ffffff; --ink: #1d2733; --soft: #667385; --edge: #d3dae3; --free: #ffffff;
-  --freeline: #2f9e6e; --bad: #d64545; --warn: #a86400; --nv1: #8fd3b4; --nv2: #35a577; --nv3: #0f7a52;
+svg { --page: #f5f7fa; --card: #ffffff; --ink: #1d2733; --soft: #5b6778; --edge: #d3dae3; --free: #ffffff;
+  --freeline: #2f9e6e; --bad: #d64545; --warn: #8f5600; --nv1: #8fd3b4; --nv2: #35a577; --nv3: #0f7a52;
   --switch: #0f7a52; --xgmi: #8b5fbf; --pcie: #7fa8c9; --far: #c9d2dc; --text-on-user: #ffffff;
-  --u0: #3b6fd4; --u1: #c2571a; --u2: #7a4fb5; --u3: #b03a6c; --u4: #2b7f8c; --u5: #8a6d1f; --u6: #52606d; --u7: #a33b3b;
+  --u0: #3b6fd4; --u1: #ae4c12; --u2: #7a4fb5; --u3: #b03a6c; --u4: #2b7f8c; --u5: #8a6d1f; --u6: #52606d; --u7: #a33b3b;
   font-family: system-ui, "Segoe UI", "DejaVu Sans", sans-serif; color: var(--ink); }
 @media (prefers-color-scheme: dark) {
   svg { --page: #12171d; --card: #1b222b; --ink: #e6ebf1; --soft: #95a3b3; --edge: #333e4b; --free: #1b222b;
@@ -35,6 +36,11 @@ svg .group { fill: none; stroke: var(--edge); stroke-width: 15; stroke-linecap: 
 svg .root { fill: none; stroke: var(--pcie); stroke-width: 4; stroke-linecap: round; }
 svg .gpu-free { fill: var(--free); stroke: var(--freeline); stroke-width: 2.5; }
 svg .gpu-bad { fill: var(--card); stroke: var(--bad); stroke-width: 2.5; stroke-dasharray: 4 3; }
+svg .gpu-heat-0 { fill: var(--card); stroke: var(--edge); }
+svg .gpu-heat-1 { fill: color-mix(in srgb, var(--freeline) 18%, var(--card)); stroke: var(--freeline); }
+svg .gpu-heat-2 { fill: color-mix(in srgb, var(--freeline) 34%, var(--card)); stroke: var(--freeline); }
+svg .gpu-heat-3 { fill: color-mix(in srgb, var(--freeline) 50%, var(--card)); stroke: var(--freeline); }
+svg .gpu-heat-4 { fill: var(--nv3); stroke: var(--nv3); }
 svg .gpu-unknown { fill: var(--card); stroke: var(--soft); stroke-width: 2; stroke-dasharray: 2 3; }
 svg .on-user { fill: var(--text-on-user); }
 svg .link { fill: none; stroke-linecap: round; }
@@ -51,6 +57,25 @@ svg a:hover .card { stroke: var(--u0); stroke-width: 2; }
 """ + "".join(
     f"svg .u{number} {{ fill: var(--u{number}); stroke: var(--u{number}); }}\n" for number in range(USERS)
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """What stands above a drawing: its title, and some lines below it."""
+
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+def elided(text: str, longest: int) -> str:
+    """Return *text* with its middle left out where it is longer: names of nodes differ at their ends.
+
+    ``cn-shanghai.192.168.16.172`` in 21 letters is ``cn-shangha….168.16.172``, less one.
+    """
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
 
 
 def element(tag: str, *children: str, **attributes: str | float) -> str:
@@ -79,13 +104,25 @@ def seen(text: str) -> str:
     return escape(printable(text), quote=False)
 
 
-def picture(width: float, height: float, children: Iterable[str], *, name: str, styled: bool = True) -> str:
-    """Return a whole SVG document; one within a page is not *styled* again."""
+def picture(
+    width: float,
+    height: float,
+    children: Iterable[str],
+    *,
+    name: str,
+    described: str = "",
+    styled: bool = True,
+) -> str:
+    """Return a whole SVG document; one within a page is not *styled* again.
+
+    *name* and *described* are what a screen reader says of it.
+    """
     style = element("style", STYLE) if styled else ""
     page = element("rect", width=width, height=height, rx=14, class_="page")
     return element(
         "svg",
         element("title", seen(name)),
+        *([element("desc", seen(described))] if described else []),
         style,
         page,
         *children,

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, groupby
+from textwrap import wrap
 from typing import TypeVar
 
 from arena_topo.model.cluster.hardware import Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.output.topology.domains import gpu_count, remarks
-from arena_topo.output.topology.svg.elements import element, label, picture, seen, titled
+from arena_topo.output.topology.svg.elements import Headline, element, elided, label, picture, seen, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
 from arena_topo.output.topology.svg.users import GpuUser, user_colours, users_of
 
@@ -23,14 +24,22 @@ _HUB = 46.0
 _TOP = 556.0
 _LINE = 21.0
 _MOST_NAMES = 3
+_LETTERS = 78  # of the text below a headline, in the width of the picture
 _PULL = 0.22
 """How far the middle of a chord is pulled towards the centre."""
 
 
-def node_picture(node: GpuNode, users: Mapping[str, int] | None = None, *, styled: bool = True) -> str:
+def node_picture(
+    node: GpuNode,
+    users: Mapping[str, int] | None = None,
+    *,
+    headline: Headline | None = None,
+    styled: bool = True,
+) -> str:
     """Return the drawing of *node* as an SVG document.
 
-    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page.
+    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page. A plan's
+    *headline* stands above the drawing.
     """
     colours = users if users is not None else user_colours([node])
     ring = ring_of(node, gpu_count(node))
@@ -42,7 +51,20 @@ def node_picture(node: GpuNode, users: Mapping[str, int] | None = None, *, style
         *_gpus(node, ring, colours),
     ]
     legend, height = _legend(node, colours)
-    return picture(WIDTH, height, [*children, *legend], name=f"{node.name} {node.machine}", styled=styled)
+    said = headline or Headline("")
+    lines = [part for line in said.lines for part in wrap(line, _LETTERS)]
+    head = [label(elided(said.title, 52), 24, 36, "title")] if said.title else []
+    head += [label(line, 24, 58 + 19 * row, "soft") for row, line in enumerate(lines)]
+    top = 30 + 19 * (len(lines) + 1) if head else 0
+    drawn = element("g", *children, *legend, transform=f"translate(0 {top})")
+    return picture(
+        WIDTH,
+        height + top,
+        [*head, drawn],
+        name=f"{node.name} {node.machine}",
+        described=" ".join([said.title, *said.lines, *remarks(node)]).strip(),
+        styled=styled,
+    )
 
 
 def _heading(node: GpuNode) -> Iterator[str]:
@@ -122,7 +144,7 @@ def _links(node: GpuNode, ring: Ring) -> Iterator[str]:
         return
     pairs = [(a, b, graph.between(a, b)) for a, b in combinations(range(graph.size), 2)]
     direct = [(a, b, link) for a, b, link in pairs if link.kind.is_direct]
-    # PCIe paths would hide the GPU links, so they are drawn only where there are no others; wide chords come last.
+    # Wide chords come last.
     shown = sorted(direct or pairs, key=lambda pair: pair[2].count)
     for a, b, link in shown:
         if link.kind is not LinkClass.NVSWITCH and (direct or link.kind is not LinkClass.SYS):
@@ -212,50 +234,84 @@ def _state(
 
 
 def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float]:
-    """Return the legend below the ring, links on the left and users on the right, and the height of it all."""
-    kinds: dict[str, Link] = {}
-    if node.links is not None:
-        for a, b in combinations(range(node.links.size), 2):
-            link = node.links.between(a, b)
-            # Measured links of one label differ a little; the legend has one line for them, with the fastest.
-            best = kinds.get(link.label)
-            kinds[link.label] = link if best is None or link.bandwidth > best.bandwidth else best
-    links = sorted(kinds.values(), key=lambda link: -link.bandwidth)
+    """Return the legend below the ring, and the height of it all: what is drawn, and nothing else.
+
+    Links, arcs and pills are on the left, and whose GPUs they are on the right.
+    """
+    left = [*_link_entries(node), *_pill_entries(node)]
+    right = list(_gpu_entries(node, colours))
     parts: list[str] = []
-    for row, link in enumerate(links):
+    for row, (symbol, words) in enumerate(left):
         y = _TOP + _LINE * row
-        parts.append(
-            element(
-                "line", x1=24, y1=y, x2=58, y2=y, class_=f"link {_style(link)}", stroke_width=_width(link)
-            )
-        )
-        parts.append(label(_words(link), 68, y + 4.5, "small"))
-    names = sorted({user.key for user in users_of(node).values()})
-    for row, name in enumerate(names[:_MOST_NAMES]):
-        parts += _swatch(f"u{colours.get(name, 0)}", name, row)
-    rest = len(names) - _MOST_NAMES
-    if rest > 0:
-        parts.append(label(f"and {rest} more", 354, _TOP + _LINE * _MOST_NAMES + 4.5, "small soft"))
-    rows = min(len(names), _MOST_NAMES) + (rest > 0)
-    parts += (
-        _swatch("gpu-free", "free", rows)
-        if node.used is not None
-        else _swatch("gpu-unknown", "not known", rows)
-    )
-    bottom = _TOP + _LINE * max(len(links), rows + 1)
+        parts += [
+            element("g", symbol, transform=f"translate(24 {y:.0f})"),
+            label(words, 68, y + 4.5, "small"),
+        ]
+    for row, (style, words) in enumerate(right):
+        y = _TOP + _LINE * row
+        parts += [element("circle", cx=340, cy=y, r=6.5, class_=style)] if style else []
+        parts.append(label(words, 354, y + 4.5, "small"))
+    bottom = _TOP + _LINE * max(len(left), len(right))
     source = next((fact for fact in node.facts if fact.subject == "links"), None)
     if source:
         age = "" if source.age is None else f", {source.age:.0f} s old"
         words = f"links {'assumed' if source.assumed else 'as published'}: {source.source}{age}"
-        words = words if len(words) < 100 else f"{words[:97]}..."  # what the width of the picture takes
-        parts.append(label(words, 24, bottom + 8, "small soft"))
+        parts.append(label(elided(words, 100), 24, bottom + 8, "small soft"))
         bottom += _LINE
     return parts, bottom + 6
 
 
-def _swatch(style: str, words: str, row: int) -> list[str]:
-    y = _TOP + _LINE * row
-    return [element("circle", cx=340, cy=y, r=6.5, class_=style), label(words, 354, y + 4.5, "small")]
+def _link_entries(node: GpuNode) -> Iterator[tuple[str, str]]:
+    """Yield a line and words for each kind of link that is drawn, the fastest first."""
+    if node.links is None:
+        return
+    every = [node.links.between(a, b) for a, b in combinations(range(node.links.size), 2)]
+    # PCIe paths would hide the links between GPUs, and are drawn where there are no others.
+    drawn = [link for link in every if link.kind.is_direct] or [
+        link for link in every if link.kind is not LinkClass.SYS
+    ]
+    kinds: dict[str, Link] = {}
+    for link in drawn:
+        # Measured links of one label differ a little; the legend has one line for them, with the fastest.
+        best = kinds.get(link.label)
+        kinds[link.label] = link if best is None or link.bandwidth > best.bandwidth else best
+    for link in sorted(kinds.values(), key=lambda link: -link.bandwidth):
+        yield _line(f"link {_style(link)}", _width(link)), _words(link)
+
+
+def _pill_entries(node: GpuNode) -> Iterator[tuple[str, str]]:
+    """Yield a symbol and words for the arcs and pills of the drawing, of those that it has."""
+    if len({gpu.pcie_root for gpu in node.gpus if gpu.pcie_root}) > 0:
+        yield _line("root", 4), "GPUs of one PCIe root"
+    if any(gpu.nics for gpu in node.gpus):
+        yield _pill("nic"), "the nearest network cards"
+    if any(user.worker is not None for user in users_of(node).values()):
+        yield _pill("card") + label("w0", 17, 3.5, "tiny middle"), "the worker that has the GPU"
+
+
+def _line(style: str, width: float) -> str:
+    return element("line", x1=0, y1=0, x2=34, y2=0, class_=style, stroke_width=width)
+
+
+def _pill(style: str) -> str:
+    return element("rect", x=5, y=-8, width=24, height=16, rx=8, class_=style)
+
+
+def _gpu_entries(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """Yield the style of a GPU and what it means, for each that is drawn."""
+    users = users_of(node)
+    if any(user.is_planned for user in users.values()):
+        yield "u0", "planned"
+    names = sorted({user.key for user in users.values() if not user.is_planned})
+    for name in names[:_MOST_NAMES]:
+        yield f"u{colours.get(name, 0)}", elided(name, 34)
+    if len(names) > _MOST_NAMES:
+        yield "", f"and {len(names) - _MOST_NAMES} more"
+    styles = {_state(node, position, users, colours)[0] for position in range(gpu_count(node))}
+    others = {"u6": "in use", "gpu-free": "free", "gpu-bad": "unhealthy", "gpu-unknown": "not known"}
+    if node.used is not None and node.used - users.keys():
+        yield "u6", others["u6"]
+    yield from ((style, words) for style, words in others.items() if style in styles and style != "u6")
 
 
 def _words(link: Link) -> str:

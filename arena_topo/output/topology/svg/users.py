@@ -13,6 +13,7 @@ class GpuUser(NamedTuple):
 
     key: str
     worker: int | None
+    is_planned: bool = False
 
     @property
     def words(self) -> str:
@@ -21,9 +22,18 @@ class GpuUser(NamedTuple):
 
 
 def user_colours(nodes: Sequence[GpuNode]) -> dict[str, int]:
-    """Return the number of a colour for each user of GPUs, so that the pods of one job look alike on all *nodes*."""
-    keys = sorted({_key(holder) for node in nodes for holder in node.holders})
-    return {key: index % USERS for index, key in enumerate(keys)}
+    """Return the number of a colour for each user of GPUs, so that the pods of one job look alike on all *nodes*.
+
+    Colour 0 is a plan's, in every drawing.
+    """
+    holders = {_key(holder): holder.is_planned for node in nodes for holder in node.holders}
+    others = sorted(key for key, is_planned in holders.items() if not is_planned)
+    return {**dict.fromkeys(holders, 0), **{key: 1 + index % (USERS - 1) for index, key in enumerate(others)}}
+
+
+def planned_gpus(node: GpuNode) -> int:
+    """Return how many GPUs of *node* a plan takes that is drawn on it."""
+    return sum(holder.gpus for holder in node.holders if holder.is_planned)
 
 
 def users_of(node: GpuNode) -> dict[int, GpuUser]:
@@ -39,4 +49,5 @@ def _key(holder: Holder) -> str:
 def _user(holder: Holder) -> GpuUser:
     # A pod of no MPIJob may be called like a worker by chance.
     worker = parse_worker_name(holder.pod)
-    return GpuUser(_key(holder), worker.index if worker and worker.job == holder.job else None)
+    index = worker.index if worker and worker.job == holder.job else None
+    return GpuUser(_key(holder), index, holder.is_planned)

@@ -1,9 +1,13 @@
 """The drawing of a cluster, small and large."""
 
+import re
 import xml.etree.ElementTree as ET
+from collections import Counter
 from dataclasses import replace
 
+from arena_topo.model.cluster.snapshot import Fabric, Holder, Snapshot
 from arena_topo.output.topology.svg.cluster import cluster_picture
+from arena_topo.output.topology.svg.elements import Headline
 from tests.output.clusters import machine, small_cluster
 from tests.output.drawings import SVG, tips
 
@@ -13,16 +17,49 @@ def test_the_cluster_shows_domains_and_a_square_for_each_gpu() -> None:
     svg = cluster_picture(small_cluster())
     root = ET.fromstring(svg)
     squares = [square for square in root.iter(f"{SVG}rect") if square.get("width") == "13"]
+    legend = {"in use, a colour for each job", "free"}
 
-    assert 28 == len(squares)
+    assert 28 + len(legend) == len(squares)
+    assert legend <= {text.text for text in root.iter(f"{SVG}text")}
     assert {"zone a", "rack r1", "in no rack", "cordoned"} <= {text.text for text in root.iter(f"{SVG}text")}
 
 
-def test_a_large_cluster_is_drawn_small() -> None:
-    """A bar for each node, all else in its tooltip, and the picture stays of one width."""
-    nodes = tuple(replace(machine("n"), name=f"n{index}") for index in range(400))
-    svg = cluster_picture(replace(small_cluster(), nodes=nodes))
+def map_of(count: int) -> Snapshot:
+    """Return *count* nodes in racks of sixteen, of which the first is planned and the last is full."""
+    nodes = [replace(machine("n"), name=f"n{index}") for index in range(count)]
+    plan = Holder("plan", "vgg-worker-0", "vgg", 4, (0, 1, 2, 3), is_planned=True)
+    nodes[0] = replace(nodes[0], holders=(plan,), requested={"nvidia.com/gpu": 4}, used=frozenset(range(4)))
+    nodes[-1] = replace(nodes[-1], requested={"nvidia.com/gpu": 8}, used=frozenset(range(8)))
+    paths = {node.name: (f"r{index // 16}",) for index, node in enumerate(nodes)}
+    return Snapshot(tuple(nodes), Fabric(("example.com/rack",), paths), "prod")
 
-    assert float(ET.fromstring(svg).get("width", "0")) <= 1240
-    assert "n399: 8 of 8 GPUs free\n8xV100-cubemesh\nlinks assumed" not in tips(svg)
-    assert "n399: 8 of 8 GPUs free\n8xV100-cubemesh" in tips(svg)
+
+def test_a_large_cluster_is_a_map_with_numbers() -> None:
+    """A tile for each node with its free GPUs or those that are planned, and all else in its tooltip."""
+    svg = cluster_picture(map_of(1000))
+    root = ET.fromstring(svg)
+    numbers = Counter(text.text for text in root.iter(f"{SVG}text") if "tiny" in text.get("class", ""))
+
+    assert {"8": 998, "4": 1, "0": 1} == numbers
+    assert {"u0": 2, "gpu-heat-4": 999, "gpu-heat-0": 2} == Counter(
+        rect.get("class") for rect in root.iter(f"{SVG}rect") if rect.get("class") not in ("card", "page")
+    )
+    assert "n999: 0 of 8 GPUs free\n8xV100-cubemesh" in tips(svg)
+    assert float(root.get("width", "0")) <= 1240
+
+
+def test_a_domain_of_a_map_leads_to_its_nodes() -> None:
+    """By a link to the part of the page that shows them by name."""
+    svg = cluster_picture(map_of(160), linked="domain")
+
+    assert [f"#domain-n{index}" for index in range(0, 160, 16)] == re.findall(r'href="([^"]+)"', svg)
+
+
+def test_a_drawing_can_be_read_aloud() -> None:
+    """It has a title and a description, which a screen reader reads."""
+    root = ET.fromstring(
+        cluster_picture(small_cluster(), headline=Headline("vgg: 1 worker", ("busbw: 5 GB/s",)))
+    )
+
+    assert "prod topology" == root.findtext(f"{SVG}title")
+    assert "vgg: 1 worker busbw: 5 GB/s 4 nodes  ·  14 of 28 GPUs free" == root.findtext(f"{SVG}desc")

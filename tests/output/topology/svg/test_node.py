@@ -4,6 +4,7 @@ import re
 import xml.etree.ElementTree as ET
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 
 import pytest
 
@@ -46,7 +47,7 @@ def test_switched_links_meet_in_a_hub() -> None:
     root = ET.fromstring(svg)
 
     assert 8 == sum(
-        "switch" in line.get("class", "") for line in root.iter(f"{SVG}line") if line.get("x1") != "24"
+        "switch" in line.get("class", "") for line in root.iter(f"{SVG}line") if line.get("x1") != "0"
     )
     assert "GPU3: 18 NVLinks into the switches, 450 GB/s" in tips(svg)
     assert not [tip for tip in tips(svg) if re.match(r"GPU\d to GPU", tip)]
@@ -65,8 +66,8 @@ def test_holders_have_their_colours_and_names() -> None:
     }
 
     assert workers <= set(tips(svg))
-    assert svg.count(">w0<") == 3
-    assert svg.count('class="u1"') == 3  # two GPUs and the legend
+    assert svg.count(">w0<") == 4  # three GPUs and the legend
+    assert svg.count('class="u2"') == 3  # two GPUs and the legend
     assert ">team-a/bert<" in svg
 
 
@@ -86,3 +87,25 @@ def test_sockets_pcie_roots_and_nics_are_drawn() -> None:
 
     assert {f"PCIe root pcie{root}" for root in range(4)} <= set(shown)
     assert "nearest NICs: mlx5_0, mlx5_1" in shown
+
+
+@pytest.mark.parametrize("kind", ["v100", "h200", "l40s", "dgxa100"])
+def test_the_legend_lists_what_is_drawn(kind: str) -> None:
+    """Each kind of link, arc and pill that the drawing has, and no other."""
+    node = machine("node-0", kind, vgg16=(0,))
+    svg = node_picture(node)
+    assert node.links is not None
+    every = [node.links.between(a, b) for a, b in combinations(range(node.links.size), 2)]
+    direct = {link.label for link in every if link.kind.is_direct}
+    listed = {
+        link.label
+        for link in every
+        if re.search(rf">{re.escape(link.label)}( through NVSwitches| bridge)?[ <]", svg)
+    }
+
+    assert listed == (direct or listed - {"SYS"})
+    assert ("GPUs of one PCIe root" in svg) == ('class="root"' in svg)
+    assert ("the nearest network cards" in svg) == ("nearest NICs: " in svg)
+    assert ">the worker that has the GPU<" in svg
+    assert ">free<" in svg
+    assert ">unhealthy<" not in svg

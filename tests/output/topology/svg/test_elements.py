@@ -1,0 +1,72 @@
+"""What drawings are made of: words that fit, and colours that can be read."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arena_topo.output.topology.svg.elements import STYLE, elided
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("gpu-node-1", 10, "gpu-node-1"),
+        ("cn-shanghai.192.168.16.172", 21, "cn-shangha….168.16.172"[:10] + "…" + ".168.16.172"[1:]),
+        ("abcdef", 3, "a…f"),
+    ],
+)
+def test_the_middle_of_a_long_name_is_left_out(text: str, longest: int, expected: str) -> None:
+    """Names of nodes differ at their ends."""
+    assert expected == elided(text, longest)
+
+
+@given(st.text(), st.integers(3, 60))
+def test_an_elided_text_is_never_longer(text: str, longest: int) -> None:
+    """And begins and ends as the text does."""
+    short = elided(text, longest)
+
+    assert len(short) == min(len(text), longest)
+    assert (text[:1], text[-1:]) == (short[:1], short[-1:])
+
+
+def palette(scheme: str) -> dict[str, str]:
+    """Return the colours of the ``light`` or the ``dark`` scheme by their names."""
+    light, _, dark = STYLE.partition("@media (prefers-color-scheme: dark)")
+    return dict(
+        re.findall(r"--([\w-]+): (#[0-9a-f]{6})", light if scheme == "light" else dark.partition("\n}")[0])
+    )
+
+
+def contrast(a: str, b: str) -> float:
+    """Return the ratio of two colours' luminances as WCAG 2.2 defines it, from 1 to 21."""
+
+    def luminance(colour: str) -> float:
+        channels = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [
+            value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels
+        ]
+        return sum(weight * value for weight, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+    high, low = sorted((luminance(a), luminance(b)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["page", "card"])
+@pytest.mark.parametrize("ink", ["ink", "soft", "warn"])
+def test_text_can_be_read(scheme: str, ground: str, ink: str) -> None:
+    """WCAG asks for a contrast of 4.5 to 1."""
+    colours = palette(scheme)
+
+    assert contrast(colours[ink], colours[ground]) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("ground", [*(f"u{number}" for number in range(8)), "nv3"])
+def test_text_on_a_gpu_can_be_read(scheme: str, ground: str) -> None:
+    """Numbers stand on the colours of users, and of nodes that are free."""
+    colours = palette(scheme)
+
+    assert contrast(colours["text-on-user"], colours[ground]) >= 4.5
