@@ -26,9 +26,9 @@ PAGES = [
 __all__ = ["invoke"]
 
 
-def generator() -> ModuleType:
-    """Return the script that writes the reference."""
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "reference" / "generate.py")
+def generator(folder: str = "reference") -> ModuleType:
+    """Return the script that writes a part of the documentation."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / folder / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -174,3 +174,25 @@ def test_the_readmes_jobs_are_valid(invoke: Invoke, args: list[str]) -> None:
     outcome = invoke(*args[:at], "--dry-run=client", *args[at:])
 
     assert 0 == outcome.code, outcome.err
+
+
+def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
+    """Every command prints what the page says, typed one after the other; every drawing is the one that the page shows."""
+    folder, tutorial = ROOT / "docs" / "tutorial", generator("tutorial")
+    text = (folder / "README.md").read_text()
+
+    page, drawings = tutorial.written(text, tmp_path)
+
+    assert tutorial.lasting(text).splitlines() == tutorial.lasting(page).splitlines()
+    assert {name: (folder / name).read_text() for name in drawings} == drawings
+
+
+def test_a_changed_output_of_the_tutorial_is_noticed() -> None:
+    """What differs from run to run is left out of the comparison, and nothing else."""
+    tutorial = generator("tutorial")
+    first = "NAME           AGE\nw-launcher-abcde  Running  11s  node-1\nplan: 4 of 4 workers where planned\n"
+    again = "NAME        AGE\nw-launcher-zzzzz  Running  9s  node-2\nplan: 4 of 4 workers where planned\n"
+    wrong = again.replace("4 of 4", "3 of 4")
+
+    assert tutorial.lasting(first) == tutorial.lasting(again)
+    assert tutorial.lasting(first) != tutorial.lasting(wrong)
