@@ -10,7 +10,7 @@ from typing import Any
 from arena_topo.agent.sysfs import PciDevice, near_nics, network_cards, pci_device
 from arena_topo.errors import ArenaTopoError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, ShareMode
-from arena_topo.topology.hardware.link_graph import graph_and_type
+from arena_topo.topology.hardware.link_graph import wiring
 
 _LEVELS = {0: "PIX", 10: "PIX", 20: "PXB", 30: "PHB", 40: "NODE", 50: "SYS"}
 """The words of ``nvidia-smi topo -m`` for NVML's levels (``nvmlGpuTopologyLevel_t``) of two GPUs' common ancestor."""
@@ -52,7 +52,8 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         raise ArenaTopoError("this machine has no NVIDIA GPU", hint="run the agent on nodes with GPUs only")
     pci_devices = [pci_device(sysfs, device.bus) for device in devices]
     cards = network_cards(sysfs)
-    graph, machine = graph_and_type(words, gpus[0].product, "NVML")
+    # Whoever reads the annotation finds the same rates, and says what is assumed of them.
+    graph, machine, _ = wiring(words, gpus[0].product, "NVML")
     return Hardware(
         gpus=tuple(
             _with_location(gpu, pci, near_nics(pci, cards))

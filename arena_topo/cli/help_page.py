@@ -62,6 +62,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--require-topology",
         "--prefer-topology",
         "--topology-levels",
+        "--objective",
         "--coalesce",
         "--share-gpus",
         "--nccl-version",

@@ -77,7 +77,7 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity) -> Verdict:
         ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, limits)
         if ideal is not None and ideal < level:
             return too_wide(demand, fleet, level, ideal)
-    problem = Problem(fleet, capacity, demand.workers, demand.gpus)
+    problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
     return placement(demand, fleet, capacity, choose_domain(problem, level))
 
 

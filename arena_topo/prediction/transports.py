@@ -74,12 +74,16 @@ def _inside(share: NodeShare, node: GpuNode, bandwidths: Bandwidths, *, visible:
         note = "links of some nodes are not known: no more than PCIe is assumed there"
         floor = Range(bandwidths.pcie.low, bandwidths.pcie.likely, bandwidths.pcie.likely)
         return _Segment(Transport.UNKNOWN, floor, (note,))
+    notes = _ASSUMED if any(fact.assumed for fact in node.facts if fact.subject == "links") else ()
     # GPU links alone join all members, without leading through other GPUs; else a ring has to use PCIe somewhere.
     if len(node.links.islands(_positions(share, node))) <= 1:
-        return _Segment(Transport.NVLINK, _times(bandwidths.nvlink_share, Range(*[share.busbw] * 3)))
+        return _Segment(Transport.NVLINK, _times(bandwidths.nvlink_share, Range(*[share.busbw] * 3)), notes)
     # The planner's own figure may lie outside of what was measured over PCIe, and the range has to hold it.
     low, high = min(bandwidths.pcie.low, share.busbw), max(bandwidths.pcie.high, share.busbw)
-    return _Segment(Transport.PCIE, Range(low, share.busbw, high))
+    return _Segment(Transport.PCIE, Range(low, share.busbw, high), notes)
+
+
+_ASSUMED = ("links of some nodes, or their rates, are assumed: arena-topo topology NODE says from what",)
 
 
 def _positions(share: NodeShare, node: GpuNode) -> Sequence[int]:

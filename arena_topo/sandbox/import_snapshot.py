@@ -24,6 +24,7 @@ from arena_topo.model.objects import Object
 from arena_topo.sandbox.import_fabric import fabric_objects, tier_labels
 from arena_topo.sandbox.keys import LOST, SILENT
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
+from arena_topo.topology.hardware.products import find_product
 from arena_topo.topology.reading import PodKey
 from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from arena_topo.topology.sources import annotation
@@ -67,8 +68,10 @@ def objects_of(document: object, source: str, stamp: str) -> list[Object]:
 
 def _publishers(node: GpuNode) -> Mapping[str, Publisher]:
     """Return what publishes each subject of *node*; an assumption is left to the labels, so that it stays one."""
+    # Of a product that is not known only rates were assumed, of links that labels could not tell.
+    is_known = bool(node.gpus) and find_product(node.gpus[0].product) is not None
     return {
-        fact.subject: Publisher.LABELS if fact.assumed else _publisher(fact.source)
+        fact.subject: Publisher.LABELS if fact.assumed and is_known else _publisher(fact.source)
         for fact in node.facts
         if fact.subject != "used"
     }

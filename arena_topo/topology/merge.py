@@ -75,9 +75,11 @@ def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: li
 
 
 def _fact(subject: str, reading: Reading) -> Fact:
-    assumptions = f" ({'; '.join(reading.assumptions)})" if reading.assumptions else ""
-    assumed = reading.trust is Trust.PRODUCT_TABLE or bool(reading.assumptions)
-    return Fact(subject, f"{reading.source}{assumptions}", reading.age, assumed=assumed)
+    # Where a GPU is does not depend on the rates of its links.
+    phrases = (*reading.assumptions, *(reading.assumed_rates if subject == "links" else ()))
+    told = f" ({'; '.join(phrases)})" if phrases else ""
+    assumed = reading.trust is Trust.PRODUCT_TABLE or bool(phrases)
+    return Fact(subject, f"{reading.source}{told}", reading.age, assumed=assumed)
 
 
 def _merged_gpus(readings: Sequence[Reading]) -> tuple[Gpu, ...]:
@@ -104,6 +106,7 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
         product=gpu.product or other.product,
         memory=gpu.memory or other.memory,
         numa=other.numa if gpu.numa is None else gpu.numa,
+        socket=other.socket if gpu.socket is None else gpu.socket,
         pcie_root=gpu.pcie_root or other.pcie_root,
         nics=gpu.nics or other.nics,
         # Health and sharing are not contradicted but noticed: whoever sees a GPU fail or divided is right.

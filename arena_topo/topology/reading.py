@@ -32,7 +32,7 @@ class Reading:
 
     ``source`` names object and key. ``users`` are the indices of the GPUs that pods hold; a claim that no pod holds
     stands under two empty strings. ``measured`` is a bandwidth matrix as published, GB/s of both directions.
-    ``assumptions`` are phrases about what was assumed of the links.
+    ``assumptions`` are phrases about what was assumed of the links, ``assumed_rates`` of the rates of links that were seen.
     """
 
     node: str
@@ -46,3 +46,4 @@ class Reading:
     users: Mapping[PodKey, tuple[int, ...]] = field(default_factory=dict)
     measured: tuple[tuple[float, ...], ...] = ()
     assumptions: tuple[str, ...] = ()
+    assumed_rates: tuple[str, ...] = ()

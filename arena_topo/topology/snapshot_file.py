@@ -52,6 +52,7 @@ _GPU: Table = (
     Field("mode", OneOf(ShareMode), ShareMode.WHOLE),
     Field("index", WHOLE),
     Field("numa", WHOLE, None),
+    Field("socket", WHOLE, None),
     Field("healthy", TRUTH, True),
 )
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.nodes.fleet import Fleet, make_fleet
 from tests.planner.machines import catalog_of
@@ -121,7 +121,7 @@ def racked(draw: st.DrawFn) -> Snapshot:
 def wide(draw: st.DrawFn) -> Demand:
     """Draw a gang that needs more than one machine, and seldom more than one rack."""
     gpus = draw(st.sampled_from([1, 1, 2, 3, 4]))
-    return Demand(workers=draw(st.integers(9, 16)) // gpus, gpus=gpus)
+    return Demand(workers=draw(st.integers(9, 16)) // gpus, gpus=gpus, objective=draw(objectives()))
 
 
 @st.composite
@@ -131,4 +131,10 @@ def demands(draw: st.DrawFn) -> Demand:
         workers=draw(st.integers(1, 9)),
         gpus=draw(st.sampled_from([1, 1, 2, 3, 4, 8, 0])),
         requests=draw(st.sampled_from([{}, {"cpu": 1000}])),
+        objective=draw(objectives()),
     )
+
+
+def objectives() -> st.SearchStrategy[Objective]:
+    """Draw what decides between placements, the default most often."""
+    return st.sampled_from([Objective.BANDWIDTH, Objective.BANDWIDTH, Objective.PACK, Objective.BALANCED])

@@ -8,7 +8,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Domain, Fleet
@@ -18,7 +18,7 @@ from arena_topo.planner.plan import plan_shape
 from tests.examples import examples
 from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide
 
-Merit = tuple[int, int, float, float, int, float, tuple[int, ...]]
+Merit = tuple[float | tuple[float, ...], ...]
 
 
 def splits(most: Sequence[int], workers: int) -> Iterator[tuple[int, ...]]:
@@ -58,7 +58,7 @@ def merits(demand: Demand, fleet: Fleet, capacity: Capacity, workers: dict[int, 
     for level in range(len(level_names(fleet))):
         for domain in domains_at(fleet, level):
             if domain.start <= min(workers) and max(workers) < domain.end:
-                yield merit(level, offers, room_around(fleet, capacity, level, domain))
+                yield merit(demand, level, offers, room_around(fleet, capacity, level, domain))
 
 
 def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) -> tuple[int, ...]:
@@ -74,17 +74,18 @@ def room_around(fleet: Fleet, capacity: Capacity, level: int, domain: Domain) ->
     )
 
 
-def merit(level: int, offers: Sequence[Offer], room: tuple[int, ...]) -> Merit:
+def merit(demand: Demand, level: int, offers: Sequence[Offer], room: tuple[int, ...]) -> Merit:
     """Return what docs/explanation/planner.md compares placements by, the lowest best."""
-    return (
-        level,
-        len(offers),
-        -min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers),
-        -min(offer.inside for offer in offers),
-        sum(offer.stranded for offer in offers),
-        round(sum(offer.loss for offer in offers), 6),
-        room,
-    )
+    busbw = min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers)
+    inside = min(offer.inside for offer in offers)
+    left = sum(offer.stranded for offer in offers)
+    by_objective: dict[Objective, tuple[float, ...]] = {
+        Objective.BANDWIDTH: (-busbw, -inside, left),
+        Objective.PACK: (left, -busbw, -inside),
+        Objective.BALANCED: (-busbw / max(demand.workers * demand.gpus + left, 1), left, -inside),
+    }
+    loss = round(sum(offer.loss for offer in offers), 6)
+    return (level, len(offers), *by_objective[demand.objective], loss, room)
 
 
 def merit_of(answer: Placement, demand: Demand, fleet: Fleet) -> Merit:
@@ -92,7 +93,7 @@ def merit_of(answer: Placement, demand: Demand, fleet: Fleet) -> Merit:
     position_of = {node.name: position for position, node in enumerate(fleet.nodes)}
     workers = {position_of[share.node]: len(share.workers) for share in answer.shares}
     best = min(merits(demand, fleet, capacity_for(demand, fleet), workers))
-    assert level_names(fleet)[best[0]] == answer.level
+    assert level_names(fleet).index(answer.level) == best[0]
     return best
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from arena_topo.model.job.job_view import Goal
 
 POLICIES = ("best-effort", "restricted", "none")
+OBJECTIVES = ("bandwidth", "pack", "balanced")
 PINS = ("auto", "none", "nodes", "workers", "gpus")
 
 
@@ -169,6 +170,14 @@ class PlanFlags:
     prefer_topology: str = text(
         "--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close."
     )
+    objective: str = option(
+        "--objective",
+        type=click.Choice(OBJECTIVES),
+        default="bandwidth",
+        show_default=True,
+        help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them; balanced: twice the "
+        "bandwidth is worth twice the GPUs.",
+    )
     coalesce: bool = go_flag("--coalesce", help="Pack the ranks of a node into one pod.")
     share_gpus: bool = go_flag(
         "--share-gpus", help="Let the workers of a node see each other's GPUs (DRA; experimental)."
@@ -236,7 +245,7 @@ def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpe
 def plan_options(flags: PlanFlags) -> "PlanOptions":
     """Return the options of the planner. Raises ``UsageError`` where a file of measurements cannot be used."""
     from arena_topo.jobs.placement.options import PlanOptions
-    from arena_topo.model.plan.demand import TopologyPolicy
+    from arena_topo.model.plan.demand import Objective, TopologyPolicy
     from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 
     model = BandwidthModel(nccl=flags.nccl_version) if flags.nccl_version else DEFAULT_MODEL
@@ -250,6 +259,7 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
         required_level=flags.require_topology,
         preferred_level=flags.prefer_topology,
         coalesce=flags.coalesce,
+        objective=Objective(flags.objective),
         share_gpus=flags.share_gpus,
         levels=flags.levels,
         model=model,

@@ -37,6 +37,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         required_level=options.required_level,
         preferred_level=options.preferred_level,
         coalesce=options.coalesce,
+        objective=options.objective,
     )
 
 

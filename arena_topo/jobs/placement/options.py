@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
+from typing import TypeVar
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.plan.demand import TopologyPolicy
+from arena_topo.model.notation.bounded_json import shown
+from arena_topo.model.plan.demand import Objective, TopologyPolicy
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.measured import read_measured, written
+
+Word = TypeVar("Word", bound=Enum)
 
 MOST_MEASURED = 16 * 1024
 """Characters of the measured bandwidths that are kept with a plan; a job's annotations have 256 KiB together."""
@@ -24,6 +29,7 @@ class PlanOptions:
     required_level: str = ""
     preferred_level: str = ""
     coalesce: bool = False
+    objective: Objective = Objective.BANDWIDTH
     share_gpus: bool = False
     levels: tuple[str, ...] = ()
     model: BandwidthModel = DEFAULT_MODEL
@@ -41,6 +47,7 @@ class PlanOptions:
             "required": self.required_level,
             "preferred": self.preferred_level,
             "levels": ",".join(self.levels),
+            "objective": self.objective.value if self.objective is not Objective.BANDWIDTH else "",
             "share": "true" if self.share_gpus else "",
             "measured": measured if len(measured) <= MOST_MEASURED else "",
             # The default is left out, so that a resumed job follows the default of the program that resumes it.
@@ -50,15 +57,28 @@ class PlanOptions:
 
 
 def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
-    """Return the options that were kept with a plan; raises ``DocumentError`` for measured bandwidths that are none."""
+    """Return the options that were kept with a plan; raises ``DocumentError`` for words or bandwidths that are none."""
     return PlanOptions(
-        policy=TopologyPolicy(annotation.get("policy", TopologyPolicy.BEST_EFFORT.value)),
+        policy=_word(TopologyPolicy, annotation, "policy", TopologyPolicy.BEST_EFFORT),
         required_level=annotation.get("required", ""),
         preferred_level=annotation.get("preferred", ""),
         levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
+        objective=_word(Objective, annotation, "objective", Objective.BANDWIDTH),
         share_gpus=annotation.get("share") == "true",
         model=_model(annotation.get("nccl", ""), annotation.get("measured", "")),
     )
+
+
+def _word(kind: type[Word], annotation: Mapping[str, str], key: str, default: Word) -> Word:
+    # Whoever may edit the job may edit its annotations, and a later release may know more words.
+    try:
+        return kind(annotation.get(key, default.value))
+    except ValueError as error:
+        words = ", ".join(word.value for word in kind)
+        raise DocumentError(
+            f"the plan's {key} is {shown(annotation[key])}, expected one of {words}",
+            hint="submit the job again",
+        ) from error
 
 
 def _model(nccl: str, measured: str) -> BandwidthModel:

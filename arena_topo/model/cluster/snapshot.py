@@ -7,6 +7,9 @@ from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
 from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.notation.quantity import Resources
 
+_CAPACITY = frozenset({"cpu", "memory"})
+_CORE = _CAPACITY | {"ephemeral-storage", "pods"}
+
 
 @dataclass(frozen=True, slots=True)
 class Taint:
@@ -80,6 +83,10 @@ class GpuNode:
     used: frozenset[int] | None = None
     holders: tuple[Holder, ...] = ()
     facts: tuple[Fact, ...] = ()
+
+    def reports(self, resource: str) -> bool:
+        """Whether the node says how much of *resource* it has: one read from a matrix leaves out cpu, memory and pods."""
+        return resource not in _CORE or not _CAPACITY.isdisjoint(self.allocatable)
 
     @property
     def gpu_total(self) -> int:

@@ -20,6 +20,19 @@ class TopologyPolicy(Enum):
     RESTRICTED = "restricted"
 
 
+class Objective(Enum):
+    """What decides between placements of one level on as few nodes.
+
+    ``BANDWIDTH``: the highest predicted busbw, then the fewest GPUs left over. ``PACK``: the fewest GPUs left over on the
+    nodes taken, then the highest busbw. ``BALANCED``: the most busbw for each GPU that was free on the nodes taken, so that
+    twice the busbw is worth twice the GPUs.
+    """
+
+    BANDWIDTH = "bandwidth"
+    PACK = "pack"
+    BALANCED = "balanced"
+
+
 @dataclass(frozen=True, slots=True)
 class Demand:
     """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing; each on a node of its own with ``one_per_node``.
@@ -48,6 +61,7 @@ class Demand:
     required_level: str = ""
     preferred_level: str = ""
     coalesce: bool = False
+    objective: Objective = Objective.BANDWIDTH
 
     @property
     def ranks(self) -> int:

@@ -3,20 +3,25 @@
 from math import isinf
 
 from arena_topo.model.notation.words import plural
-from arena_topo.model.plan.demand import Demand, TopologyPolicy
+from arena_topo.model.plan.demand import Demand, Objective, TopologyPolicy
 from arena_topo.model.plan.placement import Step
+from arena_topo.planner.explain.alternatives import alternatives, faster_on_more
 from arena_topo.planner.explain.remedies import best_of_level
 from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, level_words, spanned
-from arena_topo.planner.nodes.node_choice import Pick
+from arena_topo.planner.nodes.node_choice import Pick, Problem
 
 
 def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
     """Return the steps by which *chosen* won among all placements of *demand*."""
-    steps = (_fits(demand, fleet, capacity), _level(demand, fleet, capacity, chosen), _count(chosen, fleet))
+    problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
+    steps = (_fits(demand, fleet, capacity), _level(demand, fleet, capacity, chosen), _count(problem, chosen))
     if demand.gpus:
-        return (*steps, _bandwidth(chosen, fleet), _damage(chosen, fleet))
+        ordered = (_bandwidth(chosen, fleet), _damage(chosen, fleet))
+        if demand.objective is Objective.PACK:
+            ordered = ordered[::-1]
+        return (*steps, *ordered, _objective(problem, chosen))
     # On a cluster without GPUs there are none to keep usable.
     return (*steps, _damage(chosen, fleet)) if any(state.total for state in fleet.states) else steps
 
@@ -52,16 +57,19 @@ def _level(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoic
     return Step("level", chose, runner_up, bound)
 
 
-def _count(chosen: DomainChoice, fleet: Fleet) -> Step:
-    count = len(chosen.pick.nodes)
+def _count(problem: Problem, chosen: DomainChoice) -> Step:
+    fleet, count = problem.fleet, len(chosen.pick.nodes)
     word = level_words(fleet)[chosen.level]
     fewer = (
         f"no {count - 1} nodes of a {word} hold all" if count > 2 else f"no single node of a {word} holds all"
     )
+    more = f"{plural(chosen.next_count, 'node')} in another {word}" if chosen.next_count else ""
+    if faster := faster_on_more(problem, chosen):
+        more = f"{_rate(faster)} on {_places(faster, fleet)}, {plural(faster.stranded, 'GPU')} left over"
     return Step(
         criterion="nodes",
         chosen=plural(count, "node"),
-        runner_up=f"{plural(chosen.next_count, 'node')} in another {word}" if chosen.next_count else "",
+        runner_up=more,
         bound=fewer if count > 1 else "one is the least",
     )
 
@@ -92,6 +100,29 @@ def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
         bound="" if stranded else "none left is the least",
         proven=chosen.exact,
     )
+
+
+def _objective(problem: Problem, chosen: DomainChoice) -> Step:
+    """Return what went first of the two steps before, and what another order would have given."""
+    fleet, others = problem.fleet, tuple(alternatives(problem, chosen))
+    told = (
+        f"{_rate(other.pick)} on {_places(other.pick, fleet)}, {plural(other.pick.stranded, 'GPU')} left over, "
+        f"with --objective={other.objective.value}"
+        for other in others
+    )
+    return Step(
+        criterion="objective",
+        chosen=f"{problem.objective.value}: {_MEANING[problem.objective]}",
+        runner_up="; ".join(told),
+        bound="" if others else "no other objective gives more busbw or leaves fewer GPUs over",
+    )
+
+
+_MEANING = {
+    Objective.BANDWIDTH: "busbw before GPUs left over",
+    Objective.PACK: "GPUs left over before busbw",
+    Objective.BALANCED: "twice the busbw is worth twice the GPUs, those left over counted",
+}
 
 
 def _second_set(pick: Pick) -> str:

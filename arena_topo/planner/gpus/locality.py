@@ -21,7 +21,9 @@ LastResort = tuple[int, float, tuple[int, ...]]
 
 def place_of(gpu: Gpu) -> Place:
     """Return where *gpu* sits."""
-    return gpu.numa, gpu.pcie_root, gpu.nics
+    # A socket stands for a NUMA node that is not known; less than 0, so that it is none of those that are.
+    numa = gpu.numa if gpu.numa is not None or gpu.socket is None else -1 - gpu.socket
+    return numa, gpu.pcie_root, gpu.nics
 
 
 def positions_of(mask: int) -> tuple[int, ...]:

@@ -108,7 +108,7 @@ class Machine:
             order=self._orders.of(winner),
             busbw=self.busbw(winner),
             best=self._values.best_busbw(k),
-            loss=self._loss(free, winner),
+            loss=self.loss(free, winner),
             runner_up=None if second is None else (second, self.busbw(second)),
             exact=self._rates.proven,
         )
@@ -117,14 +117,21 @@ class Machine:
         mask = grow(self._graph, positions_of(free), k, self.busbw)
         order, busbw = self._orders.of(mask), self.busbw(mask)
         if self._valued:
-            best, loss = self._values.best_busbw(k), self._loss(free, mask)
+            best, loss = self._values.best_busbw(k), self.loss(free, mask)
             return GpuChoice(mask, order, busbw, best, loss, exact=False)
         # A set grown on the empty machine is no proof: the one grown from the free GPUs may happen to be better.
         best = self.busbw(grow(self._graph, positions_of(self._all), k, self.busbw))
         return GpuChoice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
-    def _loss(self, free: int, mask: int) -> float:
+    def loss(self, free: int, mask: int) -> float:
+        """Return what the GPUs *free* lose in value when *mask* of them are taken; 0.0 where it is not known."""
+        if not self._valued:
+            return 0.0
         return round(self._values.value(free) - self._values.value(free ^ mask), 3)
+
+    def ring(self, mask: int) -> tuple[int, ...]:
+        """Return the positions in *mask* in ring order."""
+        return self._orders.of(mask)
 
 
 class MachineCatalog:

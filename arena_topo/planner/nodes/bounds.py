@@ -26,16 +26,16 @@ from math import inf
 
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fleet import Domain
-from arena_topo.planner.nodes.node_choice import Merit, Problem
+from arena_topo.planner.nodes.node_choice import Problem
 from arena_topo.planner.nodes.node_state import DamageTable, NodeState, nic_rate
+from arena_topo.planner.nodes.objective import Merit
 
 # A slack of 8 has 22 partitions, and their number grows fast: a gang with more slack gets no bound.
 _MOST_SLACK = 8
 _MOST_SORTED = 64
 _MOST_BOUNDS = 50_000
 Rates = tuple[float, float]
-"""The first two entries of a merit."""
-NO_BOUND: Rates = (-inf, -inf)
+"""Busbw with NICs counted, and inside the nodes."""
 
 Split = tuple[tuple[int, int], ...]
 """Parts with their multiplicities: so many workers on each of so many nodes."""
@@ -52,19 +52,23 @@ class DomainBounds:
         self._fleet = problem.fleet
         self._hardware = hardware
         self._parts = parts = _Parts.of(problem, count, most)
+        self._goal = problem.goal(count)
         self._rates = Memo(parts.rates_of, limit=_MOST_BOUNDS)
         self._least_damage = Memo(parts.least_damage_of, limit=_MOST_BOUNDS)
 
-    def rates(self, number: int) -> Rates:
-        """Return the first two entries of a merit that domain *number* could have if its nodes were empty."""
-        return self._rates[self._hardware[number]] if self._parts.splits else NO_BOUND
+    def when_empty(self, number: int) -> Merit:
+        """Return a merit that no choice in domain *number* is better than, were its nodes empty; cheap to compute."""
+        return self._goal.merit(*self._rates_of(number), 0)
 
     def bound(self, number: int, domain: Domain) -> Merit:
         """Return a merit that no choice in *domain*, which has the *number*, is better than."""
-        rates = self.rates(number)
         if not self._parts.splits:
-            return (*rates, 0)
-        return (*rates, self._least_damage[self._fleet.state_ids[domain.start : domain.end]])
+            return self.when_empty(number)
+        damage = self._least_damage[self._fleet.state_ids[domain.start : domain.end]]
+        return self._goal.merit(*self._rates_of(number), damage)
+
+    def _rates_of(self, number: int) -> Rates:
+        return self._rates[self._hardware[number]] if self._parts.splits else (inf, inf)
 
     def is_exact(self, domains: Iterable[Domain]) -> bool:
         """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""
@@ -122,7 +126,7 @@ class _Parts:
 
         inside = best(_inside_when_empty if sensitive else _unbounded)
         across = best(nic_rate if sensitive else _unbounded)
-        return -(inside if self.on_one_node else min(inside, across)), -inside
+        return inside if self.on_one_node else min(inside, across), inside
 
 
 def splits(workers: int, count: int, most: int) -> list[Split]:

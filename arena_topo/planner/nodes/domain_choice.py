@@ -7,11 +7,13 @@ from functools import cached_property
 from itertools import chain
 from operator import itemgetter
 
-from arena_topo.planner.nodes.bounds import NO_BOUND, DomainBounds, Rates
+from arena_topo.model.plan.demand import Objective
+from arena_topo.planner.nodes.bounds import DomainBounds
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Room, capacity_by_domain, domain_at, domains_at, rooms
-from arena_topo.planner.nodes.node_choice import Merit, Pick, Problem, fewest, pick, picked
+from arena_topo.planner.nodes.node_choice import Pick, Problem, fewest, pick, picked
 from arena_topo.planner.nodes.node_state import Offer
+from arena_topo.planner.nodes.objective import Merit
 from arena_topo.planner.nodes.search import Effort
 
 EFFORT = 6_000
@@ -76,13 +78,13 @@ def _picks(
     skipped: list[int] = []
     exact = True
     candidates = competition.best_first()
-    for number, rates in candidates:
+    for number, promise in candidates:
         domain = domains[number]
         # Two picks are kept because the second is shown as the runner-up: a skipped domain beats neither.
         room = competition.rooms[number]
         if len(best) > 1:
-            # Candidates come in the order of their rates: where this one cannot win, none of those after it can.
-            if rates > best[1][0][:2]:
+            # Candidates come in the order of what they promise: where this one cannot win, none of those after it can.
+            if promise > best[1][0]:
                 skipped += [number, *(other for other, _ in candidates)]
                 break
             if (competition.bound(number), room, domain.start) > best[1][:3]:
@@ -123,13 +125,16 @@ class _Competition:
         tier = len(domains[0].path)
         return DomainBounds(self._problem, self._count, most, fleet.hardware_by_domain[tier])
 
-    def best_first(self) -> Iterator[tuple[int, Rates]]:
-        """Yield the domains with what their hardware allows: the most first, then the tightest, then by name."""
+    def best_first(self) -> Iterator[tuple[int, Merit]]:
+        """Yield the domains with a merit that they do not exceed: the best first, then the tightest, then by name."""
         if len(self._numbers) == 1:
-            yield self._numbers[0], NO_BOUND
+            yield self._numbers[0], ()
             return
-        ordered = sorted((self._bounds.rates(number), self.rooms[number], number) for number in self._numbers)
-        yield from ((number, rates) for rates, _, number in ordered)
+        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
+        is_bandwidth = self._problem.objective is Objective.BANDWIDTH
+        promise = self._bounds.when_empty if is_bandwidth else self.bound
+        ordered = sorted((promise(number), self.rooms[number], number) for number in self._numbers)
+        yield from ((number, promised) for promised, _, number in ordered)
 
     def bound(self, number: int) -> Merit:
         """Return a merit that no choice in domain *number* is better than."""
@@ -142,12 +147,14 @@ class _Competition:
 
 def _choose_node(problem: Problem) -> DomainChoice:
     """Return the best single node: of the best states, the node in the tightest domain."""
+    goal = problem.goal(1)
     by_merit: dict[Merit, list[list[int]]] = {}
     exact = True
     for state_id, nodes in _holding_nodes(problem):
         offer = _offer_of_one_node(problem, state_id, problem.workers)
         # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
-        by_merit.setdefault((-offer.inside, 0, offer.damage), []).append(nodes)
+        merit = goal.merit(offer.inside, offer.inside, offer.damage)
+        by_merit.setdefault(merit, []).append(nodes)
         exact = exact and offer.exact
     ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
     best = _tightest(problem, sorted(chain.from_iterable(ranked[0])))
@@ -181,7 +188,7 @@ def _on_one_node(problem: Problem, position: int) -> Pick:
     """Return the pick of the node at *position* for the whole gang."""
     fleet = problem.fleet
     offer = _offer_of_one_node(problem, fleet.state_ids[position], problem.capacity.places[position])
-    return picked(_finest_domain(fleet, position), [(position, offer)])
+    return picked(_finest_domain(fleet, position), [(position, offer)], problem.goal(1))
 
 
 def _tightest(problem: Problem, nodes: Sequence[int]) -> int:

@@ -12,7 +12,6 @@ from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.node_state import NodeState, PlanningTables
 
-_CORE = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 # An integer, because free amounts are subtracted and divided; more bytes than any node has.
 _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
@@ -219,8 +218,7 @@ def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:
 
 
 def _free(node: GpuNode, resource: str) -> int:
-    allocatable = node.allocatable
-    if resource in _CORE and "cpu" not in allocatable and "memory" not in allocatable:
+    if not node.reports(resource):
         return _UNLIMITED
     # Pods may request more than is allocatable when a node has lost capacity since they were bound.
-    return max(allocatable.get(resource, 0) - node.requested.get(resource, 0), 0)
+    return max(node.allocatable.get(resource, 0) - node.requested.get(resource, 0), 0)

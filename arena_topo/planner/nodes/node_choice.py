@@ -11,22 +11,21 @@ from dataclasses import dataclass
 from itertools import accumulate, compress
 from operator import attrgetter, itemgetter
 
+from arena_topo.model.plan.demand import Objective
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Capacity
 from arena_topo.planner.nodes.node_state import Offer, Use
+from arena_topo.planner.nodes.objective import Goal, Merit
 from arena_topo.planner.nodes.search import Effort, greedy, search
-from arena_topo.planner.nodes.slack import Chosen, Goal, NodeGroup
-
-Merit = tuple[float, float, int]
-"""The rank among picks of as many nodes in domains of one level, the lowest best: bandwidth with NICs counted and
-bandwidth inside the nodes (both negative), damage on the nodes used."""
+from arena_topo.planner.nodes.slack import Chosen, NodeGroup
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """A gang of ``workers`` with ``gpus`` GPUs each, and the fleet with its capacity for them.
 
-    ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared.
+    ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared; else ``objective`` says
+    what goes first.
     """
 
     fleet: Fleet
@@ -34,6 +33,11 @@ class Problem:
     workers: int
     gpus: int
     bandwidth_sensitive: bool = True
+    objective: Objective = Objective.BANDWIDTH
+
+    def goal(self, nodes: int) -> Goal:
+        """Return what the gang needs of so many *nodes*, and by what choices of them are compared."""
+        return Goal(nodes, self.workers, self.objective, self.workers * self.gpus)
 
     def use(self, nodes: int) -> Use:
         """Return what the GPUs of a node are chosen for when the gang gets so many *nodes*."""
@@ -60,20 +64,27 @@ class Pick:
     @property
     def busbw(self) -> float:
         """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
-        return -self.merit[0]
+        # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
+        return min(map(_INSIDE if len(self.offers) == 1 else _BUSBW, self.offers))
+
+    @property
+    def stranded(self) -> int:
+        """The GPUs left over on the nodes."""
+        return sum(offer.stranded for offer in self.offers)
 
 
-def picked(domain: Domain, chosen: Chosen, *, complete: bool = True, sets_exact: bool = True) -> Pick:
+def picked(
+    domain: Domain, chosen: Chosen, goal: Goal, *, complete: bool = True, sets_exact: bool = True
+) -> Pick:
     """Return *chosen*, nodes of *domain* that take a gang, in fabric order and with its merit."""
     nodes, offers = zip(*sorted(chosen, key=_POSITION), strict=True)
-    # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
     inside = min(map(_INSIDE, offers))
     busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
     return Pick(
         domain=domain,
         nodes=nodes,
         offers=offers,
-        merit=(-busbw, -inside, sum(map(_DAMAGE, offers))),
+        merit=goal.merit(busbw, inside, sum(map(_DAMAGE, offers))),
         complete=complete,
         sets_exact=sets_exact,
     )
@@ -95,11 +106,12 @@ def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
 def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
     """Return the best choice of *count* nodes, the fewest possible, in *domain*."""
     groups, sets_exact = _groups(problem, domain, count)
-    goal = Goal(count, problem.workers)
+    goal = problem.goal(count)
     chosen = search(groups, goal, effort)
     return picked(
         domain,
         chosen or greedy(groups, goal),
+        goal,
         complete=chosen is not None,
         sets_exact=sets_exact,
     )

@@ -172,6 +172,20 @@ def damage(stranded: int, loss: float) -> int:
     return (stranded << _LOSS_BITS) + round(loss * 1000)
 
 
+def stranded_of(amount: int) -> int:
+    """Return the GPUs that a ``damage`` of *amount* leaves free on the nodes used.
+
+    >>> stranded_of(damage(3, 45.0)), loss_of(damage(3, 45.0))
+    (3, 45.0)
+    """
+    return amount >> _LOSS_BITS
+
+
+def loss_of(amount: int) -> float:
+    """Return the value that those GPUs lose."""
+    return (amount & ((1 << _LOSS_BITS) - 1)) / 1000
+
+
 def best_set(state: NodeState, count: int, *, across_nodes: bool = False) -> GpuChoice | None:
     """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown.
 

@@ -25,16 +25,21 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from arena_topo.planner.nodes.node_state import Offer
+from arena_topo.planner.nodes.objective import Goal
 
 Chosen = list[tuple[int, Offer]]
 """The nodes that take the gang, by position, each with its offer."""
 
 
 class NodeGroup(NamedTuple):
-    """Nodes that are equally good, by position, and what each may take: the most workers first."""
+    """Nodes that are equally good, by position, and what each may take: the most workers first.
+
+    ``kept``: all of them are taken in any case, because workers of the gang are there already.
+    """
 
     nodes: tuple[int, ...]
     offers: tuple[Offer, ...]
+    kept: bool = False
 
     @property
     def most(self) -> int:
@@ -45,14 +50,6 @@ class NodeGroup(NamedTuple):
     def is_whole(self) -> bool:
         """Whether the offers leave out no number of workers between the most and the least."""
         return self.offers[0].workers - self.offers[-1].workers == len(self.offers) - 1
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """So many nodes that together take so many workers."""
-
-    count: int
-    workers: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,7 @@ class _CostGroup:
     nodes: tuple[tuple[int, NodeGroup], ...]
     costs: dict[int, int]
     extra: list[list[int | None]]
+    kept: bool
 
     @property
     def most(self) -> int:
@@ -100,16 +98,16 @@ def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
 
 def _cost_groups(pool: Sequence[NodeGroup], slack: int) -> list[_CostGroup]:
     """Return the nodes of *pool*, those together whose offers do the same damage, in its order."""
-    by_costs: dict[tuple[tuple[int, int], ...], list[tuple[int, NodeGroup]]] = {}
+    by_costs: dict[tuple[bool, tuple[tuple[int, int], ...]], list[tuple[int, NodeGroup]]] = {}
     for group in pool:
         costs = tuple((offer.workers, offer.damage) for offer in group.offers)
-        by_costs.setdefault(costs, []).extend((position, group) for position in group.nodes)
+        by_costs.setdefault((group.kept, costs), []).extend((position, group) for position in group.nodes)
     cost_groups = []
     # Nodes of several groups may do the same damage; of equal ones the first in fabric order are taken.
-    for costs, nodes in by_costs.items():
+    for (kept, costs), nodes in by_costs.items():
         nodes.sort(key=lambda entry: entry[0])
         cost_groups.append(
-            _CostGroup(tuple(nodes), dict(costs), _extra(costs, min(slack, len(nodes)), slack))
+            _CostGroup(tuple(nodes), dict(costs), _extra(costs, min(slack, len(nodes)), slack), kept)
         )
     return cost_groups
 
@@ -143,7 +141,7 @@ def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[i
     most, full, size, last = group.most, group.costs[group.most], len(group.nodes), len(group.extra) - 1
     extended: _States = {}
     for (taken, placed), (damage, pointer) in states.items():
-        for more in range(min(size, goal.count - taken), -1, -1):
+        for more in range(min(size, goal.count - taken), size - 1 if group.kept else -1, -1):
             left, after = goal.count - taken - more, placed + more * most
             # Too few nodes remain after this group, or they cannot take the workers that are missing. With fewer nodes
             # of this group even more would be missing, so the loop ends.

@@ -117,9 +117,9 @@ def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
     planned = {gpu for slot in slots for gpu in slot.gpus or ()}
     if node.used is not None and planned & node.used:
         return False
-    # A node that was read from a matrix reports neither, and has enough of both.
-    reports_capacity = "cpu" in node.allocatable or "memory" in node.allocatable
-    return not reports_capacity or all(
+    # A node that was read from a matrix has enough cpu and memory, but no more GPUs than it says.
+    return all(
         node.allocatable.get(name, 0) - node.requested.get(name, 0) >= amount * len(slots)
         for name, amount in {"pods": 1, **requests}.items()
+        if node.reports(name)
     )

@@ -118,12 +118,8 @@ def _could_run(demand: Demand, node: GpuNode) -> bool:
 
 
 def _holds(node: GpuNode, total: Resources) -> bool:
-    # A node that was read from a matrix reports its GPUs alone.
-    is_reported = "cpu" in node.allocatable or "memory" in node.allocatable
     return all(
-        node.allocatable.get(name, 0) >= amount
-        for name, amount in total.items()
-        if is_reported or name == node.gpu_resource
+        node.allocatable.get(name, 0) >= amount for name, amount in total.items() if node.reports(name)
     )
 
 

@@ -25,7 +25,13 @@ from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
 from arena_topo.topology.hardware import generations
 from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.link_graph import build_graph, check_count, guess_generation, machine_type
+from arena_topo.topology.hardware.link_graph import (
+    build_graph,
+    check_count,
+    guess_generation,
+    machine_type,
+    rates_of,
+)
 from arena_topo.topology.hardware.products import find_product, memory_of, product_of_pci_device
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 
@@ -72,7 +78,7 @@ def parse_nccl_xml(text: str, source: str = "the topology file", product: str = 
         assumptions = fill_gpu_links(words, name) or ("no NVLinks: the file lists PCIe only",)
     generation = spec.generation if spec else _generation(gpus, words)
     if spec is None:
-        assumptions += (f"link rates of {generation.name} GPUs",)
+        assumptions += (rates_of(generation),)
     graph = build_graph(words, generation, spec, source)
     nics = [device for device in devices if _is_nic(device)]
     return Hardware(

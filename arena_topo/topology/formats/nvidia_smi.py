@@ -27,6 +27,7 @@ from arena_topo.topology.hardware.link_graph import (
     guess_generation,
     is_link_word,
     machine_type,
+    rates_of,
 )
 from arena_topo.topology.hardware.products import find_product, memory_of
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
@@ -45,6 +46,8 @@ _NEAR_WORDS = ("PIX", "PXB", "PHB", "NODE")
 _SWITCH_WORDS = ("PIX", "PXB")
 _AFFINITY_COLUMNS = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
 
+_MOST_CPUS = 8192
+"""The most CPUs that Linux is built for."""
 _MOST_DEVICES = 2 * MOST_GPUS
 """GPUs and NICs of a machine."""
 
@@ -83,12 +86,14 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
     words = [[cells[a, b] for b in names] for a in names]
     lacking = _nvlinks_left_out(text, words, product)
     spec = find_product(product)
-    on_grace = any(_numa_nodes(rows[name].affinity, affinities)[1] for name in names)
+    places = {name: _affinity(rows[name].affinity, affinities) for name in names}
+    on_grace = any(place.own_node for place in places.values())
     generation = spec.generation if spec else _guess(words, on_grace=on_grace)
     graph = build_graph(words, generation, spec, source)
     # Newer drivers number the NICs and name them below the matrix.
     legend = {match[1]: match[2] for match in map(_LEGEND.fullmatch, lines) if match}
-    numa = {name: _numa_nodes(rows[name].affinity, affinities)[0] for name in names}
+    numa = {name: place.node for name, place in places.items()}
+    sockets = _sockets(places)
     roots = _pcie_roots(cells, names, nics)
     return Hardware(
         gpus=tuple(
@@ -97,6 +102,7 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
                 product=product,
                 memory=memory_of(product),
                 numa=numa[name],
+                socket=sockets.get(name),
                 pcie_root=roots.get(name, ""),
                 nics=tuple(legend.get(nic, nic) for nic in _nearest(cells, name, nics)),
             )
@@ -109,7 +115,7 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
             )
         ),
         machine=machine_type(graph, spec.name if spec else ""),
-        assumptions=(*lacking, *(() if spec else (f"link rates of {generation.name} GPUs",))),
+        assumptions=(*lacking, *(() if spec else (rates_of(generation),))),
     )
 
 
@@ -235,28 +241,86 @@ def _cells(rows: Mapping[str, _Row], columns: Sequence[str], gpus: Sequence[str]
     return cells
 
 
-def _numa_nodes(cells: Sequence[str], columns: int) -> tuple[int | None, int | None]:
-    """Return the NUMA node of a GPU's CPU and the one that its own memory is, each None where the row leaves it open.
+@dataclass(frozen=True, slots=True)
+class _Affinity:
+    """The NUMA nodes and the CPUs beside a GPU, empty where its row leaves them open.
+
+    ``own_node`` is the NUMA node that its own memory is, None where it is none.
+    """
+
+    nodes: frozenset[int] = frozenset()
+    cpus: frozenset[int] = frozenset()
+    own_node: int | None = None
+
+    @property
+    def node(self) -> int | None:
+        """The one NUMA node beside the GPU; None where there are several, of which nothing tells the nearest."""
+        # On Grace the first is the CPU's; the others are the memory of its GPUs, which has no CPUs.
+        if len(self.nodes) == 1 or self.own_node is not None:
+            return min(self.nodes, default=None)
+        return None
+
+
+def _affinity(cells: Sequence[str], columns: int) -> _Affinity:
+    """Return what the affinity *cells* of a row say.
 
     *columns* counts the affinity columns of the header: CPU affinity, NUMA affinity and, with newer drivers, GPU NUMA
-    ID. ``0-23  0  N/A`` is a GPU at NUMA node 0; ``0-71  0  4`` is a Grace Hopper, whose memory is node 4.
+    ID. ``0-23  0  N/A`` is a GPU at NUMA node 0, ``0-23  0-3  N/A`` one beside four nodes; ``0-71  0  4`` is a Grace
+    Hopper, whose memory is node 4.
     """
     all_columns = len(_AFFINITY_COLUMNS)
-    if columns < all_columns - 1 or not cells:
-        return None, None
-    if len(cells) > all_columns:  # a CPU list with blanks takes several cells
+    if not cells:
+        return _Affinity()
+    if columns == 1:
+        return _Affinity(cpus=_numbers(",".join(cells)))
+    if columns < all_columns - 1:
+        return _Affinity()
+    if len(cells) > all_columns:  # there are two tabs before the last column
         cells = (cells[0], cells[1], cells[-1])
     if len(cells) == columns:
-        own = cells[2] if columns == all_columns else ""
-        return _first_number(cells[1]), _first_number(own)
+        own = _numbers(cells[2]) if columns == all_columns else frozenset()
+        return _Affinity(_numbers(cells[1]), _numbers(cells[0]), min(own, default=None))
     # Without tabs an empty CPU affinity is lost: what remains is "0  N/A".
-    if columns == all_columns and len(cells) == all_columns - 1 and not _first_number(cells[1]):
-        return _first_number(cells[0]), None
-    return None, None
+    if columns == all_columns and len(cells) == all_columns - 1 and not _numbers(cells[1]):
+        return _Affinity(_numbers(cells[0]))
+    return _Affinity()
 
 
-def _first_number(cell: str) -> int | None:
-    return int(re.split(r"[-,]", cell)[0]) if _CPUS_OR_NODES.fullmatch(cell) else None
+def _numbers(cell: str) -> frozenset[int]:
+    """Return the numbers in a list of numbers and ranges, none where it is no such list.
+
+    >>> sorted(_numbers("0,4-6"))
+    [0, 4, 5, 6]
+    """
+    if not _CPUS_OR_NODES.fullmatch(cell):
+        return frozenset()
+    bounds = [[int(bound) for bound in part.split("-")] for part in cell.split(",")]
+    # A machine has far fewer CPUs: what names more of them is no affinity.
+    if any(part[-1] > _MOST_CPUS for part in bounds):
+        return frozenset()
+    return frozenset(number for part in bounds for number in range(part[0], part[-1] + 1))
+
+
+def _sockets(places: Mapping[str, _Affinity]) -> dict[str, int]:
+    """Return a number for each group of GPUs beside the same CPUs, of those whose NUMA node is not known.
+
+    Two GPUs beside the NUMA nodes 0-3 and two beside 4-7 are on the sockets 0 and 1, and so are two with the CPU affinity
+    0-23 and two with 24-47 where the driver is too old to show NUMA nodes.
+    """
+    beside = {name: place.nodes or place.cpus for name, place in places.items() if place.node is None}
+    groups: list[frozenset[int]] = []
+    for numbers in filter(None, beside.values()):
+        # Affinities of one socket may be cut to what a container may use, and then they overlap.
+        touched = [group for group in groups if not group.isdisjoint(numbers)]
+        groups = [group for group in groups if group not in touched]
+        groups.append(numbers.union(*touched))
+    groups.sort(key=min)
+    return {
+        name: socket
+        for name, numbers in beside.items()
+        for socket, group in enumerate(groups)
+        if numbers and numbers <= group
+    }
 
 
 def _nearest(cells: Cells, gpu: str, nics: Iterable[str]) -> list[str]:

@@ -15,7 +15,7 @@ import re
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Hardware
 from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.link_graph import build_graph, check_count, machine_type
+from arena_topo.topology.hardware.link_graph import build_graph, check_count, machine_type, rates_of
 from arena_topo.topology.hardware.products import find_product, memory_of
 
 _SECTION_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
@@ -53,7 +53,7 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
         gpus=tuple(Gpu(index=a, product=product, memory=memory_of(product), numa=numa.get(a)) for a in gpus),
         links=graph,
         machine=machine_type(graph, spec.name if spec else ""),
-        assumptions=() if spec else (f"link rates of {generation.name} GPUs",),
+        assumptions=() if spec else (rates_of(generation),),
     )
 
 

@@ -9,6 +9,7 @@ that would take ninety links: they lead into switches.
 import re
 from collections.abc import Sequence
 from itertools import combinations
+from typing import NamedTuple
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
@@ -106,15 +107,35 @@ def build_graph(words: Words, generation: Generation, product: Product | None, w
     return LinkGraph(tuple(tuple(link(a, b) for b in gpus) for a in gpus))
 
 
-def graph_and_type(words: Words, product: str, where: str) -> tuple[LinkGraph, str]:
-    """Return the link graph of *words* and the machine type, for GPUs called *product*.
+class Wiring(NamedTuple):
+    """The link graph of a machine, its type, and what had to be assumed of the rates of its links."""
 
-    Where the product is empty or not known, the counts of NVLinks decide the generation. Raises ``DocumentError`` as
-    ``build_graph`` does.
+    links: LinkGraph
+    machine: str
+    assumed_rates: tuple[str, ...] = ()
+
+
+def wiring(words: Words, product: str, where: str) -> Wiring:
+    """Return the wiring that *words* show, for GPUs called *product*.
+
+    Where the product is empty or not known, the counts of NVLinks decide the generation, and the rates are assumed. Raises
+    ``DocumentError`` as ``build_graph`` does.
     """
     spec = find_product(product)
-    graph = build_graph(words, spec.generation if spec else guess_generation(words), spec, where)
-    return graph, machine_type(graph, spec.name if spec else "")
+    generation = spec.generation if spec else guess_generation(words)
+    graph = build_graph(words, generation, spec, where)
+    # A single GPU has no links, and neither have pairs of which nothing is known: there is no rate to assume.
+    has_rates = spec is None and any(link.bandwidth for row in graph.links for link in row)
+    return Wiring(
+        graph,
+        machine_type(graph, spec.name if spec else ""),
+        (rates_of(generation),) if has_rates else (),
+    )
+
+
+def rates_of(generation: Generation) -> str:
+    """Return the words for rates that are taken from *generation* because the product is not known."""
+    return f"link rates of {generation.name} GPUs"
 
 
 def guess_generation(words: Words) -> Generation:

@@ -19,7 +19,7 @@ from itertools import combinations
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph
 from arena_topo.model.keys import ACK_ALLOCATION, ACK_GPU_GROUP, KOORDINATOR_ALLOCATION
 from arena_topo.model.notation.bounded_json import shown
-from arena_topo.topology.hardware.link_graph import graph_and_type, is_link_word
+from arena_topo.topology.hardware.link_graph import Wiring, is_link_word, wiring
 from arena_topo.topology.hardware.products import memory_of
 from arena_topo.topology.raw_objects import (
     MOST_GPUS,
@@ -52,7 +52,7 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
     data = mapping(raw, "data")
     health = _health(json_document(data, "devices"))
     size = len(health)
-    nominal, machine = _graph(string(data, "linkType"), size, product)
+    nominal, machine, assumed_rates = _wiring(string(data, "linkType"), size, product)
     key = next((key for key in _RATES if key in data), "")
     measured = _figures(json_document(data, key), size) if key else ()
     yield Reading(
@@ -67,6 +67,8 @@ def read_config_map(raw: RawObject, now: datetime | None = None, product: str = 
         ),
         links=_with_rates(nominal, measured) if measured else nominal,
         measured=measured,
+        # Measured rates take the place of assumed ones.
+        assumed_rates=() if measured else assumed_rates,
     )
 
 
@@ -110,10 +112,10 @@ def _health(value: object) -> list[bool]:
 
 
 @lru_cache(maxsize=256)
-def _graph(text: str, size: int, product: str) -> tuple[LinkGraph, str]:
-    """Return the graph of a link matrix and the machine type; nodes of one type publish the same text."""
+def _wiring(text: str, size: int, product: str) -> Wiring:
+    """Return the wiring of a link matrix; nodes of one type publish the same text."""
     words = _words(json_document({"linkType": text}, "linkType"), size)
-    return graph_and_type(words, product, "data.linkType")
+    return wiring(words, product, "data.linkType")
 
 
 def _words(value: object, size: int) -> list[list[str]]:

@@ -36,7 +36,7 @@ from arena_topo.model.notation.record_tables import (
     read_fields,
     write_fields,
 )
-from arena_topo.topology.hardware.link_graph import graph_and_type
+from arena_topo.topology.hardware.link_graph import Wiring, wiring
 from arena_topo.topology.node_facts import NodeFacts
 from arena_topo.topology.raw_objects import (
     MOST_GPUS,
@@ -72,6 +72,7 @@ _GPU: Table = (
     Field("u", STRING, "", attribute="uuid"),
     Field("m", WHOLE, 0, attribute="memory"),
     Field("n", WHOLE, None, attribute="numa"),
+    Field("s", WHOLE, None, attribute="socket"),
     Field("r", STRING, "", attribute="pcie_root"),
     Field("c", ListOf(STRING), (), attribute="nics"),
     Field("bad", _Negated(), True, attribute="healthy"),
@@ -131,17 +132,18 @@ def read_annotation(node: NodeFacts, now: datetime | None = None) -> Iterator[Re
     nics = tuple(
         Nic(**_read_entry(_NIC, entry, f"nics[{index}]")) for index, entry in enumerate(items(value, "nics"))
     )
-    graph, machine = _links(value, product, len(gpus)) if "links" in value else (None, "")
+    wired = _links(value, product, len(gpus)) if "links" in value else None
     yield Reading(
         node=node.name,
         source=f"Node {node.name} annotation {GPU_TOPOLOGY}",
         trust=Trust.AGENT,
         age=seconds_since(optional_string(value, "at"), now),
-        machine=machine,
+        machine=wired.machine if wired else "",
         gpus=gpus,
-        links=graph,
+        links=wired.links if wired else None,
         nics=nics,
         users=dict(_users(mapping(value, "users"), len(gpus))),
+        assumed_rates=wired.assumed_rates if wired else (),
     )
 
 
@@ -154,16 +156,16 @@ def _triangle(graph: LinkGraph) -> list[str]:
     return [" ".join(graph.between(a, b).label for b in range(a + 1, size)) for a in range(size - 1)]
 
 
-def _links(value: Mapping[str, Any], product: str, size: int) -> tuple[LinkGraph, str]:
+def _links(value: Mapping[str, Any], product: str, size: int) -> Wiring:
     triangle = value["links"]
     if not isinstance(triangle, list) or not all(isinstance(row, str) for row in triangle):
         raise Malformed(f"{GPU_TOPOLOGY} links must be a list of strings")
-    return _graph(tuple(triangle), product, size)
+    return _wiring(tuple(triangle), product, size)
 
 
 @lru_cache(maxsize=1024)
-def _graph(triangle: tuple[str, ...], product: str, size: int) -> tuple[LinkGraph, str]:
-    """Return the graph of a triangle and the machine type; nodes of one type share one graph."""
+def _wiring(triangle: tuple[str, ...], product: str, size: int) -> Wiring:
+    """Return the wiring of a triangle; nodes of one type share one graph."""
     words = [["X"] * size for _ in range(size)]
     upper = [row.split() for row in triangle]
     if [len(row) for row in upper] != list(range(size - 1, 0, -1)):
@@ -171,7 +173,7 @@ def _graph(triangle: tuple[str, ...], product: str, size: int) -> tuple[LinkGrap
     for a, row in enumerate(upper):
         for b, word in enumerate(row, a + 1):
             words[a][b] = words[b][a] = word
-    return graph_and_type(words, product, f"{GPU_TOPOLOGY} links")
+    return wiring(words, product, f"{GPU_TOPOLOGY} links")
 
 
 def _users(users: Mapping[str, Any], size: int) -> Iterator[tuple[PodKey, tuple[int, ...]]]:

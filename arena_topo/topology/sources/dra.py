@@ -15,7 +15,7 @@ from typing import Any
 from arena_topo.model.cluster.hardware import Gpu, Nic
 from arena_topo.model.keys import DRA_GPU
 from arena_topo.model.notation.bounded_json import MOST_NUMBER, shown
-from arena_topo.topology.hardware.link_graph import graph_and_type, pcie_word
+from arena_topo.topology.hardware.link_graph import pcie_word, wiring
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.raw_objects import (
     MOST_GPUS,
@@ -152,7 +152,7 @@ def _reading(
     words = [["X" if a is b else pcie_word(a, b) for b in gpus] for a in gpus]
     product = gpus[0].product
     assumptions = fill_gpu_links(words, product)
-    graph, machine = graph_and_type(words, product, devices[0].source)
+    graph, machine, assumed_rates = wiring(words, product, devices[0].source)
     users: dict[PodKey, tuple[int, ...]] = {}
     for index, device in enumerate(devices):
         if device.key in holders:
@@ -170,6 +170,7 @@ def _reading(
         nics=tuple(_nic(device) for device in nics),
         users=users,
         assumptions=assumptions,
+        assumed_rates=assumed_rates,
     )
 
 

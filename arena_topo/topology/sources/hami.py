@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from arena_topo.model.cluster.hardware import Gpu, ShareMode
 from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
 from arena_topo.model.notation.bounded_json import cut, shown
-from arena_topo.topology.hardware.link_graph import MOST_LINKS, graph_and_type
+from arena_topo.topology.hardware.link_graph import MOST_LINKS, wiring
 from arena_topo.topology.hardware.products import find_product
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.node_facts import NodeFacts
@@ -49,7 +49,7 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
     if spec and spec.switch_links and not any(word.startswith("NV") for row in words for word in row):
         # HAMi before 2.10 does not see the links into NVSwitches.
         assumptions = fill_gpu_links(words, product)
-    graph, machine = graph_and_type(words, product, HAMI_SCORE)
+    graph, machine, assumed_rates = wiring(words, product, HAMI_SCORE)
     yield Reading(
         node=node.name,
         source=_source(node, HAMI_SCORE),
@@ -58,6 +58,7 @@ def read_node(node: NodeFacts) -> Iterator[Reading]:
         gpus=gpus,
         links=graph,
         assumptions=assumptions,
+        assumed_rates=assumed_rates,
     )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from arena_topo.model.cluster.hardware import Gpu, Nic
 from arena_topo.model.keys import KOORDINATOR_DEVICES
 from arena_topo.model.notation.bounded_json import shown
-from arena_topo.topology.hardware.link_graph import graph_and_type, pcie_word
+from arena_topo.topology.hardware.link_graph import pcie_word, wiring
 from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 from arena_topo.topology.raw_objects import (
     MOST_GPUS,
@@ -64,7 +64,7 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
     if linked and not assumptions:
         for a, b in linked:  # linked by NVLinks that nobody has counted
             words[a][b] = words[b][a] = "?"
-    graph, machine = graph_and_type(words, model, "spec.devices")
+    graph, machine, assumed_rates = wiring(words, model, "spec.devices")
     yield Reading(
         node=name(raw),
         source=f"{identity(raw)} spec.devices",
@@ -76,6 +76,7 @@ def read_device(raw: RawObject, now: datetime | None = None, product: str = "") 
         nics=tuple(_nic(device) for device in devices if device.get("type") == "rdma"),
         users=dict(_allocations(raw)),
         assumptions=assumptions,
+        assumed_rates=assumed_rates,
     )
 
 
@@ -94,7 +95,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
 def _gpu(raw: RawObject, product: str) -> Gpu:
     place = mapping(raw, "topology")
     mebibytes = (quantity(mapping(raw, "resources"), _MEMORY, _MEMORY) or 0) // _MIB
-    node = whole_number(place, "nodeID", -1)
+    node, socket = whole_number(place, "nodeID", -1), whole_number(place, "socketID", -1)
     return Gpu(
         index=whole_number(raw, "minor"),
         uuid=string(raw, "id"),
@@ -103,6 +104,7 @@ def _gpu(raw: RawObject, product: str) -> Gpu:
         numa=node if node >= 0 else None,
         pcie_root=optional_string(place, "pcieID"),
         healthy=raw.get("health") is True,
+        socket=socket if node < 0 <= socket else None,
     )
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
-from arena_topo.model.plan.demand import TopologyPolicy
+from arena_topo.model.plan.demand import Objective, TopologyPolicy
 from arena_topo.planner.gpus.bandwidth import BandwidthModel, Measured
 
 
@@ -15,6 +15,7 @@ def test_options_are_read_back_from_a_plan() -> None:
         required_level="rack",
         preferred_level="node",
         levels=("zone", "rack"),
+        objective=Objective.BALANCED,
     )
     assert asked == options_from_annotation(asked.annotation)
 
@@ -45,3 +46,10 @@ def test_measured_bandwidths_that_are_none_are_one_error(text: str) -> None:
     """Whatever somebody has written into the job's annotation."""
     with pytest.raises(DocumentError, match="measured"):
         options_from_annotation({"measured": text})
+
+
+@pytest.mark.parametrize("key", ["policy", "objective"])
+def test_a_word_that_no_option_has_is_one_error(key: str) -> None:
+    """Somebody has changed the annotation, or a later release wrote it."""
+    with pytest.raises(DocumentError, match=f"the plan's {key} is 'fastest'"):
+        options_from_annotation({key: "fastest"})

@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from arena_topo.planner.nodes.node_state import Offer
-from arena_topo.planner.nodes.slack import Goal, NodeGroup, spread
+from arena_topo.planner.nodes.objective import Goal
+from arena_topo.planner.nodes.slack import NodeGroup, spread
 
 
 def offer(workers: int, damage: int) -> Offer:

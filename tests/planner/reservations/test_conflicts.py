@@ -78,3 +78,17 @@ def test_cpu_counts_as_gpus_do() -> None:
     )
     assert stands(mine, small)
     assert Decision.REPLAN is decide(mine, ME, [other], small)
+
+
+@pytest.mark.parametrize("gpus", [None, (0, 1, 2)], ids=["by number", "by index"])
+def test_a_node_that_tells_no_cpu_or_memory_is_not_given_twice(gpus: tuple[int, ...] | None) -> None:
+    """It has enough of both, but no more than its four GPUs: two plans of three do not stand together."""
+    silent = cluster([replace(node("a", links=PAIRS), allocatable={NVIDIA: 4})])
+    mine = replace(plan(("a", gpus)), worker_requests={NVIDIA: 3, "cpu": 3000})
+    other = OtherPlan(
+        order=OLDER, record=replace(plan(("a", None)), worker_requests={NVIDIA: 3, "cpu": 3000})
+    )
+
+    assert stands(mine, silent)
+    assert Decision.REPLAN is decide(mine, ME, [other], silent)
+    assert Decision.CONFIRM is decide(mine, ME, [], silent)

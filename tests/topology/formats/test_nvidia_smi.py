@@ -125,8 +125,47 @@ def test_a_real_text_is_read_whole(name: str) -> None:
     ],
 )
 def test_numa_nodes_are_those_of_the_affinity_column(name: str, expected: list[int | None]) -> None:
-    """A range counts by its first node; without the column the NUMA node is not known."""
+    """Of a range, and without the column, the NUMA node is not known; Grace lists its GPUs' memory behind it."""
     assert expected == [gpu.numa for gpu in parse_matrix(saved(name)).gpus]
+
+
+FOUR = "\tGPU0\tGPU1\tGPU2\tGPU3\t{0}\n" + "".join(
+    f"GPU{a}\t" + "\t".join(" X " if a == b else "SYS" for b in range(4)) + f"\t{{{a + 1}}}\n"
+    for a in range(4)
+)
+
+
+@pytest.mark.parametrize(
+    ("header", "affinities", "numa", "sockets"),
+    [
+        ("CPU Affinity\tNUMA Affinity", ("0-63\t0-3",) * 4, [None] * 4, [0] * 4),
+        (
+            "CPU Affinity\tNUMA Affinity",
+            ("64-127\t4-7", "0-63\t0-3", "0-63\t0-3", "64-127\t4-7"),
+            [None] * 4,
+            [1, 0, 0, 1],
+        ),
+        (
+            "CPU Affinity\tNUMA Affinity",
+            ("0-15\t0", "0-15\t0", "16-31\t1", "16-31\t1"),
+            [0, 0, 1, 1],
+            [None] * 4,
+        ),
+        ("CPU Affinity", ("0-23", "0-23", "24-47", "24-47"), [None] * 4, [0, 0, 1, 1]),
+        ("CPU Affinity", ("0,2,4,6", "1,3,5,7", "4,6", "1,3,5,7"), [None] * 4, [0, 1, 0, 1]),
+        ("CPU Affinity", ("", "", "", ""), [None] * 4, [None] * 4),
+        ("CPU Affinity\tNUMA Affinity\tGPU NUMA ID", ("0-7\t0,3,9-11\tN/A",) * 4, [None] * 4, [0] * 4),
+    ],
+    ids=["one range", "two ranges", "one node each", "cpus alone", "interleaved cpus", "nothing", "a list"],
+)
+def test_a_range_of_numa_nodes_is_a_range(
+    header: str, affinities: tuple[str, ...], numa: list[int | None], sockets: list[int | None]
+) -> None:
+    """It is no NUMA node, but it tells the socket, as CPU affinity does where no NUMA node is shown."""
+    gpus = parse_matrix(FOUR.format(header, *affinities)).gpus
+
+    assert numa == [gpu.numa for gpu in gpus]
+    assert sockets == [gpu.socket for gpu in gpus]
 
 
 def test_nearest_nics_carry_the_names_of_the_legend() -> None:

@@ -70,6 +70,22 @@ def test_a_plan_is_printed_in_every_form(invoke: Invoke, saved: str, form: str, 
     assert outcome.out.lower().startswith(beginning)
 
 
+def test_the_objective_decides_between_machines(invoke: Invoke, tmp_path: Path) -> None:
+    """Four GPUs at their fastest on the empty machine, or those that are left on another one."""
+    file = tmp_path / "two.json"
+    nodes = (machine("empty"), machine("half", gpt=(1, 3, 4, 7)))
+    file.write_text(compact(snapshot_document(Snapshot(nodes))))
+    fastest, packed = (
+        json.loads(
+            invoke("plan", "mpi", "-f", str(file), "--workers=1", "--gpus=4", *flags, "-o", "json").out
+        )
+        for flags in ((), ("--objective=pack",))
+    )
+
+    assert ("empty", "half") == (fastest["domain"], packed["domain"])
+    assert packed["why"][-1]["runner_up"].endswith("on empty, 4 GPUs left over, with --objective=bandwidth")
+
+
 @pytest.mark.parametrize("form", ["text", "json", "yaml"])
 def test_a_gang_that_does_not_fit_exits_with_3(invoke: Invoke, saved: str, form: str) -> None:
     """And is told why on stdout, in the form that was asked for."""

@@ -1,0 +1,61 @@
+"""What would have been chosen by another order of choice: the price of what decided.
+
+A worker of four GPUs takes the empty box at 19 GB/s. With ``pack`` it takes the half-used one at 13 GB/s, and leaves none over.
+Two workers on one node at 8 GB/s take no second node, even where that gives 45 GB/s: the number of nodes goes first.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import isinf
+
+from arena_topo.model.plan.demand import Objective
+from arena_topo.planner.nodes.domain_choice import DomainChoice, choose_domain
+from arena_topo.planner.nodes.node_choice import Pick, Problem, pick
+from arena_topo.planner.nodes.search import Effort
+
+# What is weighed lies between the two extremes, so that an extreme is compared with the other one.
+_OTHERS = {
+    Objective.BANDWIDTH: (Objective.PACK,),
+    Objective.PACK: (Objective.BANDWIDTH,),
+    Objective.BALANCED: (Objective.BANDWIDTH, Objective.PACK),
+}
+
+# A remark is not worth the effort of a decision.
+_EFFORT = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What another objective would have picked."""
+
+    objective: Objective
+    pick: Pick
+
+
+def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative]:
+    """Yield what other objectives than that of *problem* pick, where it has another busbw or leaves other GPUs over."""
+    if isinf(chosen.pick.busbw):
+        # Single GPUs, and pods without any, have no bandwidth to give up.
+        return
+    for objective in _OTHERS[problem.objective]:
+        # Nothing left over is the least, and of such choices the fastest was taken in any case.
+        if objective is Objective.PACK and chosen.pick.stranded == 0:
+            continue
+        other = choose_domain(replace(problem, objective=objective), chosen.level).pick
+        if (other.busbw, other.stranded) != (chosen.pick.busbw, chosen.pick.stranded):
+            yield Alternative(objective, other)
+
+
+def faster_on_more(problem: Problem, chosen: DomainChoice) -> Pick | None:
+    """Return a pick on one node more, close to the chosen ones, that has more busbw; None where none was found."""
+    count = len(chosen.pick.nodes) + 1
+    if count > problem.workers or isinf(chosen.pick.busbw):
+        return None
+    fleet = problem.fleet
+    # The domain of a gang on one node is the finest around it; without tiers that is the node itself.
+    domain = chosen.pick.domain if fleet.tiers else fleet.cluster
+    taking = sum(places > 0 for places in problem.capacity.places[domain.start : domain.end])
+    if taking < count:
+        return None
+    other = pick(problem, domain, count, Effort(_EFFORT))
+    return other if other.busbw > chosen.pick.busbw else None
