@@ -26,6 +26,7 @@ from arena_topo.jobs.logs.wait import (
     wait_for_start,
 )
 from arena_topo.jobs.lookup import find_job, pods_of
+from arena_topo.jobs.status.conditions import ending
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
@@ -122,7 +123,7 @@ def follow(
     done: set[str] = set()
     pod: Object | None = wait_for_start(session, name, target, waiter)
     while pod is not None:
-        follower = Follower(session, pod, target.container_in(pod), options, waiter)
+        follower = Follower(session, name, pod, target.container_in(pod), options, waiter)
         yield from follower.lines()
         if follower.is_final and not _may_be_retried(session, name, follower, waiter):
             return
@@ -146,7 +147,7 @@ def _may_be_retried(session: Session, name: str, follower: "Follower", waiter: W
 
 @dataclass(slots=True)
 class Follower:
-    """Follows one container of one pod.
+    """Follows one container of one pod of the job called ``job``.
 
     ``guard`` is held while the session's kept connection is used. ``gate`` is held from the moment at which a line is
     known as new until its taker asks for the next one: whoever sets ``is_stopped`` under it may go on from ``cursor``.
@@ -154,6 +155,7 @@ class Follower:
     """
 
     session: Session
+    job: str
     pod: Object
     container: str
     options: LogOptions
@@ -180,7 +182,7 @@ class Follower:
             yield from self._stream(follow=True)
             pod = self._current_pod()
             if pod is None:
-                self.waiter.notify(f"{self.name} is gone: its log ends here")
+                self._notify_of_loss(f"{self.name} is gone: its log ends here")
                 return
             if self._restarts(pod) > self.run or self._has_stopped(pod):
                 self.run = yield from self._end_of_run(pod, self.run)
@@ -211,7 +213,7 @@ class Follower:
                 if (yield from self._stream(follow=False, previous=previous)):
                     return
             except NotFound:
-                self.waiter.notify(f"{self.name} is gone: its log may have had more lines")
+                self._notify_of_loss(f"{self.name} is gone: its log may have had more lines")
                 return
             self._pause()
         raise ArenaTopoError(
@@ -403,7 +405,26 @@ class Follower:
         self.exit_code = terminated.get("exitCode")
         if self.exit_code:
             reason = f" ({terminated['reason']})" if terminated.get("reason") else ""
-            self.waiter.notify(f"{self.name} exited with code {self.exit_code}{reason}")
+            is_deleted = bool(pod["metadata"].get("deletionTimestamp"))
+            notify = self._notify_of_loss if is_deleted else self.waiter.notify
+            notify(f"{self.name} exited with code {self.exit_code}{reason}")
+
+    def _notify_of_loss(self, text: str) -> None:
+        """Report *text* about a pod that somebody deletes, unless its job has ended: then its operator cleans up."""
+        if not self._job_has_ended():
+            self.waiter.notify(text)
+
+    def _job_has_ended(self) -> bool:
+        try:
+            job = patient(self._look_at_job, self.waiter, name=self.name)
+        # A job that was deleted took its pods with it before it had ended.
+        except NotFound:
+            return False
+        return ending(job) is not None
+
+    def _look_at_job(self) -> Object:
+        with self.guard:
+            return find_job(self.session, self.job).job
 
     def _status(self, pod: Object) -> Object:
         return container_status(pod, self.container)

@@ -134,7 +134,9 @@ class GangLog:
         gate = threading.Lock()
         waiter = Waiter(self.waiter.notify, self.waiter.sleep, self.waiter.clock)
         options = self.options if is_first else LogOptions(timestamps=self.options.timestamps)
-        follower = Follower(self.session, pod, container, options, waiter, guard=self._guard, gate=gate)
+        follower = Follower(
+            self.session, self.name, pod, container, options, waiter, guard=self._guard, gate=gate
+        )
         return _Member(follower, gate)
 
     def _run(self, member: "_Member") -> None:

@@ -232,6 +232,43 @@ def test_a_pod_that_is_gone_ends_the_log(look: Any) -> None:
     assert [f"{LAUNCHER} is gone: its log ends here"] == said
 
 
+def terminated() -> Any:
+    """Return a launcher that was sent SIGTERM because it is deleted."""
+    made = launcher(ended=143)
+    made["metadata"]["deletionTimestamp"] = "2026-11-21T01:10:00Z"
+    return made
+
+
+@pytest.mark.parametrize(
+    ("look", "streams", "notices"),
+    [
+        (missing(LAUNCHER), [[line(1, "a")]], [f"{LAUNCHER} is gone: its log ends here"]),
+        (terminated(), [[line(1, "a")], []], [f"{LAUNCHER} exited with code 143 (Error)"]),
+        (
+            terminated(),
+            [[line(1, "a")], missing(LAUNCHER)],
+            [
+                f"{LAUNCHER} is gone: its log may have had more lines",
+                f"{LAUNCHER} exited with code 143 (Error)",
+            ],
+        ),
+    ],
+    ids=["gone", "deleted", "gone meanwhile"],
+)
+def test_what_is_cleaned_up_after_the_end_of_the_job_goes_quietly(
+    look: Any, streams: list[Any], notices: list[str]
+) -> None:
+    """Every job's end has that; of a job that runs, the same is news."""
+    succeeded = mpijob("job", status={"conditions": [condition("Succeeded")]})
+    suspended = mpijob("job", status={"conditions": [condition("Suspended")]})
+    said = {
+        job: followed(Cluster([*streams], [look], job=[mpijob("job"), after, after, missing("job")]))[1]
+        for job, after in (("ended", succeeded), ("runs", suspended))
+    }
+
+    assert {"ended": [], "runs": notices} == said
+
+
 def test_a_failure_is_reported() -> None:
     """On the side, after the last line; a job whose launcher is not tried again ends with it."""
     job = mpijob("job")
