@@ -127,6 +127,21 @@ def test_delete_waits_for_the_end(kubectl: Kubectl) -> None:
 
 
 @pytest.mark.parametrize(
+    "words",
+    [("exec", "a", "--", "hostname"), ("attach", "a"), ("port-forward", "a", "2222:22")],
+    ids=lambda words: words[0],
+)
+def test_what_needs_a_process_is_refused(kubectl: Kubectl, words: tuple[str, ...]) -> None:
+    """Nothing runs in a pod of the sandbox, and an answer that was made up would be taken for a container's."""
+    kubectl("apply", "-f", "-", stdin=json.dumps(pod("a", node=_NODES[0], command="sleep 30")))
+    kubectl("wait", "--for=condition=Ready", "pod/a", "--timeout=60s")
+    refused = kubectl(*words)
+
+    assert 1 == refused.returncode
+    assert "the sandbox runs no processes: pod a has a log, and nothing to run commands in" in refused.stderr
+
+
+@pytest.mark.parametrize(
     ("path", "word"),
     [
         pytest.param("mpijob.spec.runPolicy", "cleanPodPolicy", id="custom"),

@@ -1,6 +1,6 @@
 """The planner's answer for a job, with the bandwidth that its ranks will probably see."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from arena_topo.model.notation.quantity import times
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.comparison import Comparison
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement, Prediction, Range, Transport, Verdict
+from arena_topo.model.plan.placement import NodeShare, Placement, Prediction, Range, Transport, Verdict
 from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.plan import plan
 from arena_topo.prediction.benchmarks import Benchmark, benchmark_of
@@ -35,26 +35,44 @@ def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: Pl
     # Without GPUs there is nothing to predict: the prediction is of what NCCL reaches between them.
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
-    resources = {demand.gpu_resource, *demand.requests}
     nodes = {node.name: node for node in snapshot.nodes}
-    products = {gpu.product for share in verdict.shares for gpu in nodes[share.node].gpus} - {""}
-    predicted = partial(
-        gang_prediction,
-        verdict.shares,
-        nodes,
-        gpus_per_pod=verdict.gpus,
-        # ACK's device plugin shows every pod of a group the GPUs of the whole group.
-        pods_see_each_other=keys.ACK_GPU in resources or options.share_gpus,
-        calibration=shipped_calibration(),
-    )
-    has_rdma = any(map(_is_rdma, resources))
-    prediction = predicted(host_network_rdma=has_rdma)
+    predicted = partial(_prediction, verdict.shares, verdict.gpus, nodes, demand, options)
+    has_rdma = _requests_rdma(demand)
+    prediction = predicted(rdma=has_rdma)
     notes = [*verdict.notes, *_advice(verdict, prediction)]
     # Every node must offer the devices: a gang is as fast as its slowest link.
     offered = _common_rdma(nodes[share.node] for share in verdict.shares)
     if offered and not has_rdma and len(verdict.shares) > 1:
-        notes += _rdma_advice(offered, prediction, predicted(host_network_rdma=True))
-    return replace(verdict, prediction=prediction, notes=tuple(notes), products=tuple(sorted(products)))
+        notes += _rdma_advice(offered, prediction, predicted(rdma=True))
+    return replace(
+        verdict, prediction=prediction, notes=tuple(notes), products=_products(verdict.shares, nodes)
+    )
+
+
+def _prediction(
+    shares: Sequence[NodeShare],
+    gpus: int,
+    nodes: Mapping[str, GpuNode],
+    demand: Demand,
+    options: PlanOptions,
+    *,
+    rdma: bool,
+) -> Prediction:
+    """Return what ranks in pods of *gpus* GPUs will probably see where they have *shares* of *nodes*."""
+    return gang_prediction(
+        tuple(shares),
+        nodes,
+        gpus_per_pod=gpus,
+        # ACK's device plugin shows every pod of a group the GPUs of the whole group.
+        pods_see_each_other=keys.ACK_GPU in (demand.gpu_resource, *demand.requests) or options.share_gpus,
+        host_network_rdma=rdma,
+        calibration=shipped_calibration(),
+    )
+
+
+def _products(shares: Iterable[NodeShare], nodes: Mapping[str, GpuNode]) -> tuple[str, ...]:
+    products = {gpu.product for share in shares for gpu in nodes[share.node].gpus}
+    return tuple(sorted(products - {""}))
 
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
@@ -67,27 +85,30 @@ def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comp
     demand = _demand_of_spec(job, snapshot, options)
     benchmark = benchmark_of(" ".join(job.command))
 
-    def figures(placement: Placement) -> tuple[Range | None, Range | None]:
-        placed = _predicted(placement, demand, snapshot, options)
-        if not isinstance(placed, Placement) or placed.prediction is None:
+    nodes = {node.name: node for node in snapshot.nodes}
+    rdma = _requests_rdma(demand)
+
+    def figures(shares: Sequence[NodeShare], gpus: int) -> tuple[Range | None, Range | None]:
+        if not gpus:
             return None, None
-        return placed.prediction.busbw, _images_per_second(benchmark, placed, placed.prediction)
+        prediction = _prediction(shares, gpus, nodes, demand, options, rdma=rdma)
+        ranks = sum(len(share.workers) for share in shares) * gpus
+        return prediction.busbw, _images_per_second(benchmark, ranks, _products(shares, nodes), prediction)
 
     return compare(demand, snapshot, options.model, figures)
 
 
 def _images_per_second(
-    benchmark: Benchmark | None, placed: Placement, prediction: Prediction
+    benchmark: Benchmark | None, ranks: int, products: Sequence[str], prediction: Prediction
 ) -> Range | None:
     """Return what *benchmark* would reach in all, None where the speed of these GPUs, or of this model, is not known."""
     calibration = shipped_calibration()
-    if benchmark is None or benchmark.model not in MODELS or len(placed.products) != 1:
+    if benchmark is None or benchmark.model not in MODELS or len(products) != 1:
         return None
-    if not calibration.knows(placed.products[0]):
+    if not calibration.knows(products[0]):
         return None
-    workload = Workload(benchmark.model, benchmark.framework, benchmark.batch, placed.products[0])
+    workload = Workload(benchmark.model, benchmark.framework, benchmark.batch, products[0])
     transport = prediction.across or prediction.inside
-    ranks = placed.workers * placed.gpus
     return predict(workload, ranks, prediction.busbw, transport, calibration).total
 
 
@@ -146,6 +167,10 @@ def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
             "the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
             f"which gives up to {best:.3g} GB/s inside a node{instead}"
         )
+
+
+def _requests_rdma(demand: Demand) -> bool:
+    return any(map(_is_rdma, (demand.gpu_resource, *demand.requests)))
 
 
 def _is_rdma(resource: str) -> bool:

@@ -41,7 +41,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A rate in GB/s over many draws: its mean, the lowest seen, and the part of the draws that had one."""
+    """A rate over many draws, in GB/s or in images/s: its mean, the lowest seen, and the part of the draws that had one."""
 
     mean: float
     worst: float
@@ -64,6 +64,7 @@ class TopologyUnaware:
     a node; if they are fewer than asked, they hold their GPUs and wait, and the other fields are empty. ``levels`` are the
     closest levels that held all, with their chances; ``same_level`` is the chance of one as close as the planner's,
     None where the planner has no place either. ``nodes`` is a mean, ``most_nodes`` and ``widest`` are the worst seen.
+    ``inside``, ``across``, ``busbw`` and ``images_per_second`` are those of a ``Scenario``, over the draws.
     """
 
     rule: str
@@ -76,6 +77,8 @@ class TopologyUnaware:
     widest: str = ""
     inside: Figure | None = None
     across: Figure | None = None
+    busbw: Figure | None = None
+    images_per_second: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,20 @@ from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 
-_HEAD = ("WAY", "PODS", "NOW", "LEVEL", "NODES", "BUSBW", "IMAGES/S", "INSIDE", "ACROSS", "REMARK")
-_IF_KNOWN = frozenset({"BUSBW", "IMAGES/S"})
+_HEAD = (
+    "WAY",
+    "PODS",
+    "NOW",
+    "LEVEL",
+    "NODES",
+    "BUSBW",
+    "IMAGES/S",
+    "INSIDE",
+    "ACROSS",
+    "WAITS FOR",
+    "REMARK",
+)
+_IF_KNOWN = frozenset(_HEAD[5:])
 _EMPTY = frozenset({"", "-"})
 _RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}
 _MOST_NAMED = 3
@@ -48,7 +60,9 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
 def _scenario_row(scenario: Scenario) -> Sequence[str]:
     shape = _shape_text(scenario.workers, scenario.gpus)
     if not scenario.fits:
-        return (_scenario_name(scenario), shape, "no", *["-"] * 6, _waiting_text(scenario))
+        # The end of no job would help where there is only the reason to tell.
+        reason = "" if scenario.waits_for else scenario.reason
+        return (_scenario_name(scenario), shape, "no", *["-"] * 6, _jobs_text(scenario.waits_for), reason)
     level, domain = scenario.level, scenario.domain
     # The cluster is one domain, which has its level as its name.
     where = domain if level == "cluster" else f"{last_part(level)} {domain}"
@@ -63,6 +77,7 @@ def _scenario_row(scenario: Scenario) -> Sequence[str]:
         "-" if scenario.images_per_second is None else f"{scenario.images_per_second.likely:.0f}",
         written_rate(scenario.inside),
         written_rate(scenario.across),
+        "-",
         remark,
     )
 
@@ -76,20 +91,18 @@ def _shape_text(workers: int, gpus: int) -> str:
     return f"{workers} x {gpus}" if gpus else str(workers)
 
 
-def _waiting_text(scenario: Scenario) -> str:
-    # The end of no job would help, so there is only the reason to tell.
-    if not scenario.waits_for:
-        return scenario.reason
-    named, more = scenario.waits_for[:_MOST_NAMED], len(scenario.waits_for) - _MOST_NAMED
-    return f"waits for {', '.join(named)}" + (f" and {more} more" if more > 0 else "")
+def _jobs_text(jobs: Sequence[str]) -> str:
+    named, more = jobs[:_MOST_NAMED], len(jobs) - _MOST_NAMED
+    return (", ".join(named) + (f" and {more} more" if more > 0 else "")) or "-"
 
 
 def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[Sequence[str]]:
     name, shape = _RULES[unaware.rule], _shape_text(comparison.workers, comparison.gpus)
     # No draw placed the whole gang: without a gang scheduler its first workers start and hold their GPUs.
     if not unaware.draws:
-        stuck = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
-        yield (name, shape, "no", *["-"] * 6, stuck)
+        some = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
+        stuck = some if unaware.placed else "starts none"
+        yield (name, shape, "no", *["-"] * 7, stuck)
         return
     # The draws end at several levels; the row shows the most frequent one with its share.
     usual = max(unaware.levels, key=lambda chance: chance.share)
@@ -100,19 +113,30 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         "yes",
         f"{last_part(usual.level)} ({usual.share:.0%})",
         f"{unaware.nodes:.3g}",
-        "-",
-        "-",
+        _mean_text(unaware.busbw, ".3g"),
+        _mean_text(unaware.images_per_second, ".0f"),
         _mean_text(unaware.inside),
         _mean_text(unaware.across),
+        "-",
         close,
     )
-    lowest = (written_rate(figure.worst if figure else None) for figure in (unaware.inside, unaware.across))
-    widest, most = last_part(unaware.widest), str(unaware.most_nodes)
-    yield (f"  worst of {unaware.draws}", "", "", widest, most, "", "", *lowest, "")
+    yield (
+        f"  worst of {unaware.draws}",
+        "",
+        "",
+        last_part(unaware.widest),
+        str(unaware.most_nodes),
+        _worst_text(unaware.busbw, ".3g"),
+        _worst_text(unaware.images_per_second, ".0f"),
+        _worst_text(unaware.inside),
+        _worst_text(unaware.across),
+        "",
+        "",
+    )
 
 
 def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]:
-    """Return *rows* without the predictions that none of them has."""
+    """Return *rows* without the columns in which none of them has anything."""
     kept = [
         column
         for column in range(len(_HEAD))
@@ -121,18 +145,24 @@ def _without_empty_columns(rows: Sequence[Sequence[str]]) -> list[Sequence[str]]
     return [[row[column] for column in kept] for row in rows]
 
 
-def _mean_text(figure: Figure | None) -> str:
+def _mean_text(figure: Figure | None, form: str = ".4g") -> str:
     if figure is None:
         return "-"
-    return f"{figure.mean:.4g}" + (f" ({figure.share:.0%} of runs)" if figure.share < 1 else "")
+    return f"{figure.mean:{form}}" + (f" ({figure.share:.0%} of runs)" if figure.share < 1 else "")
+
+
+def _worst_text(figure: Figure | None, form: str = ".4g") -> str:
+    return "-" if figure is None else f"{figure.worst:{form}}"
 
 
 def _legend(comparison: Comparison) -> Iterator[str]:
-    if any(scenario.busbw for scenario in comparison.ways):
+    predicted: tuple[Scenario | TopologyUnaware, ...] = (*comparison.ways, *comparison.blind)
+    if any(each.busbw for each in predicted):
         yield "BUSBW: predicted for the whole gang, GB/s."
-    if any(scenario.images_per_second for scenario in comparison.ways):
+    if any(each.images_per_second for each in predicted):
         yield "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW."
-    yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
+    if any(each.inside or each.across for each in predicted):
+        yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
     if any(scenario.isolated for scenario in comparison.ways):
         yield "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods."
     if any(unaware.draws for unaware in comparison.blind):

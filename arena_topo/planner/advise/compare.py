@@ -1,14 +1,14 @@
 """Scenarios of a gang side by side: any level or a required one, coalesced or not, planned or topology-unaware."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import replace
 from math import isinf
 
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.comparison import Comparison, Scenario
 from arena_topo.model.plan.demand import Demand, TopologyPolicy
-from arena_topo.model.plan.placement import Infeasible, Placement, Range
-from arena_topo.planner.advise.unaware_scheduler import RULES, simulated
+from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement
+from arena_topo.planner.advise.unaware_scheduler import RULES, Figures, simulated
 from arena_topo.planner.explain.remedies import ending_jobs
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.nodes.fit import capacity_for
@@ -17,11 +17,8 @@ from arena_topo.planner.nodes.levels import closest_level, level_limits, level_n
 from arena_topo.planner.nodes.node_state import nic_rate
 from arena_topo.planner.plan import plan_on
 
-Figures = Callable[[Placement], tuple[Range | None, Range | None]]
-"""Predicts of a placement the busbw of the whole gang in GB/s, and the images/s of a benchmark, as far as it can."""
 
-
-def no_figures(_: Placement) -> tuple[None, None]:
+def no_figures(_shares: Sequence[NodeShare], _gpus: int) -> tuple[None, None]:
     """Predict nothing."""
     return None, None
 
@@ -54,7 +51,9 @@ def compare(
         workers=demand.workers,
         gpus=demand.gpus,
         ways=tuple(scenarios),
-        blind=tuple(simulated(plain, fleet, places, rule, closest) for rule in RULES),
+        blind=tuple(
+            simulated(plain, fleet, places, rule, closest=closest, figures=figures) for rule in RULES
+        ),
         notes=() if required else ("the gang would not fit on the cluster even if it were empty",),
     )
 
@@ -76,7 +75,7 @@ def _scenario(demand: Demand, fleet: Fleet, figures: Figures) -> Scenario:
         jobs = ending_jobs(demand, fleet, level_limits(demand, fleet))
         return replace(unplaced, reason=answer.summary, waits_for=jobs.alone[:1] or jobs.together)
     inside = [share.busbw for share in answer.shares if len(share.workers) * answer.gpus > 1]
-    busbw, images = figures(answer)
+    busbw, images = figures(answer.shares, answer.gpus)
     return replace(
         unplaced,
         workers=answer.workers,

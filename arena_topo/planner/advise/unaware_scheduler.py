@@ -9,13 +9,14 @@ the free GPUs.
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import count, islice
 from math import isinf
 from random import Random
 
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.plan.comparison import Chance, Figure, TopologyUnaware
 from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import NodeShare, Range
 from arena_topo.planner.gpus.locality import positions_of
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import level_names, spanned
@@ -29,6 +30,10 @@ _LEAST_DRAWS = 20
 _MOST_PODS = 50_000
 _DEFAULT_REQUESTS = {"cpu": 100, "memory": 200 * 1024**2}
 
+Figures = Callable[[Sequence[NodeShare], int], tuple[Range | None, Range | None]]
+"""Predicts, of what a gang has of its nodes and the GPUs of each pod, the busbw of the whole gang in GB/s and the images/s of
+a benchmark, as far as it can."""
+
 _Score = Callable[[int, int], int]
 """From a node's position and how many pods of the gang it has to the score by which the next pod chooses it."""
 
@@ -39,12 +44,20 @@ class _Draw:
     nodes: int
     inside: float | None
     across: float | None
+    busbw: float | None
+    images: float | None
 
 
 def simulated(
-    demand: Demand, fleet: Fleet, places: Sequence[int], rule: str, closest: int | None
+    demand: Demand,
+    fleet: Fleet,
+    places: Sequence[int],
+    rule: str,
+    *,
+    closest: int | None,
+    figures: Figures,
 ) -> TopologyUnaware:
-    """Return what the scheduler called *rule* gives *demand* on the nodes that have *places*.
+    """Return what the scheduler called *rule* gives *demand* on the nodes that have *places*, with its *figures*.
 
     *closest* is the level that the planner reaches, None where it has no place for the gang.
     """
@@ -55,7 +68,7 @@ def simulated(
         return TopologyUnaware(rule, 0, placed)
     rng = Random(_SEED)  # noqa: S311  # a simulation that must repeat, no secret
     drawn = _draws(places, demand.workers, _score(demand, fleet, rule), rng)
-    results = [_judged(demand, fleet, taken, rng) for taken in islice(drawn, draws)]
+    results = [_judged(demand, fleet, taken, rng, figures) for taken in islice(drawn, draws)]
     names, levels = level_names(fleet), Counter(draw.level for draw in results)
     return TopologyUnaware(
         rule=rule,
@@ -68,6 +81,8 @@ def simulated(
         widest=names[max(levels)],
         inside=_figure([draw.inside for draw in results]),
         across=_figure([draw.across for draw in results]),
+        busbw=_figure([draw.busbw for draw in results]),
+        images_per_second=_figure([draw.images for draw in results]),
     )
 
 
@@ -77,8 +92,8 @@ def _draws(places: Sequence[int], workers: int, score: _Score, rng: Random) -> I
     Nodes are kept in buckets by their score. A pod lowers the score of its node, so the highest bucket only falls.
     """
     empty: dict[int, list[int]] = {}
-    for position, count in enumerate(places):
-        if count:
+    for position, room in enumerate(places):
+        if room:
             empty.setdefault(score(position, 0), []).append(position)
     highest = max(empty, default=0)
     while True:
@@ -125,25 +140,49 @@ def _free_percent(node: GpuNode, resource: str, more: int) -> int | None:
     return max(total - node.requested.get(resource, 0) - more, 0) * 100 // total
 
 
-def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random) -> _Draw:
+def _judged(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random, figures: Figures) -> _Draw:
     level, _ = spanned(fleet, min(taken), max(taken))
-    inside = [_inside(fleet, position, count * demand.gpus, rng) for position, count in sorted(taken.items())]
-    rates = [nic_rate(fleet.state(position), count * demand.gpus) for position, count in taken.items()]
+    shares = _shares(demand, fleet, taken, rng)
+    rates = [nic_rate(fleet.state(position), pods * demand.gpus) for position, pods in taken.items()]
     across = min(rates) if len(taken) > 1 and not any(map(isinf, rates)) else None
-    rated = [rate for rate in inside if rate is not None]
-    # A rate of 0 stands for unknown links, and leaves open how slow the slowest node is.
-    return _Draw(level, len(taken), min(rated) if rated and min(rated) > 0 else None, across)
+    inside = [share.busbw for share in shares if len(share.workers) * demand.gpus > 1]
+    busbw, images = figures(shares, demand.gpus)
+    return _Draw(
+        level,
+        len(taken),
+        # Links of one node that are not known leave open how slow the slowest node is.
+        min((rate for rate in inside if rate), default=None) if all(inside) else None,
+        across,
+        busbw.likely if busbw else None,
+        images.likely if images else None,
+    )
 
 
-def _inside(fleet: Fleet, position: int, count: int, rng: Random) -> float | None:
-    """Return the busbw of any *count* free GPUs: None for one, 0 where links or free GPUs are not known."""
-    if count < 2:
-        return None
-    state = fleet.state(position)
-    if state.machine is None or state.mask is None:
-        return 0.0
+def _shares(demand: Demand, fleet: Fleet, taken: dict[int, int], rng: Random) -> tuple[NodeShare, ...]:
+    """Return what the gang gets of each node: any of its free GPUs."""
+    workers = count()
+    return tuple(
+        NodeShare(
+            fleet.nodes[position].name,
+            tuple(islice(workers, pods)),
+            *_gpus(fleet, position, pods * demand.gpus, rng),
+        )
+        for position, pods in sorted(taken.items())
+    )
+
+
+def _gpus(
+    fleet: Fleet, position: int, wanted: int, rng: Random
+) -> tuple[tuple[int, ...] | None, float | None]:
+    """Return the indices of any *wanted* free GPUs and their busbw, None where free GPUs or links are not known."""
+    state, gpus = fleet.state(position), fleet.nodes[position].gpus
+    if not wanted or state.machine is None or state.mask is None:
+        return None, None
     free = positions_of(state.mask & ((1 << state.machine.size) - 1))
-    return state.machine.busbw(sum(1 << gpu for gpu in rng.sample(free, count)))
+    chosen = rng.sample(free, wanted)
+    # One GPU has no link to another.
+    busbw = state.machine.busbw(sum(1 << gpu for gpu in chosen)) if wanted > 1 else None
+    return tuple(gpus[gpu].index for gpu in sorted(chosen)), busbw
 
 
 def _figure(rates: Sequence[float | None]) -> Figure | None:

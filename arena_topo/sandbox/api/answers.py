@@ -3,14 +3,17 @@
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api import admission, container_logs, reading
 from arena_topo.sandbox.api.container_logs import ContainerLogs
 from arena_topo.sandbox.api.objects import APPLY_PATCH, Api
 from arena_topo.sandbox.api.requests import ApiRequest
+from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.api.tables import table
 
+_INTO_A_PROCESS = frozenset({"exec", "attach", "portforward"})
 CREATED = 201
 NO_CONTENT = 204
 
@@ -51,6 +54,8 @@ class Answers:
         """Return the answer; raises StatusError."""
         if request.target.subresource == "log":
             return self._log(request)
+        if request.target.subresource in _INTO_A_PROCESS:
+            raise self._no_process(request)
         return self._verbs[request.verb](request)
 
     def _get(self, request: ApiRequest) -> Answer:
@@ -90,6 +95,14 @@ class Answers:
         run = container_logs.run_of(pod, container, previous=previous)
         log = self._logs.find(pod["metadata"]["uid"], container, run)
         return Answer(stream=container_logs.read(log, request.query), media="text/plain")
+
+    def _no_process(self, request: ApiRequest) -> StatusError:
+        """Return the refusal of what needs a process in a pod: an answer made up would be taken for a container's."""
+        target = request.target
+        # As on a cluster, a pod that does not exist comes first.
+        self._api.get(target.kind, target.namespace, target.name)
+        text = f"the sandbox runs no processes: pod {target.name} has a log, and nothing to run commands in or to connect to"
+        return StatusError(HTTPStatus.NOT_IMPLEMENTED, "NotImplemented", text)
 
     def _create(self, request: ApiRequest) -> Answer:
         target, options = request.target, request.write_options()

@@ -1,5 +1,7 @@
 """Kubeflow/arena 0.15.5 itself and arena-topo on one API server: each reads and deletes the other's jobs."""
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,6 +130,56 @@ def test_each_shows_and_follows_the_others_job(
         assert [job, "RUNNING", "MPIJOB"] == listed[1].split()[:3]
     with ours.running("logs", "-f", job) as following:
         eventually(lambda: "".join(following.out) == "total images/sec: 991.92\n", "the line")
+
+
+def untimed(text: str) -> str:
+    """Return *text* with every duration written alike, in as many columns: the two are asked one after the other."""
+    return re.sub(r"\b\d+[smh]\b( *)", lambda found: "T".ljust(len(found[0]) if found[1] else 1), text)
+
+
+def alike(theirs: RealArena, ours: Arena, job: str) -> None:
+    """Assert that both print the same bytes about *job*."""
+    for asked, of_us in [
+        (("list",), ("list",)),
+        (("ls", "-A", "--type", "mpijob"), ("ls", "-A", "--type", "mpijob")),
+        (("get", job, "--type", "mpijob"), ("get", job, "--type", "mpijob", "-o", "wide")),
+    ]:
+        original = theirs(*asked)
+        assert 0 == original.code, original.err
+        assert untimed(original.out) == untimed(ours(*of_us).out)
+
+
+def test_tables_are_arenas_to_the_byte(
+    arenas_plane: ControlPlane, theirs: RealArena, ours: Arena, job: str
+) -> None:
+    """Of either's job while it waits, runs and has failed; the newest job comes first."""
+    kube = arenas_plane.kube
+    assert 0 == ours(*SUBMIT, "--name=older", COMMAND).code
+    alike(theirs, ours, job)
+    launcher = run_pods(kube, job)
+    alike(theirs, ours, job)
+    kube.patch("v1", "Pod", launcher, {"status": {"phase": "Failed"}}, "default", sub="status")
+    kube.patch(*MPIJOB, job, {"status": {"launcherStatus": "Failed"}}, "default")
+    alike(theirs, ours, job)
+    assert 0 == ours("delete", "older").code
+
+
+def test_documents_have_arenas_keys_and_values(
+    arenas_plane: ControlPlane, theirs: RealArena, ours: Arena, job: str
+) -> None:
+    """What a script reads from ``-o json``, the times apart; keys of our own come after them."""
+    run_pods(arenas_plane.kube, job)
+    found, expected = (
+        json.loads(tool("get", job, "-T", "mpijob", "-o", "json").out) for tool in (ours, theirs)
+    )
+
+    for timed in (expected, found, *expected["instances"], *found["instances"]):
+        timed.pop("duration", None)
+        timed.pop("age", None)
+    for one in found["instances"]:
+        one.pop("reason")
+    assert expected == {key: found[key] for key in expected}
+    assert list(expected) == list(found)[: len(expected)]
 
 
 def test_each_deletes_the_others_job(

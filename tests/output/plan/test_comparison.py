@@ -17,13 +17,13 @@ COMPARISON = Comparison(4, 1, (NOW, LATER, NEVER), (LUCK, STUCK), ("a note",))
 TABLE = """\
 vgg  4 workers of 1 GPU
 
-WAY                        PODS   NOW  LEVEL          NODES  INSIDE            ACROSS  REMARK
-best effort                4 x 1  yes  rack r1        2      93.15             11.5    pods share a node*
-required node, coalesced   4 x 1  no   -              -      -                 -       waits for job n/a, job n/b
-required node              4 x 1  no   -              -      -                 -       4 workers do not fit
-blind, any node: expected  4 x 1  yes  cluster (75%)  3.5    40 (50% of runs)  -       25% as close as best effort
+WAY                        PODS   NOW  LEVEL          NODES  INSIDE            ACROSS  WAITS FOR         REMARK
+best effort                4 x 1  yes  rack r1        2      93.15             11.5    -                 pods share a node*
+required node, coalesced   4 x 1  no   -              -      -                 -       job n/a, job n/b
+required node              4 x 1  no   -              -      -                 -       -                 4 workers do not fit
+blind, any node: expected  4 x 1  yes  cluster (75%)  3.5    40 (50% of runs)  -       -                 25% as close as best effort
   worst of 200                         cluster        4      8                 -
-blind, emptiest node       4 x 1  no   -              -      -                 -       starts 3 of 4, which wait for the rest
+blind, emptiest node       4 x 1  no   -              -      -                 -       -                 starts 3 of 4, which wait for the rest
 
 INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them.
 *: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods.
@@ -47,6 +47,24 @@ def test_what_is_predicted_has_a_column_of_its_own() -> None:
     assert ["2", "2.18", "1207", "93.15"] == lines[3].split()[8:12]
     assert "BUSBW: predicted for the whole gang, GB/s." in lines
     assert "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW." in lines
+
+
+def test_a_blind_scheduler_has_the_same_figures() -> None:
+    """The mean of its draws and the worst of them, so that the ways can be compared."""
+    luck = replace(LUCK, busbw=Figure(0.91, 0.75, 1.0), images_per_second=Figure(700.4, 650.0, 1.0))
+    told = replace(COMPARISON, ways=(replace(NOW, busbw=Range(1.7, 2.18, 2.9)),), blind=(luck,))
+    lines = render_comparison("vgg", told).splitlines()
+
+    assert ["3.5", "0.91", "700", "40"] == lines[4].split()[10:14]
+    assert ["cluster", "4", "0.75", "650", "8"] == lines[5].split()[3:8]
+
+
+def test_columns_in_which_nothing_differs_are_left_out() -> None:
+    """One node has nothing across nodes, and what starts at once waits for nothing."""
+    told = Comparison(4, 1, (replace(NOW, across=None, isolated=False),), ())
+    lines = render_comparison("vgg", told).splitlines()
+
+    assert "WAY PODS NOW LEVEL NODES INSIDE" == " ".join(lines[2].split())
 
 
 def test_a_way_that_changes_nothing_is_a_line() -> None:

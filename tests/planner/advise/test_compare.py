@@ -1,5 +1,6 @@
 """Ways of asking for a gang side by side, and what a scheduler without topology would do."""
 
+from collections.abc import Sequence
 from random import Random
 
 import pytest
@@ -8,8 +9,9 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Holder, Snapshot
-from arena_topo.model.plan.comparison import Comparison, Scenario, TopologyUnaware
+from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
 from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import NodeShare, Range
 from arena_topo.planner.advise.compare import compare
 from tests.examples import examples
 from tests.planner.fleets import SWITCHED, V100, cluster, demands, node, snapshots
@@ -125,6 +127,23 @@ def test_blind_sets_of_gpus_are_no_better_than_the_planned_one() -> None:
 
     assert inside is not None
     assert inside.worst < inside.mean < (way(found).inside or 0.0)
+
+
+def test_what_a_blind_scheduler_draws_is_judged_by_the_same_figures() -> None:
+    """Here a busbw of 1 GB/s for each worker on the busiest node: the planner has them all on one."""
+
+    def figures(shares: Sequence[NodeShare], gpus: int) -> tuple[Range, None]:
+        assert all(len(share.gpus or ()) == len(share.workers) * gpus for share in shares)
+        busiest = float(max(len(share.workers) for share in shares))
+        return Range(busiest, busiest, busiest), None
+
+    found = compare(Demand(4, 1), racks("a0", "a1", "b0", "b1"), figures=figures)
+
+    assert Range(4.0, 4.0, 4.0) == way(found).busbw
+    spread, any_node = (rule(found, name) for name in ("spread", "random"))
+    assert (Figure(1.0, 1.0, 1.0), None) == (spread.busbw, spread.images_per_second)
+    assert any_node.busbw is not None
+    assert 1.0 == any_node.busbw.worst < any_node.busbw.mean < 4.0
 
 
 @settings(max_examples=examples(150))

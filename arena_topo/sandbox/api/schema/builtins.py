@@ -42,7 +42,7 @@ class _BuiltIn:
 
 
 _KINDS = (
-    _BuiltIn("", "Pod", ("po",), ("status", "log"), ("all",)),
+    _BuiltIn("", "Pod", ("po",), ("status", "log", "exec", "attach", "portforward"), ("all",)),
     _BuiltIn("", "Node", ("no",), _STATUS),
     _BuiltIn("", "Namespace", ("ns",), ("status", "finalize")),
     _BuiltIn("", "ConfigMap", ("cm",)),

@@ -15,7 +15,20 @@ from arena_topo.sandbox.api.schema.structural import root_schema
 from arena_topo.sandbox.api.status_errors import no_such_resource
 
 _STATUS_VERBS = ["get", "patch", "update"]
-_SUBRESOURCE_VERBS = {"status": _STATUS_VERBS, "log": ["get"], "finalize": ["update"]}
+_CONNECT_VERBS = ["create", "get"]
+_SUBRESOURCE_VERBS = {
+    "status": _STATUS_VERBS,
+    "log": ["get"],
+    "finalize": ["update"],
+    "exec": _CONNECT_VERBS,
+    "attach": _CONNECT_VERBS,
+    "portforward": _CONNECT_VERBS,
+}
+_SUBRESOURCE_KINDS = {
+    "exec": "PodExecOptions",
+    "attach": "PodAttachOptions",
+    "portforward": "PodPortForwardOptions",
+}
 _PREFIX = "#/components/schemas/"
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation", "force")
 
@@ -58,11 +71,16 @@ def _entries(kind: Kind) -> list[Object]:
     entry |= {"kind": kind.kind, "verbs": list(kind.verbs)}
     entry |= {"shortNames": list(kind.short_names)} if kind.short_names else {}
     entry |= {"categories": list(kind.categories)} if kind.categories else {}
-    below: Object = {"singularName": "", "namespaced": kind.namespaced, "kind": kind.kind}
+    below: Object = {"singularName": "", "namespaced": kind.namespaced}
     return [
         entry,
         *(
-            {"name": f"{kind.plural}/{name}", "verbs": _SUBRESOURCE_VERBS[name], **below}
+            {
+                "name": f"{kind.plural}/{name}",
+                "verbs": _SUBRESOURCE_VERBS[name],
+                "kind": _SUBRESOURCE_KINDS.get(name, kind.kind),
+                **below,
+            }
             for name in kind.subresources
         ),
     ]

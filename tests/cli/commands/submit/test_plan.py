@@ -28,7 +28,8 @@ def test_the_comparison_is_printed_as_a_table(invoke: Invoke, saved: str) -> Non
     outcome = invoke("plan", "mpi", "-f", saved, "--workers=10", "--gpus=1", "--compare")
 
     assert 0 == outcome.code, outcome.err
-    assert "waits for job team-a/bert" in outcome.out
+    assert "WAITS FOR" in outcome.out
+    assert "job team-a/bert" in outcome.out
     assert "blind, any node: expected" in outcome.out
 
 
