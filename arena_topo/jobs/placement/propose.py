@@ -79,8 +79,13 @@ def _refuse_impossible(name: str, demand: Demand, snapshot: Snapshot, options: P
     """Raise ``DoesNotFit`` where *demand* would not fit even on the idle cluster, every node of it in service."""
     if (never := never_fits(demand, snapshot, options.model)) is None:
         return
-    remedies = "; ".join((*never.remedies[:2], "where the cluster will grow: --expect-nodes"))
-    raise DoesNotFit(f"the job {name} can never fit: {never.summary}", hint=remedies)
+    raise can_never_fit(name, never.summary, never.remedies[:2])
+
+
+def can_never_fit(name: str, why: str, remedies: Iterable[str] = ()) -> DoesNotFit:
+    """Return the error for a job that not even the idle cluster could hold."""
+    hint = "; ".join((*remedies, "where the cluster will grow: --expect-nodes"))
+    return DoesNotFit(f"the job {name} can never fit: {why}", hint=hint)
 
 
 def waiting_reason(verdict: Infeasible) -> str:

@@ -24,9 +24,9 @@ from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten,
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
 from arena_topo.jobs.placement.plan import reshaped_job
-from arena_topo.jobs.placement.propose import JobPlanner
+from arena_topo.jobs.placement.propose import JobPlanner, can_never_fit
 from arena_topo.jobs.placement.reservation import Reservation
-from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus
+from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus, gpu_offer, never_fits
 from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
@@ -55,12 +55,13 @@ class PreparedJob:
 
     ``enforcement`` is None for a job that gets no plan. ``gang_waits``: the gang's own scheduler starts the job once it
     fits, so that without a place it need not be suspended. ``warnings`` are what may surprise, ``notes`` tell what is
-    enforced by what.
+    enforced by what. ``too_large`` is why a job that gets no plan could never fit, empty where it could.
     """
 
     manifest: Manifest
     enforcement: Enforcement | None = None
     gang_waits: bool = False
+    too_large: str = ""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -93,12 +94,18 @@ def prepare(
         choice = without_plan(choice, missing, place)
     manifest = rendered(job, cluster, options, place)
     prepared = with_gang(job, manifest, cluster, choice, place)
-    # The nodes are asked about where nothing else has asked, or where some are the vendor's.
-    may_be_unserved = cluster.facts is None or cluster.facts.ack
+    prepared = replace(prepared, notes=(*prepared.notes, *advice_on_command(job)))
+    # The nodes are asked about where no plan will look at them, or where some are the vendor's.
+    if choice.enforcement and not (cluster.facts and cluster.facts.ack):
+        return prepared
+    if (offer := gpu_offer(session, job, cluster.context.gpu_resource)) is None:
+        return prepared
+    # A template of the user's may request anything; and what a plan finds out is more than a count.
+    is_known = choice.enforcement is None and not options.template
     return replace(
         prepared,
-        warnings=(*prepared.warnings, *(advice_on_gpus(session, job) if may_be_unserved else ())),
-        notes=(*prepared.notes, *advice_on_command(job)),
+        warnings=(*prepared.warnings, *advice_on_gpus(job, offer)),
+        too_large=never_fits(job, offer) if is_known else "",
     )
 
 
@@ -160,9 +167,11 @@ def submit_prepared(
 ) -> SubmittedJob:
     """Create the job that was prepared, and place it where it gets a plan; *created* hears of it first.
 
-    Raises ``WaitTimeout`` when it has no place within the time that it may wait.
+    Raises ``WaitTimeout`` when it has no place within the time that it may wait, ``DoesNotFit`` when it could never fit.
     """
     manifest = prepared.manifest
+    if prepared.too_large and not place.expects_nodes:
+        raise can_never_fit(manifest.job["metadata"]["name"], prepared.too_large)
     if prepared.enforcement is None:
         job = create(session, manifest)
         created(job)

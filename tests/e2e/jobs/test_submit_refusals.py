@@ -36,6 +36,21 @@ def test_a_job_that_can_never_fit_is_not_created(arena: Arena, kube: Kube, names
 
 
 @pytest.mark.usefixtures("gpu_nodes")
+def test_a_job_without_a_plan_that_can_never_fit_is_not_created_either(
+    arena: Arena, kube: Kube, namespace: str
+) -> None:
+    """As far as counting goes; a dry run prints it all the same."""
+    refused = submit(arena, workers=3)
+    assert (3, "") == (refused.code, refused.out)
+    assert "the job job can never fit: the cluster has 16 GPUs, which hold 2 of 3 workers" in refused.err
+    assert "--expect-nodes" in refused.err
+    assert None is kube.find(*MPIJOB, "job", namespace)
+
+    assert 0 == submit(arena, "--dry-run=server", workers=3).code
+    assert 0 == submit(arena, "--expect-nodes", workers=3).code
+
+
+@pytest.mark.usefixtures("gpu_nodes")
 def test_a_dry_run_says_what_it_leaves_out_and_shows_it_with_plan(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus
+from arena_topo.jobs.submit.advice import GpuOffer, advice_on_command, advice_on_gpus, gpu_offer, never_fits
 from arena_topo.model.job.job_spec import JobSpec, PodOptions
+from arena_topo.model.objects import Object
 from tests.documented_jobs import DOCUMENTED_JOBS
 from tests.fakes import Answer, Call, refusal, session
 from tests.jobs.submit.servers import JOB
@@ -34,29 +35,90 @@ def test_any_other_command_is_left_alone(command: str) -> None:
     assert [] == list(advice_on_command(replace(JOB, command=("sh", "-c", command))))
 
 
-def advice(job: JobSpec, *, vendor: bool = True, resource: str = "aliyun.com/gpu", may: bool = True) -> str:
-    """Return what is said on a cluster whose nodes offer *resource*."""
+def node(resource: str = "nvidia.com/gpu", gpus: int = 8, **labels: str) -> Object:
+    """Return a node that offers GPUs by the name *resource*."""
+    return {"metadata": {"name": "n", "labels": labels}, "status": {"capacity": {resource: str(gpus)}}}
+
+
+def offer(
+    job: JobSpec, *nodes: Object, resource: str = "nvidia.com/gpu", may: bool = True
+) -> GpuOffer | None:
+    """Return what is counted on a cluster of *nodes*, whose list has a page for each."""
 
     def answer(call: Call) -> Answer:
         if not may:
             return refusal(403, "Forbidden")
-        labelled = not call.query.get("labelSelector") or vendor
-        offers = {"metadata": {"name": "n"}, "status": {"allocatable": {resource: "8"}}}
-        return Answer(body={"items": [offers] if labelled else []})
+        page = int(call.query.get("continue") or 0)
+        more = {"continue": str(page + 1)} if page + 1 < len(nodes) else {}
+        return Answer(body={"metadata": more, "items": nodes[page : page + 1]})
 
-    return " ".join(advice_on_gpus(session(answer)[0], job))
+    return gpu_offer(session(answer)[0], job, resource)
+
+
+def advice(job: JobSpec, *nodes: Object) -> str:
+    """Return what is said on a cluster of *nodes*."""
+    found = offer(job, *nodes)
+    return " ".join(advice_on_gpus(job, found)) if found else ""
+
+
+VENDORS = node("aliyun.com/gpu")
 
 
 def test_gpus_of_the_vendors_name_need_the_flag_that_requests_them() -> None:
     """Pods that request them by another name would stay pending."""
-    assert "aliyun.com/gpu, which --gputopology requests" in advice(JOB)
+    assert "aliyun.com/gpu, which --gputopology requests" in advice(JOB, VENDORS)
 
 
 def test_nothing_is_said_where_the_gpus_are_requested_by_their_name() -> None:
-    """Or where nobody may look."""
-    assert "" == advice(JOB, resource="nvidia.com/gpu")
-    assert "" == advice(JOB, vendor=False)
-    assert "" == advice(replace(JOB, topology=True))
-    assert "" == advice(replace(JOB, gpus=0))
-    assert "" == advice(replace(JOB, pod=PodOptions(devices={"aliyun.com/gpu": "1"})))
-    assert "" == advice(JOB, may=False)
+    """Or where there are none of the vendor's."""
+    assert "" == advice(JOB, node())
+    assert "" == advice(JOB)
+    assert "" == advice(replace(JOB, topology=True), VENDORS)
+    assert "" == advice(replace(JOB, gpus=0), VENDORS)
+    assert "" == advice(replace(JOB, pod=PodOptions(devices={"aliyun.com/gpu": "1"})), VENDORS)
+
+
+@pytest.mark.parametrize(
+    ("workers", "gpus", "nodes", "why"),
+    [
+        (
+            20,
+            1,
+            [node(), node()],
+            "the cluster has 16 GPUs, which hold 16 of 20 workers with 1 GPU even when it is idle",
+        ),
+        (
+            2,
+            16,
+            [node()] * 4,
+            "the cluster has 32 GPUs, which hold 0 of 2 workers with 16 GPUs even when it is idle",
+        ),
+        (16, 1, [node(), node()], ""),
+        (2, 1, [], ""),
+        (
+            2,
+            16,
+            [node(), VENDORS],
+            "the cluster has 8 GPUs, which hold 0 of 2 workers with 16 GPUs even when it is idle",
+        ),
+        (2, 16, [node(), node(**{"karpenter.sh/nodepool": "gpus"})], ""),
+        (2, 16, [node(), node(type="virtual-kubelet")], ""),
+    ],
+    ids=["too many", "too large", "all", "no GPUs yet", "another name", "made on demand", "serverless"],
+)
+def test_more_gpus_than_all_nodes_have_can_never_be_had(
+    workers: int, gpus: int, nodes: list[Object], why: str
+) -> None:
+    """Where nodes are counted, and do not come with the pods that need them."""
+    job = replace(JOB, workers=workers, gpus=gpus)
+    found = offer(job, *nodes)
+
+    assert found is not None
+    assert why == never_fits(job, found)
+
+
+def test_nodes_are_counted_only_as_far_as_it_takes() -> None:
+    """A list of ten thousand nodes is not read for a job of two workers, and nobody needs the right to read it."""
+    assert 1 == (offer(replace(JOB, workers=1), *[node(gpus=1)] * 5) or GpuOffer()).gpus
+    assert None is offer(JOB, may=False)
+    assert None is offer(JOB, node(), resource="gpu.nvidia.com")
