@@ -30,12 +30,17 @@ _KEPT_METADATA = ("name", "namespace", "labels", "annotations")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FreshJob:
-    """A job to be submitted again, what it asked for besides, and the name of the ConfigMap with its files if it has one."""
+    """A job to be submitted again, what it asked for besides, and the name of the ConfigMap with its files if it has one.
+
+    The levels are those of its gang, empty for none.
+    """
 
     job: Object
     gang: bool
     topology: bool
     queue: str = ""
+    required_level: str = ""
+    preferred_level: str = ""
     files: str = ""
 
 
@@ -68,6 +73,9 @@ def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
     labels = [_of(template, "labels") for template in templates]
     gang = any(keys.GANG_NAME in each for each in labels)
     queue = _queue(bare) if gang else ""
+    required, preferred = (
+        _of(bare, "annotations").pop(key, "") for key in (keys.REQUIRED_LEVEL, keys.PREFERRED_LEVEL)
+    )
     for item in (bare, *templates):
         if gang:
             _undo_gang(item)
@@ -80,6 +88,8 @@ def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
         gang=gang,
         topology=any(keys.TOPOLOGY_NAME in each for each in labels),
         queue=queue,
+        required_level=required,
+        preferred_level=preferred,
         files=_rename_files(templates, old, name),
     )
 

@@ -57,6 +57,8 @@ HAMI_ALLOCATED = "hami.io/vgpu-devices-allocated"
 
 # Our own labels, annotations and gates.
 GPU_TOPOLOGY = f"{OUR_DOMAIN}/gpu-topology"
+REQUIRED_LEVEL = f"{OUR_DOMAIN}/required-topology"
+PREFERRED_LEVEL = f"{OUR_DOMAIN}/preferred-topology"
 PIN_NODES = f"{OUR_DOMAIN}/pin-nodes"
 PIN_GPUS = f"{OUR_DOMAIN}/pin-gpus"
 PIN_CLAIMS = f"{OUR_DOMAIN}/pin-claims"

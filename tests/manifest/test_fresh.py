@@ -12,6 +12,7 @@ from arena_topo.manifest.fresh import as_submitted, fresh
 from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.manifest.plan_on_job import Pins, with_pins
 from arena_topo.manifest.render import RenderContext, render
+from arena_topo.model import keys
 from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
 from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
@@ -96,6 +97,21 @@ def test_the_queue_of_a_gang_is_kept(backend: str) -> None:
     again = fresh(decorated(rendered("job"), decorate(backend, gang)), "job", None)
 
     assert "q" == again.queue
+
+
+@pytest.mark.parametrize(
+    ("key", "levels"),
+    [(keys.REQUIRED_LEVEL, ("rack", "")), (keys.PREFERRED_LEVEL, ("", "rack"))],
+    ids=["required", "preferred"],
+)
+def test_the_level_of_a_gang_is_kept(key: str, levels: tuple[str, str]) -> None:
+    """Its scheduler had it in a form of its own; the next one may have another."""
+    job = rendered("job")
+    job["metadata"].setdefault("annotations", {})[key] = "rack"
+    again = fresh(job, "job", None)
+
+    assert levels == (again.required_level, again.preferred_level)
+    assert key not in again.job["metadata"]["annotations"]
 
 
 def test_a_job_that_is_no_gang_keeps_the_users_scheduler() -> None:

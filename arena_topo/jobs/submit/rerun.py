@@ -114,7 +114,12 @@ def record_of(job: Object) -> PlanRecord | None:
 
 def _with_options(place: PlaceOptions, record: PlanRecord | None, again: FreshJob) -> PlaceOptions:
     """Return *place* with what the job was submitted with."""
-    plan = options_from_annotation(record.requested_options) if record else place.plan
+    # A gang without a plan has its level from its scheduler alone; whichever keeps it together now gets the same.
+    plan = (
+        options_from_annotation(record.requested_options)
+        if record
+        else replace(place.plan, required_level=again.required_level, preferred_level=again.preferred_level)
+    )
     gang = replace(
         place.gang,
         queue=place.gang.queue or again.queue,

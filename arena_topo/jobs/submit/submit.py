@@ -30,7 +30,7 @@ from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus, gpu
 from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
-from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
 from arena_topo.kube.resources import path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.decorate import decorated
@@ -39,7 +39,7 @@ from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.mpijob import ApiVersion
-from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU, PREFERRED_LEVEL, REQUIRED_LEVEL
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
@@ -147,7 +147,7 @@ def with_gang(
     return PreparedJob(
         manifest=replace(
             manifest,
-            job=decorated(manifest.job, decoration),
+            job=decorated(_with_level(manifest.job, request), decoration),
             companions=(*manifest.companions, *decoration.companions),
         ),
         enforcement=choice.enforcement,
@@ -156,6 +156,16 @@ def with_gang(
         warnings=warnings,
         notes=decoration.notes,
     )
+
+
+def _with_level(job: Object, request: GangRequest) -> Object:
+    """Return *job* with the level of its gang, which every scheduler takes in a form of its own, and some beside the job."""
+    if not request.level:
+        return job
+    key = REQUIRED_LEVEL if request.required else PREFERRED_LEVEL
+    metadata = job["metadata"]
+    annotations = {**(metadata.get("annotations") or {}), key: request.level}
+    return {**job, "metadata": {**metadata, "annotations": annotations}}
 
 
 def submit_prepared(

@@ -1,5 +1,6 @@
 """What the API server accepts and what then does not work is said before the job is created."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
@@ -35,9 +36,9 @@ def test_any_other_command_is_left_alone(command: str) -> None:
     assert [] == list(advice_on_command(replace(JOB, command=("sh", "-c", command))))
 
 
-def node(resource: str = "nvidia.com/gpu", gpus: int = 8, **labels: str) -> Object:
+def node(resource: str = "nvidia.com/gpu", gpus: int = 8, labels: Mapping[str, str] | None = None) -> Object:
     """Return a node that offers GPUs by the name *resource*."""
-    return {"metadata": {"name": "n", "labels": labels}, "status": {"capacity": {resource: str(gpus)}}}
+    return {"metadata": {"name": "n", "labels": labels or {}}, "status": {"capacity": {resource: str(gpus)}}}
 
 
 def offer(
@@ -101,8 +102,8 @@ def test_nothing_is_said_where_the_gpus_are_requested_by_their_name() -> None:
             [node(), VENDORS],
             "the cluster has 8 GPUs, which hold 0 of 2 workers with 16 GPUs even when it is idle",
         ),
-        (2, 16, [node(), node(**{"karpenter.sh/nodepool": "gpus"})], ""),
-        (2, 16, [node(), node(type="virtual-kubelet")], ""),
+        (2, 16, [node(), node(labels={"karpenter.sh/nodepool": "gpus"})], ""),
+        (2, 16, [node(), node(labels={"type": "virtual-kubelet"})], ""),
     ],
     ids=["too many", "too large", "all", "no GPUs yet", "another name", "made on demand", "serverless"],
 )
