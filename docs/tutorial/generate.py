@@ -57,7 +57,7 @@ def lasting(text: str) -> str:
     text = re.sub(r"(?m)^waiting for the operator .*\n", "", text)
     text = re.sub(r"(?m)(^Iter #\d: |^Img/sec per GPU: |^Total img/sec .*: )[\d.+ -]+", r"\1N ", text)
     text = re.sub(r"-launcher-\w{5}\b.*", "-launcher-XXXXX", text)
-    text = re.sub(r"\b\d+(\.\d+)?m?s\b", "Ns", text)
+    text = re.sub(r"\b\d+(\.\d+)?(ms|s|m)\b", "Ns", text)
     text = re.sub(r"\b\d+(\.\d+){3}\b", "IP", text)
     return re.sub(r"([ -])\1+", r"\1", text)
 
