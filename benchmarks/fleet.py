@@ -18,12 +18,13 @@ from time import process_time
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement
+from arena_topo.planner.groups.rules import Answer
 from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Fleet, make_fleet
 from arena_topo.planner.plan import plan_shape
 from benchmarks.exact import Merit, best_merit, merit
 from benchmarks.fleets import FILLS, SHAPES, demands, large, misleading, random_small
-from benchmarks.peers.gangs import RULES, Answer, Rule
+from benchmarks.peers.gangs import RULES, Rule
 
 SIZES = (1_000, 10_000, 100_000)
 ROUNDS = 6

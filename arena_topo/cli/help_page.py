@@ -59,6 +59,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Placement": (
         "--gputopology",
         "--topology-policy",
+        "--parallel",
         "--require-topology",
         "--prefer-topology",
         "--topology-levels",

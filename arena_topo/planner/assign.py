@@ -1,5 +1,6 @@
 """From the chosen nodes to a place for every worker: ranks in fabric order, GPUs in ring order."""
 
+from collections.abc import Mapping
 from itertools import repeat
 from math import isinf
 from typing import NamedTuple
@@ -17,8 +18,17 @@ from arena_topo.planner.nodes.levels import Capacity, level_names, spanned
 from arena_topo.planner.nodes.node_state import Offer
 
 
-def placement(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> Placement:
-    """Return the placement of *demand* on the nodes of *chosen*."""
+def placement(
+    demand: Demand,
+    fleet: Fleet,
+    capacity: Capacity,
+    chosen: DomainChoice,
+    workers_of: Mapping[int, tuple[int, ...]] | None = None,
+) -> Placement:
+    """Return the placement of *demand* on the nodes of *chosen*.
+
+    *workers_of* names the workers of each node, by position; without it they follow the nodes in fabric order.
+    """
     shares: list[NodeShare] = []
     slots: list[Slot] = []
     parts: dict[tuple[int, int], _Part] = {}
@@ -31,11 +41,11 @@ def placement(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainCh
             part = _part(fleet, position, offer, demand.gpus)
             if offer.choice:
                 parts[key] = part
-        workers = range(first, first + len(part.by_worker))
-        shares.append(
-            NodeShare(node.name, tuple(workers), part.gpus, part.busbw, part.best, fleet.paths[position])
-        )
+        workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
+        shares.append(NodeShare(node.name, workers, part.gpus, part.busbw, part.best, fleet.paths[position]))
         slots += map(Slot, workers, repeat(node.name), part.by_worker)
+    if workers_of:
+        slots.sort()
     # Where several levels count as equally close, the nodes may share a closer domain than the one searched.
     level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
     return Placement(

@@ -23,7 +23,9 @@ def never_fits(
     For example, 20 workers of 1 GPU could never fit on two nodes of 8, but 16 could.
     """
     nodes = tuple(map(_in_service, snapshot.nodes))
-    answer = plan_on(demand, emptied(make_fleet(replace(snapshot, nodes=nodes), model)))
+    # Groups of ranks decide where workers go, and never whether they fit.
+    workers = replace(demand, parallel=None)
+    answer = plan_on(workers, emptied(make_fleet(replace(snapshot, nodes=nodes), model)))
     if not isinstance(answer, Infeasible):
         return None
     return replace(answer, summary=f"{_size(demand, nodes)}; {answer.summary}, even when it is idle")

@@ -13,6 +13,7 @@ from arena_topo.model.plan.placement import Infeasible, Placement, Verdict
 from arena_topo.planner.assign import placement
 from arena_topo.planner.explain.infeasible import infeasible, no_launcher, too_wide
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.groups.place import place_groups
 from arena_topo.planner.nodes.domain_choice import choose_domain
 from arena_topo.planner.nodes.fit import capacity_for, launcher_fits, launcher_hosts, reshaped
 from arena_topo.planner.nodes.fleet import Fleet, emptied, make_fleet
@@ -77,6 +78,8 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity) -> Verdict:
         ideal = closest_level(empty, capacity_for(demand, empty), demand.workers, limits)
         if ideal is not None and ideal < level:
             return too_wide(demand, fleet, level, ideal)
+    if demand.parallel:
+        return place_groups(demand, demand.parallel, fleet, capacity, limits)
     problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
     return placement(demand, fleet, capacity, choose_domain(problem, level))
 

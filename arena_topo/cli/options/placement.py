@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from arena_topo.jobs.submit.options import PlaceOptions
     from arena_topo.model.job.job_spec import JobSpec
     from arena_topo.model.job.job_view import Goal
+    from arena_topo.model.plan.parallelism import Parallelism
 
 POLICIES = ("best-effort", "restricted", "none")
 OBJECTIVES = ("bandwidth", "pack", "balanced")
@@ -110,6 +111,19 @@ class NcclVersion(Notation[tuple[int, int]]):
         return int(major), int(minor)
 
 
+class Axes(Notation["Parallelism | None"]):
+    """The axes of a model's parallelism with their sizes, None for none."""
+
+    name = "axes"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> "Parallelism":
+        """Return the axes."""
+        from arena_topo.model.plan.parallelism import read_parallelism
+
+        return read_parallelism(text, flag)
+
+
 class LabelKeys(Notation[tuple[str, ...]]):
     """Label keys, separated by commas."""
 
@@ -177,6 +191,13 @@ class PlanFlags:
         show_default=True,
         help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them; balanced: twice the "
         "bandwidth is worth twice the GPUs.",
+    )
+    parallel: "Parallelism | None" = option(
+        "--parallel",
+        type=Axes(),
+        metavar="AXES",
+        help="Sizes of the model's parallelism, such as tp=8,pp=4,dp=16, also cp and ep: ranks that exchange most are placed "
+        "closest, in Megatron's order. closer=dp or closer=both changes which groups win, pipelines by default.",
     )
     coalesce: bool = go_flag("--coalesce", help="Pack the ranks of a node into one pod.")
     share_gpus: bool = go_flag(
@@ -248,6 +269,11 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
     from arena_topo.model.plan.demand import Objective, TopologyPolicy
     from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 
+    if flags.parallel and flags.topology_policy == TopologyPolicy.NONE.value:
+        raise UsageError(
+            "--parallel places groups of ranks by the topology, and --topology-policy=none ignores it",
+            hint="leave one of them out",
+        )
     model = BandwidthModel(nccl=flags.nccl_version) if flags.nccl_version else DEFAULT_MODEL
     if flags.measured:
         from arena_topo.planner.gpus.measured import read_measured
@@ -263,6 +289,7 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
         share_gpus=flags.share_gpus,
         levels=flags.levels,
         model=model,
+        parallel=flags.parallel,
     )
 
 

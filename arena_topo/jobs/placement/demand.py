@@ -12,19 +12,28 @@ from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.parallelism import check_ranks
 
 
 def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
-    """Return what the pods of the MPIJob *job*, of any version, request from the cluster in *snapshot*."""
+    """Return what the pods of the MPIJob *job*, of any version, request from the cluster in *snapshot*.
+
+    Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has.
+    """
     worker, *others = replicas(job)
     spec = worker.template.get("spec") or {}
     requests = _requests(worker.template)
     gpu_resource = _gpu_resource(requests, snapshot)
     # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
+    gpus = requests.get(gpu_resource, 0)
+    if options.parallel:
+        # Frameworks run a rank for each GPU, whether mpirun starts it or a worker's own launcher does.
+        slots = job["spec"].get("slotsPerWorker")
+        check_ranks(options.parallel, worker.count, gpus or (slots if isinstance(slots, int) else 1))
     launcher = others[0].template if others else None
     return Demand(
         workers=worker.count,
-        gpus=requests.get(gpu_resource, 0),
+        gpus=gpus,
         requests={name: amount for name, amount in requests.items() if name != gpu_resource},
         launcher=None if launcher is None else _requests(launcher),
         launcher_selector=((launcher or {}).get("spec") or {}).get("nodeSelector") or {},
@@ -38,6 +47,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         preferred_level=options.preferred_level,
         coalesce=options.coalesce,
         objective=options.objective,
+        parallel=options.parallel,
     )
 
 

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeVar
 
-from arena_topo.errors import DocumentError
+from arena_topo.errors import DocumentError, UsageError
 from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.plan.demand import Objective, TopologyPolicy
+from arena_topo.model.plan.parallelism import Parallelism, read_parallelism
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.measured import read_measured, written
 
@@ -22,7 +23,8 @@ class PlanOptions:
     """What the user asks of a placement; levels are a tier's name or label key, empty for none.
 
     ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each other's GPUs.
-    ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the cluster shows.
+    ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the cluster shows. ``parallel`` lays
+    out a model over the ranks.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
@@ -33,6 +35,7 @@ class PlanOptions:
     share_gpus: bool = False
     levels: tuple[str, ...] = ()
     model: BandwidthModel = DEFAULT_MODEL
+    parallel: Parallelism | None = None
 
     @property
     def annotation(self) -> dict[str, str]:
@@ -48,6 +51,7 @@ class PlanOptions:
             "preferred": self.preferred_level,
             "levels": ",".join(self.levels),
             "objective": self.objective.value if self.objective is not Objective.BANDWIDTH else "",
+            "parallel": str(self.parallel) if self.parallel else "",
             "share": "true" if self.share_gpus else "",
             "measured": measured if len(measured) <= MOST_MEASURED else "",
             # The default is left out, so that a resumed job follows the default of the program that resumes it.
@@ -57,7 +61,10 @@ class PlanOptions:
 
 
 def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
-    """Return the options that were kept with a plan; raises ``DocumentError`` for words or bandwidths that are none."""
+    """Return the options that were kept with a plan.
+
+    Raises ``DocumentError`` for words, measured bandwidths and axes that are none.
+    """
     return PlanOptions(
         policy=_word(TopologyPolicy, annotation, "policy", TopologyPolicy.BEST_EFFORT),
         required_level=annotation.get("required", ""),
@@ -65,6 +72,7 @@ def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
         levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
         objective=_word(Objective, annotation, "objective", Objective.BANDWIDTH),
         share_gpus=annotation.get("share") == "true",
+        parallel=_parallel(annotation.get("parallel", "")),
         model=_model(annotation.get("nccl", ""), annotation.get("measured", "")),
     )
 
@@ -79,6 +87,13 @@ def _word(kind: type[Word], annotation: Mapping[str, str], key: str, default: Wo
             f"the plan's {key} is {shown(annotation[key])}, expected one of {words}",
             hint="submit the job again",
         ) from error
+
+
+def _parallel(text: str) -> Parallelism | None:
+    try:
+        return read_parallelism(text, "the job's plan") if text else None
+    except UsageError as error:
+        raise DocumentError(str(error), hint="submit the job again") from error
 
 
 def _model(nccl: str, measured: str) -> BandwidthModel:

@@ -5,7 +5,7 @@ The names of the fields are the keys of the document that ``-o json`` prints: th
 
 from dataclasses import dataclass
 
-from arena_topo.model.plan.placement import Range
+from arena_topo.model.plan.placement import GroupPlaces, Range
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class Scenario:
     lowest rate in GB/s that the NICs give a node's share, None on one node or where NICs are not known. ``isolated``
     tells that a node has several pods of the gang, whose ranks may not see each other's GPUs. ``busbw`` is the predicted
     one of the whole gang in GB/s, None without GPUs; ``images_per_second`` what a benchmark would reach in all, None
-    where the job's command runs none. A scenario that does not
+    where the job's command runs none. ``groups`` are those of a gang with ``--parallel``. A scenario that does not
     fit has a ``reason``, and in ``waits_for`` the jobs that must end first, if their end would help.
     """
 
@@ -37,6 +37,7 @@ class Scenario:
     waits_for: tuple[str, ...] = ()
     busbw: Range | None = None
     images_per_second: Range | None = None
+    groups: tuple[GroupPlaces, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from enum import Enum
 
 from arena_topo.model.cluster.scheduling import SelectorTerm, Toleration
 from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.plan.parallelism import Parallelism
 
 
 class TopologyPolicy(Enum):
@@ -43,7 +44,7 @@ class Demand:
     what the launcher pod requests; it runs on any node that has that, room for a pod, and the labels of
     ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
     ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
-    pack the ranks of a node into one pod.
+    pack the ranks of a node into one pod. ``parallel`` tells which ranks form groups, which then decide where workers go.
     """
 
     workers: int
@@ -62,6 +63,7 @@ class Demand:
     preferred_level: str = ""
     coalesce: bool = False
     objective: Objective = Objective.BANDWIDTH
+    parallel: Parallelism | None = None
 
     @property
     def ranks(self) -> int:

@@ -90,12 +90,39 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupSpread:
+    """How many domains of a level the groups along an axis touch: the most of a group, and the mean."""
+
+    most: int
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlaces:
+    """Where the ``count`` groups of ``size`` ranks along ``axis`` lie.
+
+    ``within`` is the closest level that holds each of them. ``level`` is the one whose domains are counted: by this plan
+    (``spread``), by first fit, and by Kueue's rule, which are None where the rule finds no place.
+    """
+
+    axis: str
+    size: int
+    count: int
+    within: str
+    level: str
+    spread: GroupSpread
+    first_fit: GroupSpread | None = None
+    kueue: GroupSpread | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """A place for every worker.
 
-    ``slots`` are in worker order, which is fabric order; ``level`` the smallest tier that holds the whole gang
-    (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
+    ``slots`` are in worker order, which is fabric order unless ``groups`` of ranks decide; ``level`` the smallest tier that
+    holds the whole gang (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
     the shape of the pods: the requested or the coalesced one. ``products`` are the GPUs' names, as far as they are known.
+    ``groups`` tells of a gang with ``--parallel`` where its groups of ranks lie.
     """
 
     slots: tuple[Slot, ...]
@@ -109,6 +136,7 @@ class Placement:
     why: tuple[Step, ...] = ()
     notes: tuple[str, ...] = ()
     products: tuple[str, ...] = ()
+    groups: tuple[GroupPlaces, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
 from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.plan.groups import spreads_text
 
 _HEAD = (
     "WAY",
@@ -16,6 +17,7 @@ _HEAD = (
     "IMAGES/S",
     "INSIDE",
     "ACROSS",
+    "SPREAD",
     "WAITS FOR",
     "REMARK",
 )
@@ -32,7 +34,12 @@ def render_comparison(name: str, comparison: Comparison, form: str = "text", *, 
         from arena_topo.topology.snapshot_file import API_VERSION
 
         head = {"apiVersion": API_VERSION, "kind": "PlanComparison", "name": name}
-        return document({**head, **plain(comparison)}, form)
+        body = plain(comparison)
+        for way in body["ways"]:
+            # Only a job with --parallel has groups.
+            if not way["groups"]:
+                del way["groups"]
+        return document({**head, **body}, form)
     return rendered(_lines(name, comparison), colour=colour)
 
 
@@ -62,7 +69,7 @@ def _scenario_row(scenario: Scenario) -> Sequence[str]:
     if not scenario.fits:
         # The end of no job would help where there is only the reason to tell.
         reason = "" if scenario.waits_for else scenario.reason
-        return (_scenario_name(scenario), shape, "no", *["-"] * 6, _jobs_text(scenario.waits_for), reason)
+        return (_scenario_name(scenario), shape, "no", *["-"] * 7, _jobs_text(scenario.waits_for), reason)
     level, domain = scenario.level, scenario.domain
     # The cluster is one domain, which has its level as its name.
     where = domain if level == "cluster" else f"{last_part(level)} {domain}"
@@ -77,6 +84,7 @@ def _scenario_row(scenario: Scenario) -> Sequence[str]:
         "-" if scenario.images_per_second is None else f"{scenario.images_per_second.likely:.0f}",
         written_rate(scenario.inside),
         written_rate(scenario.across),
+        spreads_text(scenario.groups),
         "-",
         remark,
     )
@@ -102,7 +110,7 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
     if not unaware.draws:
         some = f"starts {unaware.placed} of {comparison.workers}, which wait for the rest"
         stuck = some if unaware.placed else "starts none"
-        yield (name, shape, "no", *["-"] * 7, stuck)
+        yield (name, shape, "no", *["-"] * 8, stuck)
         return
     # The draws end at several levels; the row shows the most frequent one with its share.
     usual = max(unaware.levels, key=lambda chance: chance.share)
@@ -118,6 +126,7 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         _mean_text(unaware.inside),
         _mean_text(unaware.across),
         "-",
+        "-",
         close,
     )
     yield (
@@ -130,6 +139,7 @@ def _unaware_rows(unaware: TopologyUnaware, comparison: Comparison) -> Iterator[
         _worst_text(unaware.images_per_second, ".0f"),
         _worst_text(unaware.inside),
         _worst_text(unaware.across),
+        "",
         "",
         "",
     )
@@ -163,6 +173,13 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         yield "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW."
     if any(each.inside or each.across for each in predicted):
         yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
+    if groups := next((scenario.groups for scenario in comparison.ways if scenario.groups), ()):
+        rules = {
+            "first fit": [places.first_fit for places in groups],
+            "Kueue's rule": [places.kueue for places in groups],
+        }
+        figures = (f"{spreads_text(groups, spreads)} by {rule}" for rule, spreads in rules.items())
+        yield f"SPREAD: how many domains a group of ranks touches at most, and of which level; {', '.join(figures)}."
     if any(scenario.isolated for scenario in comparison.ways):
         yield "*: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods."
     if any(unaware.draws for unaware in comparison.blind):

@@ -9,6 +9,7 @@ from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.plan.groups import group_lines
 
 _MOST_NODES_IN_TABLE = 40
 _MOST_LINES = 3
@@ -26,7 +27,11 @@ def render_plan(
 
             fits = isinstance(verdict, Placement)
             head = {"apiVersion": API_VERSION, "kind": "Plan", "name": name, "fits": fits}
-            return document({**head, **plain(verdict)}, form)
+            body = plain(verdict)
+            # Only a job with --parallel has groups.
+            if not body.get("groups"):
+                body.pop("groups", None)
+            return document({**head, **body}, form)
         case "svg" | "html":
             return _picture(name, verdict, snapshot, form)
         case _:
@@ -42,6 +47,9 @@ def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
     yield []
     yield from table_lines(_share_rows(verdict))
     yield from ([Span(line, "dim")] for line in _table_notes(verdict))
+    if verdict.groups:
+        yield []
+        yield from group_lines(verdict.groups)
     if verdict.prediction:
         yield []
         yield from _prediction_lines(verdict.prediction)

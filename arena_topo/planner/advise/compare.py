@@ -89,6 +89,7 @@ def _scenario(demand: Demand, fleet: Fleet, figures: Figures) -> Scenario:
         isolated=bool(answer.gpus) and any(len(share.workers) > 1 for share in answer.shares),
         busbw=busbw,
         images_per_second=images,
+        groups=answer.groups,
     )
 
 

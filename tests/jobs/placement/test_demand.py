@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from arena_topo.errors import UsageError
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.job.job_spec import PodOptions
 from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.plan.parallelism import Parallelism
 from tests.jobs.placement.specs import JOB
 from tests.objects import mpijob
 from tests.planner.fleets import V100, cluster, node
@@ -77,3 +79,23 @@ def test_gpus_of_another_vendor_are_a_device() -> None:
     job = replace(JOB, gpus=0, pod=PodOptions(devices={"amd.com/gpu": "4"}))
     demand = demand_of(render(job, RenderContext()).job, cluster([amd]), PlanOptions())
     assert ("amd.com/gpu", 4) == (demand.gpu_resource, demand.gpus)
+
+
+def test_axes_are_those_of_a_rank_for_each_gpu() -> None:
+    """A job of another number of ranks is refused before anything is created."""
+    parallel = Parallelism(tp=2, dp=4)
+    demand = demand_of(
+        render(JOB, RenderContext(ApiVersion.V2BETA1)).job, CLUSTER, PlanOptions(parallel=parallel)
+    )
+    assert parallel == demand.parallel
+    with pytest.raises(UsageError, match="4 workers of 1 rank, 4 in all"):
+        demand_of(mpijob("job"), CLUSTER, PlanOptions(parallel=parallel))
+
+
+def test_a_worker_without_gpus_has_its_slots_as_ranks() -> None:
+    """As its line in the hostfile says."""
+    job = render(replace(JOB, gpus=0, slots=2), RenderContext(ApiVersion.V2BETA1)).job
+    assert (
+        8
+        == (demand_of(job, CLUSTER, PlanOptions(parallel=Parallelism(dp=8))).parallel or Parallelism()).ranks
+    )

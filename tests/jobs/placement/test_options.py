@@ -5,6 +5,7 @@ import pytest
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
 from arena_topo.model.plan.demand import Objective, TopologyPolicy
+from arena_topo.model.plan.parallelism import Closer, Parallelism
 from arena_topo.planner.gpus.bandwidth import BandwidthModel, Measured
 
 
@@ -16,6 +17,7 @@ def test_options_are_read_back_from_a_plan() -> None:
         preferred_level="node",
         levels=("zone", "rack"),
         objective=Objective.BALANCED,
+        parallel=Parallelism(tp=8, ep=2, dp=4, closer=Closer.DP),
     )
     assert asked == options_from_annotation(asked.annotation)
 
@@ -53,3 +55,10 @@ def test_a_word_that_no_option_has_is_one_error(key: str) -> None:
     """Somebody has changed the annotation, or a later release wrote it."""
     with pytest.raises(DocumentError, match=f"the plan's {key} is 'fastest'"):
         options_from_annotation({key: "fastest"})
+
+
+@pytest.mark.parametrize("text", ["tp", "tp=8,tp=8", "closer=up", "tp=8" * 100_000])
+def test_axes_that_are_none_are_one_error(text: str) -> None:
+    """Whatever somebody has written into the job's annotation."""
+    with pytest.raises(DocumentError, match="the job's plan"):
+        options_from_annotation({"parallel": text})

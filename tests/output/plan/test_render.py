@@ -8,6 +8,7 @@ import pytest
 
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.parallelism import Parallelism
 from arena_topo.model.plan.placement import Infeasible, Placement, Prediction, Range, Transport
 from arena_topo.output.plan.render import render_plan, runs
 from arena_topo.planner.plan import plan
@@ -36,6 +37,7 @@ def golden(name: str) -> str:
         ("refused", Demand(3, 8)),
         ("required", Demand(10, 1, required_level="rack")),
         ("cpu", Demand(2, 0)),
+        ("groups", Demand(5, 2, parallel=Parallelism(tp=2, pp=5))),
     ],
 )
 def test_the_text_is_as_it_was_looked_at(name: str, demand: Demand) -> None:

@@ -1,6 +1,7 @@
 """``arena-topo plan mpi`` on saved topologies, without a cluster."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -87,7 +88,7 @@ def test_the_objective_decides_between_machines(invoke: Invoke, tmp_path: Path) 
     assert packed["why"][-1]["runner_up"].endswith("on empty, 4 GPUs left over, with --objective=bandwidth")
 
 
-@pytest.mark.parametrize("form", ["text", "json", "yaml"])
+@pytest.mark.parametrize("form", ["text", "json", "yaml", "svg"])
 def test_a_gang_that_does_not_fit_exits_with_3(invoke: Invoke, saved: str, form: str) -> None:
     """And is told why on stdout, in the form that was asked for."""
     outcome = invoke("plan", "mpi", "-f", saved, "--workers=20", "--gpus=1", "-o", form)
@@ -103,9 +104,11 @@ def test_a_gang_that_does_not_fit_exits_with_3(invoke: Invoke, saved: str, form:
         (("--nccl-version=new",), "--nccl-version: 'new' is not a version"),
         (("--topology-policy=strict",), "'strict' is not one of"),
         (("--topology-levels=a",), "--topology-levels names labels of a cluster"),
-        (("--workers=20", "-o", "svg"), "there is no placement to draw"),
+        (("--workers=4", "--parallel=tp=2"), "tp = 2, and the job has 4 workers of 1 rank, 4 in all"),
+        (("--workers=4", "--parallel=tp=4", "--topology-policy=none"), "--topology-policy=none ignores it"),
+        (("--parallel=4",), "--parallel: '4' is no axis with its size"),
     ],
-    ids=["level", "nccl", "policy", "labels", "picture"],
+    ids=["level", "nccl", "policy", "labels", "ranks", "unaware", "axes"],
 )
 def test_bad_flags_are_one_clear_error(
     invoke: Invoke, saved: str, flags: tuple[str, ...], message: str
@@ -131,3 +134,11 @@ def test_a_restricted_gang_waits(invoke: Invoke, saved: str) -> None:
 
     assert 0 == invoke(*flags).code
     assert 3 == invoke(*flags, "--topology-policy=restricted").code
+
+
+def test_groups_of_ranks_are_shown_beside_the_rules_of_others(invoke: Invoke, saved: str) -> None:
+    """As a table of the plan, and as a column of the comparison."""
+    flags = ("plan", "mpi", "-f", saved, "--workers=8", "--gpus=1", "--parallel=tp=2,dp=4")
+
+    assert re.search(r"^tp +2 +4 +node +1 +1 +1$", invoke(*flags).out, re.MULTILINE)
+    assert "tp 1, dp 1" in invoke(*flags, "--compare").out
