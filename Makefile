@@ -66,6 +66,7 @@ docs: $(STAMP)  ## write the generated part of the documentation, and build it a
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python docs/tutorial/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
+	$(BIN)/python -m benchmarks.worth.page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 audit: $(STAMP)  ## compare what users install with the known vulnerabilities, where their database can be reached
@@ -84,6 +85,7 @@ bench: $(STAMP)  ## measure beside kubectl, on the real control plane, and besid
 	$(BIN)/python -m benchmarks.sandbox
 	$(BIN)/python -m benchmarks.fleet
 	$(BIN)/python -m benchmarks.saturation
+	$(BIN)/python -m benchmarks.worth
 
 package: $(STAMP)  ## build the wheel and the source distribution into dist/, check them, and try the wheel
 	$(BIN)/python -m pip install --quiet --group release

@@ -157,7 +157,7 @@ def main_table() -> str:
         for figure in published()
         for rate in [forecast(figure).per_gpu]
     ]
-    return _markdown(head, rows)
+    return markdown(head, rows)
 
 
 def held_out(framework: str, overlap: float) -> tuple[float, float]:
@@ -179,14 +179,15 @@ def overlap_table() -> str:
             busbw, predicted = held_out(framework, overlap)
             error = f"{predicted / rate - 1:+.1%}"
             rows.append([framework, f"{overlap:g}", f"{busbw:.2f}", f"{predicted:.1f}", f"{rate:.1f}", error])
-    return _markdown(["framework", "overlap", "GB/s fitted on VGG16", "ResNet50", "published", "error"], rows)
+    return markdown(["framework", "overlap", "GB/s fitted on VGG16", "ResNet50", "published", "error"], rows)
 
 
 def _exact(framework: str, rate: float) -> float:
     return solve(lambda overlap: held_out(framework, overlap)[1], rate, 0.0, 1.0, steps=12)
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
