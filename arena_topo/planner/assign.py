@@ -84,6 +84,13 @@ def _part(fleet: Fleet, position: int, offer: Offer, gpus: int) -> _Part:
     return _Part(taken, choice.busbw, choice.best, by_worker)
 
 
+def gpus_by_worker(
+    fleet: Fleet, position: int, offer: Offer, gpus: int
+) -> tuple[tuple[int, ...] | None, ...]:
+    """Return the GPUs of each worker that *offer* takes of the node at *position*; None where it is not known which."""
+    return _part(fleet, position, offer, gpus).by_worker
+
+
 def _in_ring_order(node: GpuNode, choice: GpuChoice, gpus: int) -> tuple[int, ...]:
     """Return the GPUs of *choice* in ring order, cut between workers of *gpus* GPUs where that costs least."""
     ring = rotated_for_workers(node.links, choice.order, gpus) if node.links else choice.order

@@ -21,13 +21,13 @@ from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Placement
+from arena_topo.model.plan.placement import Infeasible
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     PlanRecord,
     Stage,
 )
-from arena_topo.planner.plan import plan
+from arena_topo.planner.change.grow import replaced
 from arena_topo.planner.reservations.conflicts import limited_to, stands
 
 
@@ -119,24 +119,22 @@ class Replacement:
         """Return the plan with new places; raises ``DoesNotFit`` where there are none, and the old plan stays."""
         options = options_from_annotation(self.record.requested_options)
         gang = demand_of(self.job, snapshot, options)
-        # The launcher runs already, and the workers that stay decide how close the new places can be.
-        lost = replace(gang, workers=len(self.workers), launcher={}, launcher_selector={}, required_level="")
-        verdict = plan(lost, snapshot, options.model)
-        if not isinstance(verdict, Placement):
+        # The workers that stay decide how close the new places can be.
+        found = replaced(
+            replace(gang, required_level=""), self.record.slots, self.workers, snapshot, options.model
+        )
+        if isinstance(found, Infeasible):
             raise DoesNotFit(
                 f"{plural(len(self.workers), 'worker')} lost their places, and there are no others: "
-                f"{waiting_reason(verdict)}",
+                f"{waiting_reason(found)}",
                 hint="they stay gated; retry with arena-topo resume",
             )
-        places = dict(zip(sorted(self.workers), verdict.slots, strict=True))
+        places = {slot.worker: slot for slot in found.slots}
         return replace(
             self.record,
             stage=Stage.PROPOSED,
-            slots=tuple(
-                places[slot.worker]._replace(worker=slot.worker) if slot.worker in places else slot
-                for slot in self.record.slots
-            ),
-            hostnames={**self.record.hostnames, **hostnames_of(verdict.slots, snapshot)},
+            slots=tuple(places.get(slot.worker, slot) for slot in self.record.slots),
+            hostnames={**self.record.hostnames, **hostnames_of(found.slots, snapshot)},
         )
 
 

@@ -130,14 +130,14 @@ def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGrou
     least = max(widest[-1] - slack, 1)
     rows, gpus, use = problem.fleet.tables.rows, problem.gpus, problem.use(count)
     groups, sets_exact = [], True
-    for most, state_id, nodes in _alike(problem, domain, least, count):
+    for most, state_id, nodes in alike(problem, domain, least, count):
         row = rows[gpus, use, state_id, most, max(most - slack, 1)]
         groups.append(NodeGroup(tuple(nodes), row.offers))
         sets_exact = sets_exact and row.exact
     return groups, sets_exact
 
 
-def _alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[tuple[int, int, list[int]]]:
+def alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[tuple[int, int, list[int]]]:
     """Yield the nodes of *domain* that take *least* workers or more, by places and state, at most *count* of each."""
     places, by_state = problem.capacity.places, problem.capacity.by_state
     state_ids, start, end = problem.fleet.state_ids, domain.start, domain.end
@@ -148,20 +148,20 @@ def _alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator
             if most >= least:
                 nodes = nodes_by_state[state_id]
                 first = bisect_left(nodes, start)
-                alike = nodes[first : min(first + count, bisect_left(nodes, end, first))]
-                if alike:
-                    yield most, state_id, alike
+                same = nodes[first : min(first + count, bisect_left(nodes, end, first))]
+                if same:
+                    yield most, state_id, same
         return
     able = compress(range(start, end), map(least.__le__, places[start:end]))
     if by_state is not None:
         by_id: dict[int, list[int]] = {}
         for position in able:
             by_id.setdefault(state_ids[position], []).append(position)
-        for state_id, alike in by_id.items():
-            yield by_state[state_id], state_id, alike[:count]
+        for state_id, same in by_id.items():
+            yield by_state[state_id], state_id, same[:count]
         return
     by_places: dict[tuple[int, int], list[int]] = {}
     for position in able:
         by_places.setdefault((places[position], state_ids[position]), []).append(position)
-    for (most, state_id), alike in by_places.items():
-        yield most, state_id, alike[:count]
+    for (most, state_id), same in by_places.items():
+        yield most, state_id, same[:count]

@@ -25,13 +25,24 @@ RECORD = PlanRecord(
 
 def test_only_the_lost_worker_gets_another_place() -> None:
     """Workers keep their numbers; of all nodes only those of the plan have their hostnames in it."""
-    nodes = [replace(node(name), hostname=f"host-{name}") for name in ("n1", "n2", "n3")]
+    nodes = [node("n1"), node("n2", range(8)), node("n3")]
+    nodes = [replace(each, hostname=f"host-{each.name}") for each in nodes]
     found = Replacement(mpijob("job", workers=2), RECORD, frozenset({0}))(cluster(nodes))
 
     assert Stage.PROPOSED is found.stage
     assert [0, 1] == [slot.worker for slot in found.slots]
     assert ("n1", RECORD.slots[1]) == (found.slots[0].node, found.slots[1])
     assert {"n1": "host-n1", "n2": "host-n2"} == found.hostnames
+
+
+def test_the_lost_worker_comes_beside_the_one_that_stays() -> None:
+    """Its node has room, and is closer than any other."""
+    found = Replacement(mpijob("job", workers=2), RECORD, frozenset({0}))(
+        cluster([node("n1"), node("n2", (3,))])
+    )
+
+    assert "n2" == found.slots[0].node
+    assert RECORD.slots[1] == found.slots[1]
 
 
 AT_ONCE = WaitPolicy(waiter=Waiter(lambda _: None), clock=time.monotonic)

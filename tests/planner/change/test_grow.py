@@ -1,0 +1,140 @@
+"""Growing and replacing against every choice there is, on small clusters."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, product
+
+from hypothesis import assume, event, given, settings
+from hypothesis import strategies as st
+
+from arena_topo.model.plan.change import Growth
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Infeasible, Slot
+from arena_topo.planner.change.grow import grow, replaced
+from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.nodes.fit import capacity_for
+from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.levels import spanned
+from tests.examples import examples
+from tests.planner.change.gangs import Gang, gangs, mask_on, released, value, ways
+from tests.planner.fleets import PAIRS, SWITCHED, V100, cluster, fleet_of, node
+
+Merit = tuple[float, ...]
+
+
+def merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], new: dict[int, int]) -> Merit:
+    """Return level, nodes and value of the gang *placed* with the *new* GPUs by position of the node."""
+    held = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, placed))}
+    unions = {i: held.get(i, 0) | new.get(i, 0) for i in {*held, *new}}
+    # The level is that of the closest domain around the members that has room, wherever in it the new ones go.
+    level, _ = spanned(fleet, min(unions), max(unions))
+    return (level, len(unions), *value(demand, fleet, unions, {i: new.get(i, 0) for i in unions}))
+
+
+def every_merit(demand: Demand, fleet: Fleet, placed: Sequence[Slot], more: int) -> Iterator[Merit]:
+    """Yield the merit of every way to add *more* workers: every set of GPUs beside members, the best set elsewhere."""
+    places = capacity_for(replace(demand, workers=more), fleet).places
+    for way in ways(places, more):
+        sets = []
+        for position, workers in enumerate(way):
+            count, free = workers * demand.gpus, fleet.state(position).mask or 0
+            if not count:
+                continue
+            if mask_on(fleet, position, placed):
+                chosen = [sum(1 << gpu for gpu in gpus) for gpus in combinations(positions_of(free), count)]
+            else:
+                machine = fleet.state(position).machine
+                best = machine.best(free, count, across_nodes=True) if machine else None
+                chosen = [best.mask] if best else []
+            sets.append([(position, mask) for mask in chosen])
+        for entries in product(*sets):
+            yield merit(demand, fleet, placed, dict(entries))
+
+
+def assert_is_best(demand: Demand, fleet: Fleet, placed: Sequence[Slot], answer: object, more: int) -> None:
+    """Compare the places that were found with all that there are."""
+    best = min(every_merit(demand, fleet, placed, more), default=None)
+    event("infeasible" if best is None else f"level {best[0]}")
+    if isinstance(answer, Infeasible):
+        assert best is None
+        return
+    assert isinstance(answer, Growth)
+    assert best is not None
+    new = {i: mask for i in range(len(fleet.nodes)) if (mask := mask_on(fleet, i, answer.slots))}
+    assert sum(mask.bit_count() for mask in new.values()) == more * demand.gpus
+    assert best == merit(demand, fleet, placed, new)
+    assert all(step.proven for step in answer.why)
+    assert (answer.after.nodes, answer.before.nodes) == (best[1], len({slot.node for slot in placed}))
+
+
+@settings(max_examples=examples(300))
+@given(gangs(), st.integers(1, 3))
+def test_no_places_are_closer_than_those_a_gang_grows_into(gang: Gang, more: int) -> None:
+    """Level, nodes, busbw of the whole gang and damage, in the order of its objective."""
+    snapshot, demand, placed = gang
+    assume(placed)
+    answer = grow(demand, placed, more, snapshot)
+    assert_is_best(demand, fleet_of(snapshot), placed, answer, more)
+    if isinstance(answer, Growth):
+        assert [len(placed) + i for i in range(more)] == [slot.worker for slot in answer.slots]
+
+
+@settings(max_examples=examples(200))
+@given(gangs(), st.sets(st.integers(0, 4), min_size=1, max_size=3))
+def test_the_lost_get_the_best_places_beside_those_that_stay(gang: Gang, lost: set[int]) -> None:
+    """And keep their indices."""
+    full, demand, placed = gang
+    lost &= {slot.worker for slot in placed}
+    staying = [slot for slot in placed if slot.worker not in lost]
+    assume(lost and staying)
+    snapshot = released(full, demand, [slot for slot in placed if slot.worker in lost])
+    answer = replaced(demand, placed, lost, snapshot)
+    assert_is_best(demand, fleet_of(snapshot), staying, answer, len(lost))
+    if isinstance(answer, Growth):
+        assert sorted(lost) == [slot.worker for slot in answer.slots]
+
+
+def test_new_workers_get_gpus_that_are_linked_to_those_of_the_members() -> None:
+    """GPU 0 and GPU 3 of a V100 machine have two links, GPU 0 and GPU 1 one."""
+    machine = cluster([node("a", (0,), links=V100)])
+    answer = grow(Demand(1, 1), [Slot(0, "a", (0,))], 1, machine)
+
+    assert isinstance(answer, Growth)
+    assert (Slot(1, "a", (3,)),) == answer.slots
+    assert (None, 45.0) == (answer.before.busbw, answer.after.busbw)
+
+
+def test_room_beside_the_members_goes_before_a_faster_machine() -> None:
+    """The closest level decides first, as for a new gang."""
+    machines = cluster([node("near", (0, 1), links=PAIRS), node("fast", links=SWITCHED)])
+    answer = grow(Demand(2, 1), [Slot(0, "near", (0,)), Slot(1, "near", (1,))], 2, machines)
+
+    assert isinstance(answer, Growth)
+    assert ["near", "near"] == [slot.node for slot in answer.slots]
+
+
+def test_a_gang_of_which_nobody_is_left_is_planned_as_a_new_one() -> None:
+    """Under the indices that were lost."""
+    answer = replaced(
+        Demand(2, 4), [Slot(0, "gone", (0,)), Slot(1, "gone", (1,))], {0, 1}, cluster([node("a")])
+    )
+
+    assert isinstance(answer, Growth)
+    assert [(0, "a"), (1, "a")] == [(slot.worker, slot.node) for slot in answer.slots]
+
+
+def test_too_many_new_workers_are_told_why() -> None:
+    """With what keeps them out, and what would help."""
+    answer = grow(Demand(1, 8), [Slot(0, "a", tuple(range(8)))], 2, cluster([node("a", range(8)), node("b")]))
+
+    assert isinstance(answer, Infeasible)
+    assert "2 workers of 8 GPUs do not fit" in answer.summary
+
+
+def test_workers_that_need_a_node_each_get_no_node_of_a_member() -> None:
+    """Their ssh servers take the same port."""
+    machines = cluster([node("a", (0,)), node("b")])
+    answer = grow(Demand(1, 1, one_per_node=True), [Slot(0, "a", (0,))], 1, machines)
+
+    assert isinstance(answer, Growth)
+    assert ["b"] == [slot.node for slot in answer.slots]
