@@ -1,16 +1,20 @@
 """How long reading jobs takes, beside kubectl: ``python -m benchmarks.reading [JOBS...]``.
 
 Starts an API server on which nothing acts, creates JOBS (10 and 1,000) running jobs of two workers and a launcher each,
-and times `get` and `list` in turns with kubectl. 3334 jobs have 10,000 pods, and take minutes to create.
+and times `get` and `list` in turns with kubectl. 3334 jobs have 10,000 pods, and take minutes to create. Then starts a whole
+control plane, and times `logs` of a job that runs.
 """
 
 import os
+import subprocess
 import sys
 
-from benchmarks.processes import Contest, run, table
+from benchmarks.processes import Contest, Result, run, table
 from benchmarks.running_jobs import ARENA, fill
-from benchmarks.startup import KUBECTL
+from benchmarks.startup import KUBECTL, submit
 from tests.controlplane.components.options import api_only
+from tests.controlplane.machines.logs import FakeLog
+from tests.controlplane.machines.nodes import create_nodes, two_v100
 from tests.controlplane.plane import ControlPlane
 
 WORKERS = 2
@@ -30,16 +34,42 @@ def contests(jobs: int, namespace: str) -> tuple[Contest, ...]:
     )
 
 
-def main() -> None:
-    """Measure and print."""
-    counts = [int(text) for text in sys.argv[1:]] or list(JOBS)
+def environment(plane: ControlPlane) -> dict[str, str]:
+    """Return the environment of a user of *plane*, whose kubeconfig is YAML, as kubectl writes it."""
+    path = plane.folder / "kubeconfig.yaml"
+    command = (KUBECTL, "config", "view", "--raw", f"--kubeconfig={plane.admin_kubeconfig}")
+    path.write_bytes(subprocess.run(command, check=True, capture_output=True).stdout)
+    return {**os.environ, "KUBECONFIG": str(path)}
+
+
+def lists(counts: list[int]) -> list[Result]:
+    """Time `get` and `list` beside as many jobs as each of *counts* says."""
     results = []
     with ControlPlane(api_only("v2beta1")) as plane:
-        env = {**os.environ, "KUBECONFIG": str(plane.admin_kubeconfig)}
+        env = environment(plane)
         for jobs in counts:
             fill(plane, f"jobs-{jobs}", jobs, WORKERS)
             results += run(contests(jobs, f"jobs-{jobs}"), env, rounds=ROUNDS)
-    print(table(results))
+    return results
+
+
+def logs() -> list[Result]:
+    """Time `logs`, which has found the launcher and ended when kubectl, which is told its name, has ended."""
+    with ControlPlane() as plane:
+        create_nodes(plane.kube, two_v100())
+        FakeLog.of_namespace(plane.kube, plane.folder, "default").write("total images/sec: 991.92")
+        env = environment(plane)
+        submit(env)
+        pods = (KUBECTL, "get", "pods", "-l", "training.kubeflow.org/job-role=launcher", "-o", "name")
+        pod = subprocess.run(pods, env=env, check=True, capture_output=True, text=True).stdout.strip()
+        return run(
+            (Contest("logs", (str(ARENA), "logs", "job"), (KUBECTL, "logs", pod), 2.5),), env, rounds=ROUNDS
+        )
+
+
+def main() -> None:
+    """Measure and print."""
+    print(table([*lists([int(text) for text in sys.argv[1:]] or list(JOBS)), *logs()]))
 
 
 if __name__ == "__main__":

@@ -39,16 +39,19 @@ def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> Cli
 
     A flag whose type says by ``bare`` what it means alone gets that value, unless the type says by ``may_be`` that the
     next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type these are
-    ``--gang=true sh --follow -f``.
+    ``--gang=true sh --follow --follow``: a short flag that stands alone gets its long form.
     """
     bare = {name: option.type for option in options if hasattr(option.type, "bare") for name in option.opts}
     switches = {name for option in options if option.is_flag for name in option.opts}
     with_value = _with_value(options)
+    # click looks for long flags that are like a short one before it takes it for what it is.
+    longs = {name: _long(options, name) for option in options for name in option.opts if len(name) == 2}
     result: list[str] = []
     off: set[str] = set()
     left = list(words)
     while left and left[0] != "--":
         word = left.pop(0)
+        word = longs.get(word, word)
         name, equals, value = word.partition("=")
         if word in bare and not _takes_next(bare[word], left[:1]):
             result.append(f"{word}={getattr(bare[word], 'bare')}")  # noqa: B009  # click's own type has none

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 from arena_topo.errors import DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.notation.yaml_documents import check_bounds
+from arena_topo.model.notation.plain_yaml import plain_mapping
 from arena_topo.model.objects import Object
 from arena_topo.user_files import LARGEST_SETTING, read_bytes
 
@@ -114,9 +114,6 @@ def merge(paths: list[Path], *, explicit: bool) -> Object:
 
 
 def _load(path: Path, *, explicit: bool) -> Object:
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         text = read_bytes(path, LARGEST_SETTING)
     except FileNotFoundError:
@@ -127,9 +124,25 @@ def _load(path: Path, *, explicit: bool) -> Object:
         ) from None
     except OSError as error:
         raise DocumentError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
+    document = plain_mapping(text)
+    if document is None:
+        document = _parsed(text, path)
+    if not isinstance(document, dict):
+        raise DocumentError(f"error loading config file {str(path)!r}: it is not a kubeconfig")
+    return document
+
+
+def _parsed(text: bytes, path: Path) -> Any:
+    """Return the document in *text*, which is any YAML. Raises ``DocumentError``."""
+    # Its import alone takes a tenth of the time of `get`.
+    import yaml
+
+    from arena_topo.model.notation.yaml_documents import check_bounds
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         check_bounds(text)
-        document = yaml.load(text, Loader=loader) or {}  # noqa: S506  # a safe loader, the C one where built
+        return yaml.load(text, Loader=loader) or {}  # noqa: S506  # a safe loader, the C one where built
     except yaml.YAMLError as error:
         # Only the place: PyYAML's own message quotes the text around the fault, which may be a token.
         mark = getattr(error, "problem_mark", None)
@@ -140,9 +153,6 @@ def _load(path: Path, *, explicit: bool) -> Object:
     # What is out of bounds, and numbers with more digits than Python converts.
     except ValueError as error:
         raise DocumentError(f"error loading config file {str(path)!r}: {error}") from error
-    if not isinstance(document, dict):
-        raise DocumentError(f"error loading config file {str(path)!r}: it is not a kubeconfig")
-    return document
 
 
 def _bodies_by_name(document: Object, plural: str, singular: str, path: Path) -> Object:

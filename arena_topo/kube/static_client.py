@@ -1,6 +1,7 @@
 """The transport for static credentials: a client certificate, a token, a token file or a password."""
 
 import os
+import socket
 import ssl
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
@@ -27,6 +28,9 @@ from arena_topo.kube.transport import (
     too_large,
 )
 from arena_topo.user_files import LARGEST_SETTING, read_bytes
+
+_LONGEST_LABEL = 63
+"""Characters of one part of a name in DNS."""
 
 
 class StaticTransport:
@@ -184,8 +188,20 @@ class _NamedHTTPSConnection(HTTPSConnection):
 
     def connect(self) -> None:
         """Connect, and shake hands under the chosen name."""
-        HTTPConnection.connect(self)
-        self.sock = self._tls.wrap_socket(self.sock, server_hostname=self._tls_name or self.host)
+        address = (_encoded(self.host), self.port)
+        self.sock = socket.create_connection(address, self.timeout)  # type: ignore[arg-type]  # bytes serve as well
+        # As http.client does: a request is sent as a whole, and nothing is gained by waiting for more.
+        self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.sock = self._tls.wrap_socket(self.sock, server_hostname=_encoded(self._tls_name or self.host))
+
+
+def _encoded(host: str) -> str | bytes:
+    """Return *host* so that Python imports its tables of international names only where they are needed.
+
+    They also refuse a name that cannot be, before it is looked up.
+    """
+    is_plain = host.isascii() and all(0 < len(label) <= _LONGEST_LABEL for label in host.split("."))
+    return host.encode() if is_plain else host
 
 
 def credentials(user: Mapping[str, object]) -> dict[str, str]:
@@ -288,10 +304,17 @@ def _pem(data: object) -> str:
 @contextmanager
 def _as_file(user: Mapping[str, object], key: str) -> Iterator[str]:
     """Yield the path of a certificate or key; embedded data is in a private file until the end of the context."""
+    # ssl loads a client's certificate and key from files only.
     if not (data := user.get(f"{key}-data")):
         yield str(user.get(key) or "")
         return
-    # ssl loads a client's certificate and key from files only.
+    # Linux has files that are in memory alone: no disk ever has the key, and tempfile need not be imported.
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("arena-topo"), "w") as file:
+            file.write(_pem(data))
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
     import tempfile
 
     handle, path = tempfile.mkstemp(prefix="arena-topo-")

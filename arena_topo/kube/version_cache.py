@@ -1,7 +1,7 @@
 """The version of MPIJob that each server served the last time, in the user's cache folder: a hint, never the truth."""
 
 import os
-from hashlib import sha256
+from binascii import crc32
 from pathlib import Path
 
 from arena_topo.user_folders import cache_folder
@@ -31,4 +31,5 @@ def save(server: str, version: str) -> None:
 
 
 def _file(server: str) -> Path:
-    return cache_folder() / "mpijob-version" / sha256(server.encode()).hexdigest()[:16]
+    # Two servers of one sum would cost each other a call. hashlib takes longer to import than all the rest of this module.
+    return cache_folder() / "mpijob-version" / f"{crc32(server.encode()):08x}"

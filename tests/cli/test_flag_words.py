@@ -80,6 +80,8 @@ class Perhaps(click.ParamType[str]):
     [
         (["--follow=true", "x"], ["--follow", "x"], set()),
         (["-f=true", "--follow=0"], ["-f"], {"--follow"}),
+        (["-f", "-n", "-f", "--", "-f"], ["--follow", "--namespace", "-f", "--", "-f"], set()),
+        (["-fn", "ml"], ["-fn", "ml"], set()),
         (["--follow=perhaps"], ["--follow=perhaps"], set()),
         (["--perhaps", "command"], ["--perhaps=alone", "command"], set()),
         (["--perhaps", "c"], ["--perhaps", "c"], set()),

@@ -2,8 +2,10 @@
 
 import base64
 import gzip
+import os
 import socket
 import ssl
+import tempfile
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -47,6 +49,21 @@ def test_a_client_certificate_is_shown(make: Make, server: Server, embedded: boo
     get(make(target(server, user)))
 
     assert "ann" == server.seen[0].peer
+
+
+def test_a_client_certificate_is_shown_where_no_file_can_be_in_memory(
+    static: Make, server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is in a file for as long as it is read."""
+    pair = server.authority.client("ann")
+    (folder := tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    monkeypatch.delattr(os, "memfd_create")
+    user = {"client-certificate-data": data(pair.certificate), "client-key-data": data(pair.key)}
+    get(static(target(server, user)))
+
+    assert "ann" == server.seen[0].peer
+    assert [] == list(folder.iterdir())
 
 
 @pytest.mark.parametrize(
