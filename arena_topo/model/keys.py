@@ -72,6 +72,8 @@ CLAIMED_GPUS = f"{OUR_DOMAIN}/claimed-gpus"
 PLANNED_JOB = f"{OUR_DOMAIN}/job"
 
 HOSTNAME = "kubernetes.io/hostname"
+CLIQUE = "nvidia.com/gpu.clique"
+"""On the nodes of an NVL72 rack: whose GPUs reach each other over NVLink."""
 
 # Extended resources, and the device class of DRA.
 NVIDIA_GPU = "nvidia.com/gpu"

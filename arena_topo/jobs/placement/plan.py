@@ -17,6 +17,7 @@ from arena_topo.model.plan.comparison import Comparison
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import NodeShare, Placement, Prediction, Range, Transport, Verdict
 from arena_topo.planner.advise.compare import compare
+from arena_topo.planner.groups.cliques import shared_clique_notes
 from arena_topo.planner.plan import plan
 from arena_topo.prediction.benchmarks import Benchmark, benchmark_of
 from arena_topo.prediction.calibration import shipped_calibration
@@ -39,7 +40,7 @@ def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: Pl
     predicted = partial(_prediction, verdict.shares, verdict.gpus, nodes, demand, options)
     has_rdma = _requests_rdma(demand)
     prediction = predicted(rdma=has_rdma)
-    notes = [*verdict.notes, *_advice(verdict, prediction)]
+    notes = [*verdict.notes, *shared_clique_notes(verdict, snapshot), *_advice(verdict, prediction)]
     # Every node must offer the devices: a gang is as fast as its slowest link.
     offered = _common_rdma(nodes[share.node] for share in verdict.shares)
     if offered and not has_rdma and len(verdict.shares) > 1:

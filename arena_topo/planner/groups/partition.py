@@ -11,8 +11,8 @@ bound, a search over all of them follows, as far as its effort goes.
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, pairwise, product
-from math import ceil
+from itertools import accumulate, combinations, pairwise, product
+from math import ceil, comb
 
 Cell = tuple[int, int]
 """Row and column."""
@@ -26,6 +26,7 @@ EFFORT = 20_000
 """Steps that the search may take: some tens of milliseconds."""
 _MOST_PATTERNS = 4_096
 _MOST_BANDS = 12
+_MOST_EDGES = 120
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -135,9 +136,9 @@ def _arrangements(grid: _Grid, room: Sequence[int]) -> Iterator[Bins]:
         yield _in_order(seen, room)
         yield _by_rows(seen, room)
         if seen.is_whole:
-            width = len(seen.columns)
-            for count in range(2, min(width, len(room), _MOST_BANDS) + 1):
-                yield _by_bands(seen, room, count)
+            for edges in _band_edges(len(seen.columns), len(room)):
+                for by_waste in (False, True):
+                    yield _by_bands(seen, room, edges, by_waste=by_waste)
 
 
 def _widest_first(room: Sequence[int]) -> list[int]:
@@ -168,19 +169,31 @@ def _by_rows(grid: _Grid, room: Sequence[int]) -> Bins:
     return filling.bins
 
 
-def _by_bands(grid: _Grid, room: Sequence[int], count: int) -> Bins:
-    """Part the columns into *count* bands of equal width; each bin takes as many rows of one band as it can.
+def _band_edges(width: int, most: int) -> Iterator[list[int]]:
+    """Yield where bands of *width* columns begin and end: two or three of any width, and up to *most* of equal width."""
+    for count in (2, 3):
+        # Wide grids have too many; those of equal width follow.
+        if count <= most and comb(width - 1, count - 1) <= _MOST_EDGES:
+            yield from ([0, *inner, width] for inner in combinations(range(1, width), count - 1))
+    for count in range(2, min(width, most, _MOST_BANDS) + 1):
+        yield [width * band // count for band in range(count + 1)]
 
-    A row then touches a bin for each band, and a column those of its band.
+
+def _by_bands(grid: _Grid, room: Sequence[int], edges: Sequence[int], *, by_waste: bool) -> Bins:
+    """Part the columns into bands at *edges*; each bin takes as many rows of one band as it can.
+
+    A row then touches a bin for each band, and a column those of its band. A bin goes to the band that lacks the most, or
+    *by_waste* to the one that uses the most of its room.
     """
-    width = len(grid.columns)
-    edges = [width * band // count for band in range(count + 1)]
+    count = len(edges) - 1
     widths = [end - start for start, end in pairwise(edges)]
     done = [0] * count
     filling = _Filling(grid, list(room))
     for number in _widest_first(room):
-        # The band that lacks the most gets the next bin.
-        band = max(range(count), key=lambda band: (widths[band] * (len(grid.rows) - done[band]), -band))
+        lacks = [widths[band] * (len(grid.rows) - done[band]) for band in range(count)]
+        uses = [min(room[number] - room[number] % widths[band], lacks[band]) for band in range(count)]
+        order = list(zip(uses, lacks, strict=True)) if by_waste else list(zip(lacks, uses, strict=True))
+        band = max(range(count), key=lambda band: (order[band], -band))
         takes = min(room[number] // widths[band], len(grid.rows) - done[band])
         for row in grid.rows[done[band] : done[band] + takes]:
             filling.put(row[edges[band] : edges[band + 1]], number)

@@ -59,12 +59,10 @@ def group_places(
     return tuple(shown)
 
 
-def mean_spreads(
-    parallel: Parallelism, each: int, parts: Parts, level: int, nodes: Nodes
-) -> dict[str, GroupSpread]:
+def spreads_at(parallel: Parallelism, parts: Parts, level: int, nodes: Nodes) -> dict[str, GroupSpread]:
     """Return the spread of the groups along each axis over the domains of *level*."""
-    numbers = _Domains(parts).of(level, nodes)
-    return {groups.axis.value: _spread(_members(groups, each), numbers) for groups in parallel.groups}
+    each, domains = parallel.ranks // len(nodes), _Domains(parts).of(level, nodes)
+    return {groups.axis.value: _spread(_members(groups, each), domains) for groups in parallel.groups}
 
 
 class _Domains:

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.keys import CLIQUE
 
 _KNOWN_KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("topograph", tuple(f"fabric.topograph.run/tier-{tier}" for tier in range(9, -1, -1))),
@@ -37,7 +38,7 @@ _KNOWN_KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
             "network.topology.nvidia.com/accelerator",
         ),
     ),
-    ("NVIDIA", ("nvidia.com/gpu.clique",)),
+    ("NVIDIA", (CLIQUE,)),
     ("AWS", tuple(f"topology.k8s.aws/network-node-layer-{layer}" for layer in range(1, 5))),
     ("AWS", ("topology.k8s.aws/ultraserver-id",)),
     ("GKE", tuple(f"cloud.google.com/gce-topology-{level}" for level in ("block", "subblock", "host"))),
@@ -104,14 +105,16 @@ def detect_tiers(nodes: Sequence[GpuNode], warnings: list[str]) -> LabelTiers | 
     for source, key in _known_keys():
         values = [value_of(node.labels, key) for node in nodes]
         labelled = sum(map(bool, values))
-        if labelled == len(values) and values and _is_tier(values):
+        # Nodes without NVLink between them have no clique, and are in none.
+        complete = labelled == len(values) or (key == CLIQUE and _is_tier([*filter(None, values)]))
+        if labelled and complete and _is_tier(values):
             domains[key], sources[key] = values, source
         elif 0 < labelled < len(values):
             # As a tier it would put the other nodes into no domain, far from everything.
             warnings.append(f"label {key} is on {labelled} of {len(values)} nodes; it is not used as a tier")
     tiers: list[str] = []
     # Keys with equally many domains stay in the order of the table, where each source's are coarse to fine.
-    for key in sorted(domains, key=lambda key: len(set(domains[key]))):
+    for key in sorted(domains, key=lambda key: _count(domains[key])):
         if not tiers or _nests(domains[tiers[-1]], domains[key]) or _same_source(tiers[-1], key):
             tiers.append(key)
         else:
@@ -133,10 +136,16 @@ def _is_tier(values: Sequence[str]) -> bool:
     return len(set(values)) < len(values) or len(values) == 1
 
 
+def _count(values: Sequence[str]) -> int:
+    """Return how many domains *values* name; each node without one is by itself."""
+    return len(set(filter(None, values))) + values.count("")
+
+
 def _nests(coarse: Sequence[str], fine: Sequence[str]) -> bool:
     """Whether each domain of *fine* lies in one domain of *coarse*; both give the domains of the nodes in order."""
     parents: dict[str, str] = {}
-    return all(parents.setdefault(below, above) == above for above, below in zip(coarse, fine, strict=True))
+    pairs = [(above, below) for above, below in zip(coarse, fine, strict=True) if below]
+    return all(parents.setdefault(below, above) == above for above, below in pairs)
 
 
 def _same_source(coarse: str, fine: str) -> bool:

@@ -3,6 +3,7 @@
 import pytest
 
 from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.keys import CLIQUE
 from arena_topo.topology.fabric.read import read_fabric
 from tests.topology.fabrics import RACK, ZONE, fabric, fleet
 
@@ -119,3 +120,20 @@ def test_a_label_that_names_the_node_is_no_tier() -> None:
     key = "cloud.google.com/gce-topology-host"
 
     assert fabric(fleet(a={ZONE: "z", key: "h1"}, b={ZONE: "z", key: "h2"})).tiers == (ZONE,)
+
+
+def test_nodes_outside_of_nvlink_racks_are_in_no_clique() -> None:
+    """A cluster of NVL72 racks and of other machines: the clique is a tier, and no two of the others share one."""
+    nodes = fleet(
+        a={ZONE: "z", CLIQUE: "c.1"},
+        b={ZONE: "z", CLIQUE: "c.1"},
+        c={ZONE: "z"},
+        d={ZONE: "y"},
+        e={ZONE: "y"},
+    )
+    warnings: list[str] = []
+    found = read_fabric(nodes, [], (), warnings)
+
+    assert (ZONE, CLIQUE) == found.tiers
+    assert (("z", "c.1"), ("z", "")) == (found.paths["b"], found.paths["c"])
+    assert not warnings

@@ -1,0 +1,121 @@
+"""How far the groups of ranks of a gang are spread: ``python -m benchmarks.groups [FLEETS]``.
+
+1,200 GPUs in ten blocks of fifteen machines, of which a part is in use, machine by machine or in runs of machines as
+earlier gangs leave them. A gang of tensor-parallel groups of eight, pipelines and data-parallel groups gets its place by each
+rule. All rules get the same free machines; ranks follow the machines in fabric order, ours the plan. Kueue's rule gets slices
+as large as a data-parallel group, the consecutive ranks, wherever a block holds all of them.
+"""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from random import Random
+from statistics import mean
+
+from arena_topo.model.cluster.snapshot import Fabric, Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.parallelism import Axis, Closer, Parallelism
+from arena_topo.model.plan.placement import Placement
+from arena_topo.planner.groups.rules import Answer, first_fit, kueue_best_fit, kueue_slices
+from arena_topo.planner.groups.spreads import spreads_at
+from arena_topo.planner.groups.units import Parts, parts_of, stages_of
+from arena_topo.planner.nodes.fit import capacity_for
+from arena_topo.planner.nodes.fleet import Fleet, make_fleet
+from arena_topo.planner.plan import plan_on
+from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from benchmarks.fleets import GPU, machine
+
+BLOCKS, NODES = 10, 15
+BLOCK = 1
+"""The level of the blocks: the one above the nodes."""
+SHAPES = ((4, 8), (4, 16), (8, 4), (8, 8))
+"""Stages of a pipeline, and replicas."""
+
+Spreads = dict[str, float]
+"""The most blocks that a group touches, by axis."""
+
+
+def fragmented(rng: Random) -> Fleet:
+    """Return a fleet of which 30 to 60 percent are in use, in runs of one to six machines."""
+    count = BLOCKS * NODES
+    used: set[int] = set()
+    target = count * rng.uniform(0.3, 0.6)
+    while len(used) < target:
+        start = rng.randrange(count)
+        used |= set(range(start, min(start + rng.randint(1, 6), count)))
+    hardware = usual_hardware("NVIDIA H100 80GB HBM3", 8, "DGX H100")
+    nodes = [
+        machine(f"gpu-{number:03d}", hardware, frozenset(range(8) if number in used else ()))
+        for number in range(count)
+    ]
+    paths = {node.name: (f"block-{number // NODES}",) for number, node in enumerate(nodes)}
+    return make_fleet(Snapshot(tuple(nodes), Fabric(("block",), paths)))
+
+
+def compared(fleet: Fleet, parallel: Parallelism) -> dict[str, Spreads] | None:
+    """Return the spreads of *parallel* by each rule, None where the fleet is too full."""
+    demand = Demand(parallel.ranks // 8, 8, gpu_resource=GPU, parallel=parallel)
+    places = capacity_for(demand, fleet).places
+    parts = parts_of(fleet)
+    if sum(places) < demand.workers:
+        return None
+    rows = {
+        f"arena-topo, closer={closer.value}": _ours(fleet, demand, replace(parallel, closer=closer))
+        for closer in Closer
+    }
+    rows["first fit"] = _nodes(first_fit(places, demand.workers))
+    rows["Kueue TAS best-fit"] = _nodes(kueue_best_fit(parts, places, demand.workers))
+    rows["Kueue, slices of dp"] = _nodes(_sliced(parts, places, demand.workers, parallel.dp))
+    return {
+        name: {axis: spread.most for axis, spread in spreads_at(parallel, parts, BLOCK, nodes).items()}
+        for name, nodes in rows.items()
+    }
+
+
+def _ours(fleet: Fleet, demand: Demand, parallel: Parallelism) -> Sequence[int]:
+    answer = plan_on(replace(demand, parallel=parallel), fleet)
+    assert isinstance(answer, Placement)  # the fleet has room
+    position_of = {node.name: position for position, node in enumerate(fleet.nodes)}
+    return [position_of[slot.node] for slot in answer.slots]
+
+
+def _sliced(parts: Parts, places: Sequence[int], workers: int, size: int) -> Answer:
+    """Return Kueue's placement with slices of *size*, and with none where no level but the cluster holds them."""
+    stage = stages_of([(1, None), (size, Axis.DP)], parts, places, workers, len(parts) - 1)[-1]
+    return kueue_slices(parts, places, workers // size, stage)
+
+
+def _nodes(answer: Answer) -> Sequence[int]:
+    assert answer is not None  # the fleet has room
+    return [position for position, count in sorted(answer.items()) for _ in range(count)]
+
+
+def runs(count: int) -> Iterator[tuple[Parallelism, dict[str, Spreads]]]:
+    """Yield what each shape got in *count* fleets that have room for it, and took more than one block of."""
+    for stages, replicas in SHAPES:
+        rng = Random(stages * 100 + replicas)
+        done = 0
+        while done < count:
+            parallel = Parallelism(tp=8, pp=stages, dp=replicas)
+            rows = compared(fragmented(rng), parallel)
+            if rows:
+                done += 1
+                yield parallel, rows
+
+
+def main(count: int) -> None:
+    """Print a line for each rule: the most blocks of a pipeline, of a data-parallel group, and both together."""
+    results = [rows for _, rows in runs(count)]
+    total = {name: mean(rows[name]["pp"] + rows[name]["dp"] for rows in results) for name in results[0]}
+    base = {axis: mean(rows["first fit"][axis] for rows in results) for axis in ("pp", "dp")}
+    print(f"{len(results)} gangs, {BLOCKS * NODES * 8} GPUs, blocks touched")
+    print(f"{'rule':24}{'pp':>6}{'dp':>6}{'both':>6}{'first fit is wider by: pp':>27}{'dp':>7}{'both':>7}")
+    for name in results[0]:
+        pp, dp = (mean(rows[name][axis] for rows in results) for axis in ("pp", "dp"))
+        ratios = (base["pp"] / pp, base["dp"] / dp, total["first fit"] / total[name])
+        figures = "".join(f"{ratio:>{width}.2f}" for ratio, width in zip(ratios, (27, 7, 7), strict=True))
+        print(f"{name:24}{pp:>6.2f}{dp:>6.2f}{total[name]:>6.2f}{figures}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 25)
