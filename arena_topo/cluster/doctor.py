@@ -131,7 +131,9 @@ def _operator(subject: Subject) -> CheckResult | None:
         is_forbidden = subject.facts.programs is None
         return CheckResult(
             state=State.UNKNOWN,
-            found="you may not list Deployments" if is_forbidden else "no Deployment of it was found",
+            found="you may not list Deployments"
+            if is_forbidden
+            else "no Deployment of it was found in a system namespace",
             follows="its --gang-scheduling is unknown, so arena-topo names its own PodGroups and passes the gang size "
             "to the operator just in case",
             command=_MAY_LIST_DEPLOYMENTS if is_forbidden else "",
@@ -160,7 +162,7 @@ def _gang_schedulers(subject: Subject) -> CheckResult:
     if not schedulers:
         return CheckResult(
             state=State.ABSENT,
-            found="none runs",
+            found="none runs in a system namespace",
             follows="gangs are kept together by what the stock scheduler offers",
         )
     return CheckResult(

@@ -1,7 +1,8 @@
 """How busy GPUs are, as the cluster's Prometheus has measured it.
 
 The metrics are those of the exporter that Arena reads (``nvidia_gpu_*``) and those of NVIDIA's DCGM exporter. The server
-is the one that the user names, else one that the API server can reach: a Service with one of the usual labels.
+is the one that the user names, else one that the API server can reach: a Service with one of the usual labels in a
+namespace of the system's.
 
 Source: kubeflow/arena 0.15.5, pkg/prometheus and pkg/apis/types/gpu_metric.go.
 """
@@ -12,7 +13,9 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
+from arena_topo.cluster.capabilities.system_namespaces import is_system
 from arena_topo.errors import ApiError, ConnectionFailed, DocumentError
+from arena_topo.kube.connection_flags import REQUEST_TIMEOUT
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.resources import SERVICES
 from arena_topo.kube.session import Session
@@ -66,7 +69,7 @@ class Prometheus:
 def named_prometheus(address: str, token: str = "") -> Prometheus:
     """Return the server at *address*, asked with a bearer *token* where there is one."""
     target = Target("", "", {"server": address}, {"token": token} if token else {})
-    return Prometheus(Session(StaticTransport(target), namespace=""), "")
+    return Prometheus(Session(StaticTransport(target), namespace="", timeout=REQUEST_TIMEOUT), "")
 
 
 def find_prometheus(session: Session) -> Prometheus | None:
@@ -77,8 +80,9 @@ def find_prometheus(session: Session) -> Prometheus | None:
         except ApiError:
             continue
         for service in services:
-            if port := _port(service):
-                meta = service["metadata"]
+            meta = service["metadata"]
+            # Anybody may label a Service of their own so, and would tell everybody how busy GPUs are.
+            if is_system(meta["namespace"]) and (port := _port(service)):
                 name = f"http:{meta['name']}:{port}"
                 return Prometheus(session, f"{SERVICES.path(meta['namespace'])}/{name}/proxy")
     return None

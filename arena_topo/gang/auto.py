@@ -131,7 +131,12 @@ def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
     program = facts.programs.get(backend)
     if program is None:
         # Definitions outlive the scheduler that came with them: pods under its name would never start.
-        return False, f"{group} is served, but no Deployment of {backend} was found" if served else ""
+        return (
+            False,
+            f"{group} is served, but no Deployment of {backend} was found in a system namespace"
+            if served
+            else "",
+        )
     state = "runs" if program.ready else "is not ready"
     return program.ready, f"{backend} {state} ({program.location})"
 

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
-from arena_topo.errors import ArenaTopoError, DocumentError
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
@@ -44,6 +44,12 @@ MOST_PAGES = 2000
 LIST_TIMEOUTS = 5
 """A list may take this many times as long as one request."""
 
+COMMAND_TIMEOUTS = 10
+"""All requests of a command between two pauses of its own may take this many times as long as one."""
+
+_OWN_PAUSE = 0.2
+"""Seconds without a request that a command passes by itself: the shortest pause between two looks at a job."""
+
 _SHORTEST_TIMEOUT = 0.001
 """Seconds for a request that is out of time: it fails with the transport's own words."""
 
@@ -51,7 +57,7 @@ _LONGEST_HOST = 253
 """Characters of a name in DNS."""
 
 Page = TypeVar("Page")
-
+Decoded = TypeVar("Decoded")
 
 Decode = Callable[[bytes], Any]
 """Returns the JSON in a body; raises ``ValueError``."""
@@ -84,10 +90,39 @@ def _tell(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
 
+class _CommandClock:
+    """The time of one request after another, until the command pauses by itself, as one that watches a job does.
+
+    With a limit of 20 s, fifteen requests of 1.5 s each are too many; ``get -w`` with such a request and a pause of 1 s
+    in turn goes on for ever.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._began = self._ended = now()
+
+    def begin(self, limit: float) -> float:
+        """Return when the requests must have ended. Raises ``ConnectionFailed`` where they must have before."""
+        now = self._now()
+        if now - self._ended >= _OWN_PAUSE:
+            self._began = now
+        if now - self._began >= limit:
+            raise ConnectionFailed(
+                f"the server is too slow: the requests of this command took more than {limit:g} s in all",
+                hint="is the network, or the VPN, up? --request-timeout allows more",
+            )
+        return self._began + limit
+
+    def end(self) -> None:
+        """Note that a request has its whole answer, or has none."""
+        self._ended = self._now()
+
+
 class Session:
     """One user at one API server.
 
-    *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit; *user* is the
+    *timeout* is in seconds for one request with all that it takes to have its whole answer, 0 for no limit; those of a
+    command that does not pause have ``COMMAND_TIMEOUTS`` times that together. *user* is the
     kubeconfig's entry, for the identity to act as. *notify* hears what a request waits for, and *sleep* passes the time.
     Every method raises the errors of ``arena_topo.errors``: ``ConnectionFailed`` when no server answers, a kind of
     ``ApiError`` when the server refuses.
@@ -108,6 +143,8 @@ class Session:
         self._transport = transport
         self._notify, self._sleep, self._now = notify, sleep, now
         self._timeout = timeout or None
+        # Sessions for other namespaces belong to the same command.
+        self._clock = _CommandClock(now)
         self._headers = (("User-Agent", "arena-topo"), *impersonation(user or {}))
         self.namespace = namespace
         self.server = server
@@ -137,7 +174,7 @@ class Session:
     def get_raw(self, path: str, **query: str | int | bool | None) -> bytes:
         """Return the JSON at *path* undecoded, for callers who read few of its fields."""
         headers = (*self._headers, ("Accept", "application/json"))
-        return self._accepted(Request("GET", _with_query(path, query), None, headers, self._timeout)).read()
+        return self._read(Request("GET", _with_query(path, query), None, headers, self._timeout), bytes)
 
     def create(self, path: str, body: Object, *, dry_run: bool = False) -> Object:
         """Create *body* under the collection *path*; unknown and duplicate fields are errors."""
@@ -264,9 +301,9 @@ class Session:
         if body is not None:
             headers += (("Content-Type", content),)
         encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
-        answer = self._accepted(Request(method, _with_query(path, query), encoded, headers, self._timeout))
+        request = Request(method, _with_query(path, query), encoded, headers, self._timeout)
         try:
-            document = decode(answer.read() or b"{}")
+            document = self._read(request, lambda body: decode(body or b"{}"))
         except ValueError:
             document = None
         # A login page before the server answers 200 with HTML.
@@ -322,14 +359,24 @@ class Session:
             return dict(fitted(document, expected.shape))
         return {**document, "items": [fitted(item, expected.shape) for item in document.get("items") or ()]}
 
+    def _read(self, request: Request, decode: Callable[[bytes], Decoded]) -> Decoded:
+        """Return what *decode* makes of the whole answer to *request*."""
+        try:
+            return decode(self._accepted(request).read())
+        finally:
+            self._clock.end()
+
     def _accepted(self, request: Request, *, stream: bool = False) -> Response:
         """Send until the server accepts: once more with new credentials, up to five more times when it says to retry.
 
-        All of this has the time that the user gives to one request.
+        All of this has the time that the user gives to one request, and less where others of the command took long.
         """
         send = self._transport.stream if stream else self._transport.send
         retries, is_renewed = 0, False
-        ends = None if request.timeout is None else self._now() + request.timeout
+        ends = None
+        if request.timeout is not None:
+            all_end = self._clock.begin(COMMAND_TIMEOUTS * request.timeout)
+            ends = min(self._now() + request.timeout, all_end)
         while True:
             left = None if ends is None else max(ends - self._now(), _SHORTEST_TIMEOUT)
             answer = send(replace(request, timeout=left))

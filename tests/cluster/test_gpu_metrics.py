@@ -91,9 +91,9 @@ def test_whatever_others_write_is_passed_over(results: list[Any]) -> None:
     assert {} == dict(uses_of_pods(answering(*results), ["w-0"]))
 
 
-def service(port: int) -> Any:
+def service(port: int, namespace: str = "monitoring") -> Any:
     """Return a Service with one port."""
-    return {"metadata": {"namespace": "monitoring", "name": "prom"}, "spec": {"ports": [{"port": port}]}}
+    return {"metadata": {"namespace": namespace, "name": "prom"}, "spec": {"ports": [{"port": port}]}}
 
 
 def test_a_prometheus_is_found_behind_the_api_server() -> None:
@@ -110,11 +110,20 @@ def test_a_prometheus_is_found_behind_the_api_server() -> None:
     assert "app.kubernetes.io/name=prometheus" == transport.calls[-1].query["labelSelector"]
 
 
+def test_a_tenants_service_is_not_asked() -> None:
+    """Anybody may give a Service of their own the labels of a Prometheus."""
+    found = Answer(body={"items": [service(9090, "team-a"), service(9335)]})
+    prometheus = find_prometheus(session(in_turn(found))[0])
+
+    assert prometheus is not None
+    assert "monitoring" in prometheus.path
+
+
 def test_without_a_prometheus_nothing_is_found() -> None:
     """A service without a port is none."""
 
     def script(call: Call) -> Answer:
         del call
-        return Answer(body={"items": [{"metadata": {"namespace": "m", "name": "p"}, "spec": {}}]})
+        return Answer(body={"items": [{"metadata": {"namespace": "monitoring", "name": "p"}, "spec": {}}]})
 
     assert None is find_prometheus(session(script)[0])

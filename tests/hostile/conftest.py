@@ -46,7 +46,8 @@ Perform = Callable[..., Done]
 
 ON_CTRL_C = 130
 LOOK = 0.5
-"""Seconds for which a command that lasts goes on after it met a hostile answer."""
+"""Seconds for which a command that lasts goes on after it met a hostile answer; how many requests it sends in them depends
+on the machine, and nothing else does."""
 LONGEST = 20.0
 """Seconds after which a command hangs that neither asks nor ends."""
 

@@ -2,9 +2,11 @@
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 
 from tests.contract.client import Client
@@ -17,7 +19,7 @@ Turns = Callable[[int], bool]
 
 @dataclass(slots=True)
 class Front:
-    """What a test tells the front; ``paths`` are those that were asked for since.
+    """What a test tells the front; ``paths`` are those that were asked for since, at the instants of ``times`` in seconds.
 
     ``counts`` are for the test: how many requests each command sends to a server that answers well.
     """
@@ -29,6 +31,7 @@ class Front:
     twist: Callable[[bytes], bytes] | None = None
     turns: Turns = lambda _: False
     paths: list[str] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
 
     def tell(
@@ -37,10 +40,23 @@ class Front:
         """Answer the requests of *turns* by *answer*, or by what *twist* makes of the real answer."""
         self.turns, self.answer, self.twist = turns, answer, twist
         self.paths.clear()
+        self.times.clear()
         self.server.seen.clear()
+
+    def most_at_once(self, first: int, pause: float) -> int:
+        """Return how many requests from number *first* on came without a *pause* in seconds between any two of them.
+
+        Who pauses is seen to pause however slow the machine is, as one request is sent after the other was answered.
+        """
+        most = run = 1
+        for before, after in pairwise(self.times[first - 1 :]):
+            run = run + 1 if after - before < pause else 1
+            most = max(most, run)
+        return most
 
     def __call__(self, seen: Seen) -> Reply:
         """Return the answer to a request."""
+        self.times.append(time.monotonic())
         self.paths.append(f"{seen.method} {seen.path.partition('?')[0]}")
         is_own = self.turns(len(self.paths))
         if is_own and self.answer:

@@ -13,6 +13,7 @@ from arena_topo.errors import (
     ApiError,
     ArenaTopoError,
     Conflict,
+    ConnectionFailed,
     DocumentError,
     Expired,
     Forbidden,
@@ -258,6 +259,25 @@ def test_waiting_counts_as_time_of_the_request(make: Make, server: Server) -> No
         asking.get("/x")
 
     assert ([], 1) == (slept, len(server.seen))
+
+
+def test_all_requests_of_a_command_have_a_total_time(make: Make, server: Server) -> None:
+    """Each of them is in time; the pauses of a command that watches begin a new count, and namespaces share one."""
+    clock = [0.0]
+
+    def rule(_: Seen) -> Reply:
+        clock[0] += 90
+        return Reply(body=b'{"a": 1}')
+
+    server.rule = rule
+    asking = Session(make(target(server)), namespace="n", timeout=100, now=lambda: clock[0])
+    for _ in range(12):
+        asking.within("other").get_raw("/x")
+    with pytest.raises(ConnectionFailed, match="requests of this command took more than 1000 s in all"):
+        asking.get("/x")
+    assert 12 == len(server.seen)
+    clock[0] += 0.2
+    assert {"a": 1} == asking.get("/x")
 
 
 @pytest.mark.parametrize("code", [301, 302, 307, 308])

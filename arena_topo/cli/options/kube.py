@@ -34,7 +34,7 @@ class KubeFlags(ConnectionFlags):
         type=Duration(bare_seconds=True),
         default=REQUEST_TIMEOUT,
         metavar="TEXT",
-        help="Limit for one request, for example 30s; 2m by default, 0 for no limit.",
+        help="Limit for one request, for example 30s; a command has ten times that for all of them. 2m by default, 0 for no limit.",
     )
     impersonate_groups: tuple[str, ...] = many(
         "--as-group", type=click.STRING, metavar="TEXT", help="Group to act as."

@@ -6,6 +6,7 @@ Names and images are those of the projects' own manifests and charts.
 import re
 from collections.abc import Iterable, Iterator
 
+from arena_topo.cluster.capabilities.system_namespaces import is_system
 from arena_topo.model.notation.shapes import Each, Part, count, fitted, name, text
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.capabilities import Program
@@ -56,9 +57,14 @@ _DEPLOYMENT = Part(
 
 
 def find_programs(deployments: Iterable[Object]) -> dict[str, Program]:
-    """Return the programs by their kind (``volcano``, ``mpi-operator``); of several of a kind the first that is ready."""
+    """Return the programs by their kind (``volcano``, ``mpi-operator``); of several of a kind the first that is ready.
+
+    Those in other namespaces than the system's may be anybody's, and would decide how the jobs of all are submitted.
+    """
     programs: dict[str, Program] = {}
     for deployment in (fitted(item, _DEPLOYMENT) for item in deployments):
+        if not is_system(deployment["metadata"].get("namespace", "")):
+            continue
         for kind in _kinds(deployment):
             program = _program(deployment)
             # An old release may still be there, scaled down.

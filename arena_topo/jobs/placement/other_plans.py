@@ -14,16 +14,17 @@ from arena_topo.kube.discovery import served_versions
 from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion, parse_worker_name, replicas
+from arena_topo.model.job.mpijob import ApiVersion, Role, parse_worker_name, replicas
 from arena_topo.model.job.object_shapes import MPI_JOB, POD
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.shapes import Part, fitted
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode, plan_text
-from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
-from arena_topo.planner.reservations.credible import Quotas, credible, quota_of, within_quotas
-from arena_topo.topology.raw_objects import Malformed, amounts, identity, mapping, skipped
+from arena_topo.planner.reservations.conflicts import OtherPlan, WorkerTraits, without_reserved
+from arena_topo.planner.reservations.credible import credible
+from arena_topo.planner.reservations.quotas import Quota, Quotas, Scope, quota_of, within_quotas
+from arena_topo.topology.raw_objects import Malformed, amounts, identity, items, mapping, skipped
 
 Bound = Mapping[tuple[str, str], frozenset[int]]
 """The workers that have a node, by namespace and name of their job."""
@@ -138,9 +139,10 @@ def _plans(
                     namespace=meta["namespace"],
                     name=meta["name"],
                     since=_written(job),
+                    traits=_worker_traits(job),
                 )
         # Anybody may write an annotation: what is false reserves nothing, and must not stop the planning of others.
-        except ValueError as error:
+        except (ValueError, Malformed) as error:
             warnings.append(skipped(identity(job, "MPIJob"), error))
 
 
@@ -190,20 +192,62 @@ def _quotas(session: Session) -> Quotas:
         found = session.list(RESOURCE_QUOTAS.path())
     except (Forbidden, NotFound):
         return {}
-    quotas: dict[str, dict[str, int]] = {}
+    quotas: dict[str, list[Quota]] = {}
     for quota in found:
         try:
             spec = mapping(quota, "spec")
-            # One with a scope counts some of a namespace's pods only.
-            if spec.get("scopes") or spec.get("scopeSelector"):
-                continue
             namespace = str(mapping(quota, "metadata").get("namespace", ""))
-            limits = quotas.setdefault(namespace, {})
-            for name, amount in quota_of(amounts(spec, "hard")).items():
-                limits[name] = min(amount, limits.get(name, amount))
+            read = Quota(quota_of(amounts(spec, "hard")), tuple(_scopes(spec)))
         except Malformed:
             continue
+        quotas.setdefault(namespace, []).append(read)
     return quotas
+
+
+def _scopes(spec: Mapping[str, object]) -> Iterator[Scope]:
+    """Yield the scopes of a quota, which must all match. Raises ``Malformed``."""
+    plain = spec.get("scopes") or []
+    if not isinstance(plain, list):
+        raise Malformed("scopes must be a list")
+    yield from (Scope(str(name)) for name in plain)
+    for term in items(mapping(spec, "scopeSelector"), "matchExpressions"):
+        values = term.get("values") or []
+        if not isinstance(values, list):
+            raise Malformed("values must be a list")
+        yield Scope(str(term.get("scopeName")), str(term.get("operator")), frozenset(map(str, values)))
+
+
+def _worker_traits(job: Object) -> WorkerTraits:
+    """Return what the scopes of quotas ask of the workers of *job*. Raises ``Malformed``."""
+    template = mapping(
+        mapping(mapping(mapping(job, "spec"), "mpiReplicaSpecs"), Role.WORKER.value), "template"
+    )
+    # That of v1alpha1 is for launcher and workers.
+    spec = mapping(template or mapping(mapping(job, "spec"), "template"), "spec")
+    affinity = mapping(spec, "affinity")
+    terms = [
+        term.get("podAffinityTerm") or term
+        for kind in ("podAffinity", "podAntiAffinity")
+        for rule in ("required", "preferred")
+        for term in items(mapping(affinity, kind), f"{rule}DuringSchedulingIgnoredDuringExecution")
+    ]
+    amounts_of_all = [
+        amounts
+        for container in (*items(spec, "containers"), *items(spec, "initContainers"))
+        for amounts in mapping(container, "resources").values()
+        if isinstance(amounts, Mapping)
+    ]
+    return WorkerTraits(
+        priority_class=str(spec.get("priorityClassName") or ""),
+        has_deadline=spec.get("activeDeadlineSeconds") is not None,
+        # By CPU and memory alone, as the kubelet classes pods.
+        is_best_effort=not any({"cpu", "memory"} & amounts.keys() for amounts in amounts_of_all),
+        is_near_other_namespaces=any(
+            isinstance(term, Mapping)
+            and (term.get("namespaces") or term.get("namespaceSelector") is not None)
+            for term in terms
+        ),
+    )
 
 
 def _gpus_in_use(snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:

@@ -13,10 +13,10 @@ Any other set talks over PCIe. A bridge is an island of two; boxes with PCIe alo
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import combinations
 from math import inf
-from operator import getitem, or_
+from operator import getitem
 
 from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import (
@@ -36,6 +36,9 @@ from arena_topo.planner.gpus.set_values import byte_tables
 
 _DECIMALS = 3
 """Rates are rounded to MB/s, so that equal rates compare equal however they were computed."""
+
+_TABLED = 64
+"""The most GPUs whose links are summed beforehand."""
 
 Members = Sequence[int]
 """Positions of GPUs in ``GpuNode.gpus``."""
@@ -160,18 +163,19 @@ class _Island:
         is_uniform = not pairs and link.kind in {LinkClass.NVSWITCH, LinkClass.XGMI}
         self._uniform = link if is_uniform else None
         self._members = members
-        self._counts = tuple(
-            tuple(0 if a == b else direct_count(graph.between(a, b)) for b in members) for a in members
-        )
+        self._graph = graph
         self._packs = not is_uniform and len(members) <= MOST_PACKED
 
     @cached_property
     def _packings(self) -> Mapping[int, Packing]:
         """The exact packing of every set."""
-        masks = [0]
+        masks, between = [0], self._graph.between
         for gpu in self._members:
             masks += [mask | 1 << gpu for mask in masks]
-        return dict(zip(masks, packings(self._counts), strict=True))
+        counts = tuple(
+            tuple(0 if a == b else direct_count(between(a, b)) for b in self._members) for a in self._members
+        )
+        return dict(zip(masks, packings(counts), strict=True))
 
     def busbw(self, mask: int) -> float:
         """Return the rate of a set inside the island, 0 where its direct links carry no collective."""
@@ -198,28 +202,31 @@ class _Island:
 
 
 class _DirectLinks:
-    """The direct links of a machine as bit masks: a mesh of 16 GPUs has 65,536 sets to look at."""
+    """The direct links of a machine: a mesh of 16 GPUs has 65,536 sets to look at, and few sets of 256 GPUs are."""
 
     def __init__(self, graph: LinkGraph) -> None:
         size = range(graph.size)
         self._counts = [
-            byte_tables([0 if a == b else direct_count(graph.between(a, b)) for b in size]) for a in size
+            [0 if a == b else direct_count(link) for b, link in enumerate(row)]
+            for a, row in enumerate(graph.links)
         ]
-        self._bytes = len(self._counts[0])
-        peers: dict[float, list[int]] = {}
-        for a, b in combinations(size, 2):
-            link = graph.between(a, b)
-            if link.kind.is_direct:
-                of_rate = peers.setdefault(usable_of_one(link), [0] * graph.size)
-                of_rate[a] |= 1 << b
-                of_rate[b] |= 1 << a
-        self._adjacent = [reduce(or_, masks, 0) for masks in zip(*peers.values(), strict=True)]
-        self._by_rate = sorted(peers.items())
+        # Sums for each eight GPUs at once; of many GPUs they would take hundreds of megabytes.
+        self._sums = [byte_tables(counts) for counts in self._counts] if graph.size <= _TABLED else []
+        self._bytes = -(-graph.size // 8)
+        self._adjacent = [sum(1 << b for b in size if counts[b]) for counts in self._counts]
+        self._rates = [
+            [usable_of_one(link) if link.kind.is_direct else inf for link in row] for row in graph.links
+        ]
+        self._slowest = min(map(min, self._rates), default=inf)
+        self._is_even = {rate for row in self._rates for rate in row} <= {self._slowest, inf}
 
     def fewest(self, mask: int) -> int:
         """Return the number of links to the others that the one of *mask* with the fewest has."""
-        counts, parts = self._counts, mask.to_bytes(self._bytes, "little")
-        return min([sum(map(getitem, counts[gpu], parts)) for gpu in positions_of(mask)])
+        members = positions_of(mask)
+        if not self._sums:
+            return min(sum(map(self._counts[gpu].__getitem__, members)) for gpu in members)
+        sums, parts = self._sums, mask.to_bytes(self._bytes, "little")
+        return min([sum(map(getitem, sums[gpu], parts)) for gpu in members])
 
     def join(self, mask: int) -> bool:
         """Whether direct links within *mask* connect all of it."""
@@ -237,10 +244,11 @@ class _DirectLinks:
     def slowest(self, mask: int) -> float:
         """Return the usable rate of the slowest single link within *mask*; every channel runs at its pace."""
         # Where all links have one rate, so do those of the set; without a link it has no channel that would use it.
-        if len(self._by_rate) == 1:
-            return self._by_rate[0][0]
+        if self._is_even:
+            return self._slowest
         members = positions_of(mask)
-        return next((rate for rate, peers in self._by_rate if any(peers[gpu] & mask for gpu in members)), 0.0)
+        slowest = min(min(map(self._rates[gpu].__getitem__, members)) for gpu in members)
+        return slowest if slowest < inf else 0.0
 
 
 def _packed_busbw(packing: Packing, size: int, link_rate: float, model: BandwidthModel) -> float:

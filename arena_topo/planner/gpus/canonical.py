@@ -60,9 +60,20 @@ def twins(matrix: Matrix) -> list[int]:
             matrix[a][c] == matrix[b][c] for c in size if c not in (a, b)
         )
 
+    # Two twins have equal rows once each has their own link in place of its diagonal: sums of hashes find who may be one,
+    # where comparing each with each takes a minute for a thousand GPUs. Squared, since hashes of small numbers are nearly
+    # linear, and the sums of many rows would be equal.
+    alike_by_sum: dict[tuple[int, int, int], list[int]] = {}
     classes: list[int] = []
-    for b in size:
-        classes.append(next((a for a in range(b) if classes[a] == a and alike(a, b)), b))
+    for b, row in enumerate(matrix):
+        others = sum(hash((c, link)) ** 2 for c, link in enumerate(row) if c != b)
+        keys = [(row[b], link, others + hash((b, link)) ** 2) for link in {*row}]
+        possible = {a for key in keys for a in alike_by_sum.get(key, ())}
+        classes.append(next((a for a in sorted(possible) if alike(a, b)), b))
+        # The first of a class stands for all of it.
+        if classes[b] == b:
+            for key in keys:
+                alike_by_sum.setdefault(key, []).append(b)
     return classes
 
 

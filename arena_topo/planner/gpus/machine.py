@@ -15,11 +15,11 @@ from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.busbw import SetRates
-from arena_topo.planner.gpus.canonical import Matrix, canonical, twins
+from arena_topo.planner.gpus.canonical import Matrix, twins
 from arena_topo.planner.gpus.locality import SETS_KEPT, Locality, Place, place_of, positions_of
 from arena_topo.planner.gpus.ranking import Ranking, grow
 from arena_topo.planner.gpus.ring_order import RingOrder
-from arena_topo.planner.gpus.set_values import MOST_STATES, SetValues
+from arena_topo.planner.gpus.set_values import SetValues
 from arena_topo.planner.memo import Memo
 
 _MOST_MACHINES = 10_000
@@ -50,8 +50,7 @@ class GpuChoice:
 class Machine:
     """One kind of node: its links, and where its GPUs sit. Machines of equal content are equal.
 
-    ``size`` is the number of GPUs. ``key`` names the links in canonical form: equal for machines that differ only in
-    how their GPUs are numbered.
+    ``size`` is the number of GPUs.
     """
 
     def __init__(self, graph: LinkGraph, places: Sequence[Place], name: str, model: BandwidthModel) -> None:
@@ -59,7 +58,6 @@ class Machine:
         matrix, legend = _numbered(graph)
         self._rates = rates = SetRates(graph, name, model)
         self.size = graph.size
-        self.key = f"{graph.size}-{_digest(canonical(matrix).rows, legend)}"
         self._content = (graph, tuple(places), name, model)
         # Machines are part of node states, which are looked up once per node, and hashing all links takes long.
         self._hash = hash(self._content)
@@ -75,9 +73,12 @@ class Machine:
             _kinds(matrix, locality),
             graph.size,
         )
-        self._valued = self._values.states <= MOST_STATES
         self._choices = Memo(self._choose, limit=SETS_KEPT)
         self._orders = RingOrder(graph)
+        # Asked for again with every other number of free GPUs.
+        self._grown_masks: Memo[tuple[int, int], int] = Memo(
+            lambda question: grow(graph, positions_of(question[0]), question[1], self.busbw), limit=SETS_KEPT
+        )
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Machine) and self._content == other._content)
@@ -100,7 +101,7 @@ class Machine:
     def _choose(self, question: tuple[int, int, bool]) -> GpuChoice:
         free, k, across_nodes = question
         # Too many states to value, or too many sets to compare: one good set is grown instead.
-        if not self._valued or not self._ranking.can_compare(free, k):
+        if not self._values.are_few or not self._ranking.can_compare(free, k):
             return self._grown(free, k)
         winner, second = self._ranking.two_best(free, k, across_nodes=across_nodes)
         return GpuChoice(
@@ -114,18 +115,18 @@ class Machine:
         )
 
     def _grown(self, free: int, k: int) -> GpuChoice:
-        mask = grow(self._graph, positions_of(free), k, self.busbw)
+        mask = self._grown_masks[free, k]
         order, busbw = self._orders.of(mask), self.busbw(mask)
-        if self._valued:
+        if self._values.are_few:
             best, loss = self._values.best_busbw(k), self.loss(free, mask)
             return GpuChoice(mask, order, busbw, best, loss, exact=False)
         # A set grown on the empty machine is no proof: the one grown from the free GPUs may happen to be better.
-        best = self.busbw(grow(self._graph, positions_of(self._all), k, self.busbw))
+        best = self.busbw(self._grown_masks[self._all, k])
         return GpuChoice(mask, order, busbw, max(best, busbw), 0.0, exact=False)
 
     def loss(self, free: int, mask: int) -> float:
         """Return what the GPUs *free* lose in value when *mask* of them are taken; 0.0 where it is not known."""
-        if not self._valued:
+        if not self._values.are_few:
             return 0.0
         return round(self._values.value(free) - self._values.value(free ^ mask), 3)
 

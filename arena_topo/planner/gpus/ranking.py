@@ -4,10 +4,10 @@ Every set is compared, or one of those that differ by interchangeable GPUs only.
 set is grown instead, GPU by GPU.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, groupby
 
-from arena_topo.model.cluster.hardware import LinkGraph
+from arena_topo.model.cluster.hardware import Link, LinkGraph
 from arena_topo.planner.gpus.locality import Locality
 from arena_topo.planner.gpus.set_values import SetValues
 from arena_topo.planner.memo import Memo
@@ -15,8 +15,12 @@ from arena_topo.planner.memo import Memo
 # Eight GPUs have 256 sets: rating all of them once is cheaper than grouping them by kind each time.
 _SMALL = 8
 _MOST_COMPARED = 20_000
+_MOST_GPUS_COMPARED = 2_200_000
+"""GPUs of the machine, counted once for each set: sets of a large machine take longer to compare."""
 _DIRECT_WEIGHT = 1000
 """Any direct link goes before any number of PCIe hops."""
+_MOST_WIDENED = 1_000_000
+"""Links that are added up while sets are grown. That is enough to grow one from each of a hundred GPUs."""
 
 Rated = tuple[float, int]
 """The busbw of a set, negative so that less is better, and its mask."""
@@ -42,13 +46,14 @@ class Ranking:
         self._closed_rings = closed_rings
         self._kinds = kinds
         self._small = size <= _SMALL
+        self._most_compared = min(_MOST_COMPARED, _MOST_GPUS_COMPARED // max(size, 1))
         self._sorted: Memo[int, list[Rated]] = Memo(
             lambda k: self._rated(combinations_of(kinds, k)), limit=_SMALL
         )
 
     def can_compare(self, free: int, k: int) -> bool:
         """Whether there are few enough sets of *k* GPUs among *free*."""
-        return self._small or count_of_each_kind(self._kinds, free, k) <= _MOST_COMPARED
+        return self._small or count_of_each_kind(self._kinds, free, k) <= self._most_compared
 
     def two_best(self, free: int, k: int, *, across_nodes: bool = False) -> tuple[int, int | None]:
         """Return the best and the second best set of *k* GPUs among *free*, None where there is only one.
@@ -141,20 +146,36 @@ def _lowest_sets(free: int, kind: Sequence[int]) -> list[int]:
 
 
 def grow(graph: LinkGraph, free: Sequence[int], k: int, busbw: Callable[[int], float]) -> int:
-    """Return a good set of *k* of the GPUs *free*: the best by *busbw* of the sets grown from each of them."""
-    sets = dict.fromkeys(_grown_from(seed, graph, free, k) for seed in free)
+    """Return a good set of *k* of the GPUs *free*, which ascend: the best by *busbw* of the sets grown from each of them.
+
+    On machines of hundreds of GPUs sets are grown from some of them only, evenly spread.
+    """
+    if k == len(free):
+        return sum(1 << gpu for gpu in free)
+    weights: Memo[int, list[float]] = Memo(
+        lambda gpu: [_weight(link) for link in graph.links[gpu]], limit=graph.size
+    )
+    seeds = max(1, _MOST_WIDENED // (k * len(free)))
+    step = -(-len(free) // seeds)
+    sets = dict.fromkeys(_grown_from(seed, weights, free, k) for seed in free[::step])
     return max(sets, key=busbw)
 
 
-def _grown_from(seed: int, graph: LinkGraph, free: Sequence[int], k: int) -> int:
+def _grown_from(seed: int, weights: Mapping[int, Sequence[float]], free: Sequence[int], k: int) -> int:
     """Return the set that starts with *seed* and takes, again and again, the GPU with the widest links to the set."""
-    width_to_set = {gpu: 0.0 for gpu in free if gpu != seed}
+    left = [gpu for gpu in free if gpu != seed]
+    widths = [0.0] * len(left)
     mask, newest = 1 << seed, seed
     for _ in range(k - 1):
-        row = graph.links[newest]
-        for gpu in width_to_set:
-            width_to_set[gpu] += row[gpu].bandwidth * (_DIRECT_WEIGHT if row[gpu].kind.is_direct else 1)
-        newest = max(width_to_set, key=lambda gpu: (width_to_set[gpu], -gpu))
-        del width_to_set[newest]
+        row = weights[newest]
+        widths = [width + row[gpu] for width, gpu in zip(widths, left, strict=True)]
+        # Of equally wide ones the first.
+        place = widths.index(max(widths))
+        newest = left.pop(place)
+        del widths[place]
         mask |= 1 << newest
     return mask
+
+
+def _weight(link: Link) -> float:
+    return link.bandwidth * (_DIRECT_WEIGHT if link.kind.is_direct else 1)

@@ -21,8 +21,11 @@ from arena_topo.planner.gpus.packing import cache
 from arena_topo.planner.memo import Memo
 
 # Sixteen GPUs of which no two are twins have 65,536 states.
-MOST_STATES = 70_000
+_MOST_STATES = 70_000
 """Machines with more states than this are not valued."""
+_USUAL = 32
+"""On machines of more GPUs than this a state takes so much longer to rate that fewer of them are valued: as many as the
+square of the number of GPUs is larger, 1,093 on one of 256."""
 _QUICK = 1_000
 """Tables of so few states are computed faster than they are read."""
 
@@ -36,7 +39,10 @@ class _ValueTable:
 
 
 class SetValues:
-    """Values the sets of GPUs of one machine by their masks; the busbw of each state is computed once."""
+    """Values the sets of GPUs of one machine by their masks; the busbw of each state is computed once.
+
+    ``are_few`` says that the machine has few enough states for ``value`` and ``best_busbw``.
+    """
 
     def __init__(self, matrix: Matrix, busbw: Callable[[int], float], name: str) -> None:
         """Take the link *matrix*, equal numbers for equal links, and the *busbw* of a mask.
@@ -49,9 +55,10 @@ class SetValues:
         self._radices = [len(members) + 1 for members in self._members]
         *self._strides, self.states = accumulate([1, *self._radices], mul)
         stride_of = dict(zip(classes, self._strides, strict=True))
+        self.are_few = self.states * max(len(matrix), _USUAL) ** 2 <= _MOST_STATES * _USUAL**2
         self._bytes = byte_tables([stride_of[name] for name in class_of])
         self._busbw = busbw
-        self._busbw_by_state = Memo(self._busbw_of_state, limit=MOST_STATES)
+        self._busbw_by_state = Memo(self._busbw_of_state, limit=_MOST_STATES)
         self._name = f"worth-{name}"
 
     def state(self, mask: int) -> int:
@@ -79,7 +86,7 @@ class SetValues:
 
     def _busbw_of_state(self, state: int) -> float:
         # Always of the lowest set of a state: packings that are not proven may differ between sets that are alike.
-        if self.states <= MOST_STATES:
+        if self.are_few:
             return self._busbw(self._lowest_masks[state])
         return self._busbw(
             self._lowest([state // s % r for s, r in zip(self._strides, self._radices, strict=True)])

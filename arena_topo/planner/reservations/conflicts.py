@@ -17,13 +17,23 @@ from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, slots_by_node
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerTraits:
+    """What the scopes of quotas ask of a pod; ``has_deadline``: it has an ``activeDeadlineSeconds``."""
+
+    priority_class: str = ""
+    has_deadline: bool = False
+    is_best_effort: bool = False
+    is_near_other_namespaces: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OtherPlan:
     """Another job's plan.
 
     ``order`` sorts jobs by age: creation instant, then uid. ``bound`` are the workers that already have a node, whose
     resources the snapshot counts. ``stale`` marks a proposal that nobody has confirmed or withdrawn for long. ``since`` is
-    the RFC 3339 instant of the server at which the plan was written.
+    the RFC 3339 instant of the server at which the plan was written. ``traits`` are those of its workers.
     """
 
     order: tuple[str, str]
@@ -33,6 +43,7 @@ class OtherPlan:
     namespace: str = ""
     name: str = ""
     since: str = ""
+    traits: WorkerTraits = WorkerTraits()
 
     @property
     def reserved(self) -> tuple[Slot, ...]:

@@ -7,7 +7,7 @@ the namespace's quotas have admitted. Take a plan of four workers with eight GPU
     worker 0 on a1, in pool a                counts
     worker 1 on b1, in pool b                could not run there
     worker 2 on a2, worker 3 on a3           the job has two workers
-    worker 1 on a2, were it planned there    beyond the quota of eight GPUs
+    worker 1 on a2, were it planned there    beyond the quota of eight GPUs (``quotas``)
 
 A plan that gives a worker more GPUs than it asks for is another job's, and counts nothing.
 """
@@ -18,18 +18,11 @@ from dataclasses import replace
 
 from arena_topo.model.cluster.scheduling import untolerated
 from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.keys import DRA_GPU
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.planner.nodes.fit import selected
-from arena_topo.planner.reservations.conflicts import OtherPlan
-
-Quotas = Mapping[str, Resources]
-"""The amounts that the ResourceQuotas of each namespace admit, by the resource that a pod requests."""
-
-_DEVICES = ".deviceclass.resource.k8s.io/devices"
 
 
 def credible(record: PlanRecord, demand: Demand, nodes: Mapping[str, GpuNode]) -> PlanRecord:
@@ -50,42 +43,6 @@ def credible(record: PlanRecord, demand: Demand, nodes: Mapping[str, GpuNode]) -
             name: min(amount, asked[name]) for name, amount in record.worker_requests.items() if name in asked
         },
     )
-
-
-def within_quotas(
-    plans: Iterable[OtherPlan], quotas: Quotas, used: Mapping[str, Resources]
-) -> Iterator[OtherPlan]:
-    """Yield *plans*, older ones first, each with the workers that the quotas of its namespace leave room for.
-
-    *used* is what running pods of a namespace request. A worker with a node is among those already.
-    """
-    left = {
-        namespace: {name: most - used.get(namespace, {}).get(name, 0) for name, most in quota.items()}
-        for namespace, quota in quotas.items()
-    }
-    for plan in sorted(plans, key=lambda plan: plan.order):
-        room = left.get(plan.namespace)
-        if room is None:
-            yield plan
-            continue
-        one = {"pods": 1, **plan.record.worker_requests}
-        slots = tuple(slot for slot in plan.record.slots if slot.worker in plan.bound or _takes(room, one))
-        yield replace(plan, record=replace(plan.record, slots=slots))
-
-
-def quota_of(hard: Resources) -> dict[str, int]:
-    """Return the amounts of a ResourceQuota's *hard* limits, by the resource that a pod requests.
-
-    For example, ``requests.nvidia.com/gpu`` limits ``nvidia.com/gpu``, and both ``cpu`` and ``requests.cpu`` limit cpu.
-    """
-    limits: dict[str, int] = {}
-    for key, amount in hard.items():
-        name = DRA_GPU if key == f"{DRA_GPU}{_DEVICES}" else key.removeprefix("requests.")
-        # limits.cpu, count/pods and the like bound something else than what is reserved.
-        if name == key and name not in {"cpu", "memory", "pods", DRA_GPU}:
-            continue
-        limits[name] = min(amount, limits.get(name, amount))
-    return limits
 
 
 def _requests(demand: Demand) -> Resources:
@@ -126,13 +83,3 @@ def _holds(node: GpuNode, total: Resources) -> bool:
 def _has_gpus(node: GpuNode, slot: Slot) -> bool:
     count = len(node.gpus) or node.gpu_total + node.unhealthy
     return all(0 <= index < count for index in slot.gpus or ())
-
-
-def _takes(room: dict[str, int], request: Resources) -> bool:
-    """Take *request* out of *room*, what is left of a quota, and return True; False where it has not enough."""
-    if any(room[name] < amount for name, amount in request.items() if name in room):
-        return False
-    for name, amount in request.items():
-        if name in room:
-            room[name] -= amount
-    return True

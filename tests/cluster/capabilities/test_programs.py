@@ -50,9 +50,30 @@ def test_an_operators_gang_scheduler_is_read_from_its_arguments(args: tuple[str,
 def test_of_several_the_one_that_is_ready_counts() -> None:
     """An old release may still be there."""
     deployments = [
-        deployment("volcano-scheduler", "x", ready=0, namespace="old"),
-        deployment("volcano-scheduler", "x", namespace="new"),
+        deployment("volcano-scheduler", "x", ready=0, namespace="old-system"),
+        deployment("volcano-scheduler", "x", namespace="new-system"),
     ]
     program = find_programs(deployments)["volcano"]
 
-    assert (True, "Deployment new/volcano-scheduler") == (program.ready, program.location)
+    assert (True, "Deployment new-system/volcano-scheduler") == (program.ready, program.location)
+
+
+@pytest.mark.parametrize(
+    ("namespace", "is_believed"),
+    [
+        *(
+            (name, True)
+            for name in ("mpi-operator", "kubeflow", "volcano-system", "kube-system", "scheduler-plugins")
+        ),
+        *((name, False) for name in ("default", "team-a", "kubeflow-ann", "system-a", "my-volcano", "")),
+    ],
+)
+def test_what_a_tenant_deploys_is_no_program_of_the_cluster(
+    namespace: str, is_believed: bool
+) -> None:  # a table
+    """By its names and its image it would decide which gang scheduler everybody's jobs are put under."""
+    forged = deployment(
+        "mpi-operator", "mpioperator/mpi-operator:0.8.2", "--gang-scheduling=volcano", namespace=namespace
+    )
+
+    assert ({"mpi-operator"} if is_believed else set()) == find_programs([forged]).keys()

@@ -122,7 +122,7 @@ def test_a_confirmed_plan_does_not_expire() -> None:
 
 
 def test_quotas_bound_reservations_where_they_may_be_read() -> None:
-    """Those with a scope, and those that cannot be read, bound nothing."""
+    """Those that cannot be read, and those whose scope does not hold the workers, bound nothing."""
     quota = {"metadata": {"namespace": "default"}, "spec": {"hard": {"requests.nvidia.com/gpu": "3"}}}
     scoped = {
         "metadata": {"namespace": "default"},
@@ -132,6 +132,35 @@ def test_quotas_bound_reservations_where_they_may_be_read() -> None:
     body = {"items": [quota, scoped, broken]}
     assert {"other": 3} == reserved(planned(), quotas=lambda: Dated(body=body))
     assert {"other": 4} == reserved(planned(), quotas=lambda: refusal(403, "Forbidden"))
+
+
+def selected(*terms: Object) -> Callable[[], Answer]:
+    """Return an answer with a quota of one GPU for the pods that *terms* select."""
+    spec = {"hard": {"requests.nvidia.com/gpu": "1"}, "scopeSelector": {"matchExpressions": [*terms]}}
+    return lambda: Dated(body={"items": [{"metadata": {"namespace": "default"}, "spec": spec}]})
+
+
+def test_a_quota_with_a_scope_bounds_the_jobs_whose_workers_are_in_it() -> None:
+    """By what their template says of priority, deadline, resources and affinity."""
+    job = planned()
+    term = {"topologyKey": "zone", "namespaces": ["others"]}
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"] |= {
+        "priorityClassName": "high",
+        "activeDeadlineSeconds": 60,
+        "affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}},
+    }
+    high = {"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}
+    exist = [
+        {"scopeName": name, "operator": "Exists"} for name in ("Terminating", "CrossNamespacePodAffinity")
+    ]
+
+    assert {"other": 1} == reserved(job, quotas=selected(high, *exist))
+    assert {"other": 4} == reserved(job, quotas=selected({**high, "values": ["low"]}))
+    assert {"other": 4} == reserved(
+        job, quotas=selected({"scopeName": "NotTerminating", "operator": "Exists"})
+    )
+    assert {"other": 4} == reserved(planned(), quotas=selected(high))
+    assert {"other": 4} == reserved(job, quotas=selected({"scopeName": ["x"], "values": 5}))
 
 
 def test_no_quota_is_asked_for_where_nothing_is_reserved() -> None:

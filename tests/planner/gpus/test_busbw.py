@@ -105,20 +105,14 @@ def test_a_set_behind_a_switch_keeps_to_one_numa_node() -> None:
     assert mask_of("0246") == choice.mask
 
 
-def test_two_numberings_of_one_machine_share_key_and_scores() -> None:
+def test_two_numberings_of_one_machine_share_scores() -> None:
     """The best four GPUs of the one are not those of the other."""
     usual, other = machine(V100, 8), machine_of(other_numbering())
     assert other is not None
 
-    assert usual.key == other.key
     assert usual.busbw(mask_of("0347")) == other.busbw(mask_of("0365"))
     assert usual.busbw(mask_of("0347")) != other.busbw(mask_of("0347"))
     assert by_size(usual) == by_size(other)
-
-
-def test_a_machine_of_another_make_has_another_key() -> None:
-    """Eight P100 are wired alike with single links."""
-    assert machine(V100, 8).key != machine("Tesla-P100-SXM2-16GB", 8).key
 
 
 def test_an_unknown_hop_counts_as_the_slowest_known() -> None:

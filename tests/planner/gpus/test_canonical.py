@@ -109,3 +109,17 @@ def test_twins_may_be_exchanged(matrix: Matrix) -> None:
         order = list(range(len(matrix)))
         order[a], order[b] = order[b], order[a]
         assert (classes[a] == classes[b]) == (renumbered(matrix, order) == matrix)
+
+
+@given(matrices(12))
+def test_twins_are_those_that_may_be_exchanged(matrix: Matrix) -> None:
+    """Each is named by the lowest with which it may be."""
+
+    def exchanged(a: int, b: int) -> Matrix:
+        order = list(range(len(matrix)))
+        order[a], order[b] = b, a
+        return renumbered(matrix, order)
+
+    size = range(len(matrix))
+
+    assert [min(a for a in range(b + 1) if exchanged(a, b) == matrix) for b in size] == twins(matrix)

@@ -9,8 +9,7 @@ from arena_topo.model.cluster.snapshot import GpuNode, Taint
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import OtherPlan
-from arena_topo.planner.reservations.credible import credible, quota_of, within_quotas
+from arena_topo.planner.reservations.credible import credible
 from tests.planner.fleets import NVIDIA, PAIRS, node
 
 DEMAND = Demand(workers=2, gpus=2, gpu_resource=NVIDIA, requests={"cpu": 1000}, node_selector={"pool": "a"})
@@ -110,31 +109,3 @@ def test_a_tolerated_taint_and_a_cordon_keep_the_reservation() -> None:
     tainted = {"a1": pool_node("a1", taints=(Taint("x", "", "NoSchedule"),), unschedulable=True)}
     tolerant = replace(DEMAND, tolerations=(Toleration("x", "Exists"),))
     assert 1 == len(credible(plan(("a1", (0, 1))), tolerant, tainted).slots)
-
-
-def other(name: str, order: str, record: PlanRecord, *bound: int) -> OtherPlan:
-    """Return the plan of a job in namespace ``team``."""
-    return OtherPlan(order=(order, name), record=record, bound=frozenset(bound), namespace="team", name=name)
-
-
-def test_the_quota_of_a_namespace_bounds_what_its_jobs_reserve() -> None:
-    """Older jobs first; running pods are in it already, and workers with a node reserve nothing more."""
-    young = other("young", "2", plan(("a2", (0, 1)), ("a2", (2, 3))))
-    old = other("old", "1", plan(("a1", (0, 1)), ("a1", (2, 3))), 0)
-    left = list(within_quotas([young, old], {"team": {NVIDIA: 6, "services": 0}}, {"team": {NVIDIA: 2}}))
-    assert [("old", 2), ("young", 1)] == [(plan.name, len(plan.record.slots)) for plan in left]
-    assert [young] == list(within_quotas([young], {"others": {NVIDIA: 0}}, {}))
-
-
-def test_a_quota_limits_the_resources_of_pods() -> None:
-    """By either of its names; what it says of limits, counts and storage is not reserved."""
-    hard = {
-        "requests.nvidia.com/gpu": 8,
-        "cpu": 4000,
-        "requests.cpu": 2000,
-        "pods": 10,
-        "limits.memory": 1,
-        "count/jobs.batch": 1,
-        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices": 3,
-    }
-    assert {NVIDIA: 8, "cpu": 2000, "pods": 10, "gpu.nvidia.com": 3} == quota_of(hard)
