@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import fields
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -39,7 +40,9 @@ def values(param: click.Parameter, ctx: click.Context, incomplete: str) -> list[
     # Of several values, none is offered twice.
     begun = set(ctx.params.get(param.name or "") or ()) if param.nargs == -1 else set()
     found = _bounded(lambda: [name for name in find(_connection(ctx), ctx) if name not in begun])
-    return [CompletionItem(name) for name in sorted(found) if name.startswith(incomplete)][:_MOST]
+    # A shell shows what it is offered as it is.
+    shown = (name for name in sorted(found) if name.startswith(incomplete) and name.isprintable())
+    return [CompletionItem(name) for name in islice(shown, _MOST)]
 
 
 def _bounded(find: Callable[[], list[str]]) -> list[str]:

@@ -32,7 +32,7 @@ def answer(seen: Seen) -> Reply:
         "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs": named("vgg16", "vgg19", "bert"),
         "/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs": named("in-ml"),
         "/api/v1/namespaces/default/pods": [pod("vgg16-worker-0"), pod("vgg16-worker-1")],
-        "/api/v1/namespaces": named("default", "ml"),
+        "/api/v1/namespaces": named("default", "ml", "\x1b[2Jforged", "two\nlines", "turned\u202e"),
         "/api/v1/nodes": NODES,
         "/apis/kueue.x-k8s.io/v1beta1/namespaces/default/localqueues": named("research"),
     }

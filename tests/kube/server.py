@@ -202,6 +202,29 @@ def refusing_port() -> Iterator[int]:
 
 
 @contextmanager
+def slow_handshake() -> Iterator[str]:
+    """Run a server that begins a TLS handshake and sends it byte by byte, for as long as the client waits; yield its URL."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=_accept_slowly, args=(listener,))
+        thread.start()
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}"
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def _accept_slowly(listener: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            client, _ = listener.accept()
+            with client, contextlib.suppress(OSError):
+                # A record of a handshake (type 22) with 16 KiB.
+                client.sendall(b"\x16\x03\x03\x40\x00")
+                while True:
+                    client.sendall(b"\x00")
+                    time.sleep(0.02)
+
+
+@contextmanager
 def proxy() -> Iterator[tuple[int, list[str]]]:
     """Run a proxy that knows CONNECT alone; yield its port and the targets it was asked for."""
     targets: list[str] = []

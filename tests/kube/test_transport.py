@@ -27,11 +27,12 @@ from arena_topo.errors import (
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target, in_cluster
+from arena_topo.kube.remote.start import start
 from arena_topo.kube.session import connect, is_static
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import AnswerTooLarge, Request
 from tests.kube.asking import Make, get, session, target
-from tests.kube.server import Reply, Seen, Server, proxy, refusing_port, serve, status
+from tests.kube.server import Reply, Seen, Server, proxy, refusing_port, serve, slow_handshake, status
 
 
 def data(path: Path) -> str:
@@ -164,6 +165,24 @@ def test_a_server_that_does_not_answer_is_reported(make: Make, server: Server) -
         address = f"https://127.0.0.1:{deaf.getsockname()[1]}"
         with pytest.raises(ConnectionFailed, match="did not answer in time"):
             get(make(target(server, server=address)), timeout=0.2)
+
+
+def test_a_handshake_that_trickles_in_has_one_time_for_all_of_it(make: Make, server: Server) -> None:
+    """However often a byte of it comes."""
+    with slow_handshake() as address, pytest.raises(ConnectionFailed, match="did not answer in time"):
+        get(make(target(server, server=address)), timeout=0.2)
+
+
+def test_so_has_that_of_a_process(tmp_path: Path) -> None:
+    """Its websocket has a connection of its own."""
+    config = tmp_path / "config"
+    config.write_text("{}")
+    with slow_handshake() as address:
+        connection = ConnectionFlags(
+            server=address, kubeconfig=str(config), insecure=True, request_timeout=0.2
+        )
+        with pytest.raises(ConnectionFailed, match="did not answer in time"):
+            start(connection, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=False)
 
 
 def test_a_path_before_the_api_is_kept(make: Make, server: Server) -> None:
