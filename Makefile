@@ -64,6 +64,7 @@ coverage: lint  ## run test, and print the share of lines and branches that it r
 
 docs: $(STAMP)  ## write the generated part of the documentation, and build it as a site into site/
 	$(BIN)/python docs/reference/generate.py
+	$(BIN)/python docs/explanation/generate.py
 	$(BIN)/python docs/tutorial/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
 	$(BIN)/python -m benchmarks.worth.page

@@ -176,6 +176,14 @@ def test_the_readmes_jobs_are_valid(invoke: Invoke, args: list[str]) -> None:
     assert 0 == outcome.code, outcome.err
 
 
+def test_the_picture_of_the_planner_is_the_planners() -> None:
+    """`make docs` draws it, and the page begins with it."""
+    folder = ROOT / "docs" / "explanation"
+
+    assert (folder / "planner.svg").read_text() == generator("explanation").picture()
+    assert "(planner.svg)" in (folder / "planner.md").read_text().partition("## ")[0]
+
+
 def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
     """Every command prints what the page says, typed one after the other; every drawing is the one that the page shows."""
     folder, tutorial = ROOT / "docs" / "tutorial", generator("tutorial")

@@ -58,4 +58,6 @@ def faster_on_more(problem: Problem, chosen: DomainChoice) -> Pick | None:
     if taking < count:
         return None
     other = pick(problem, domain, count, Effort(_EFFORT))
-    return other if other.busbw > chosen.pick.busbw else None
+    # Where a NIC's rate is not known, more nodes may be slower for all that is known inside them.
+    is_known = all(fleet.state(position).rate for position in other.nodes)
+    return other if is_known and other.busbw > chosen.pick.busbw else None

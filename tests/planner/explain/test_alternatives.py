@@ -75,7 +75,10 @@ def test_balanced_states_its_exchange_rate() -> None:
 
 def test_a_faster_gang_on_one_more_node_is_told() -> None:
     """The number of nodes goes before bandwidth: the price of that is named."""
-    nodes = [node("pcie", links=PCIE), *(node(f"v{i}", (0, 1, 2, 4, 5, 6), links=V100) for i in range(2))]
+    nodes = [
+        node("pcie", links=PCIE),
+        *(node(f"v{i}", (0, 1, 2, 4, 5, 6), links=V100, nic=25.0) for i in range(2)),
+    ]
     answer = plan(Demand(2, 2), cluster(nodes))
     assert isinstance(answer, Placement)
     step = next(step for step in answer.why if step.criterion == "nodes")
