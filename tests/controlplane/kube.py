@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 import urllib3
 
-from tests.controlplane.components.pki import Pair
+from tests.controlplane.components.pair import Pair
 from tests.controlplane.polling import TIMEOUT_SECONDS, eventually
 
 Object = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The images of the tests: layers of files over this machine's own file system."""
+"""The images of the tests: layers of files over this machine's own file system, by the Dockerfile of the documentation."""
 
 import os
 import shutil
@@ -8,29 +8,21 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.paths import ROOT
+from tests.ranks.dockerfile import build, stages
+
+DOCKERFILE = ROOT / "docs/how-to/image/Dockerfile"
 _PROGRAMS = Path(__file__).parent / "programs"
-_SSHD = """\
-HostKey /etc/ssh/ssh_host_ed25519_key
-StrictModes no
-PermitRootLogin yes
-UsePAM no
-UseDNS no
-PidFile none
-"""
-_SSH = """\
-Host *
-    StrictHostKeyChecking no
-    UserKnownHostsFile /dev/null
-    LogLevel ERROR
-"""
-_SSHD_USER = "sshd:x:105:65534::/run/sshd:/usr/sbin/nologin\n"
 # More ranks than cores: one that polls without pause would take the core of the one that it waits for.
 _OPEN_MPI = "mpi_yield_when_idle = 1\n"
 
 RANKS = "/opt/ranks/ranks"
 """The program of ``programs/ranks.c`` in every image, for the MPI that the image has."""
-MPI4PY_RANKS = "/opt/ranks/ranks.py"
-"""What it does, in Python."""
+_PYTHON = "usr/local/sbin/python"
+_TENSORFLOW = (
+    "registry.cn-hangzhou.aliyuncs.com/kubernetes-image-hub/tensorflow-benchmark:tf2.3.0-py3.7-cuda10.1"
+)
+"""The image of one of the guides, in which ``programs/ranks.py`` takes the place of the benchmark."""
 
 _ENVIRONMENT = Path(sys.prefix) / "bin"
 """Where Open MPI 5 and mpi4py lie, from PyPI."""
@@ -47,6 +39,7 @@ class ImageSpec:
 
     layer: str
     hidden: tuple[str, ...] = ()
+    user: tuple[int, int] = (0, 0)
     environment: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
@@ -56,34 +49,47 @@ class ImageSpec:
 
 def build_images(folder: Path) -> dict[str, ImageSpec]:
     """Make the images' layers below *folder* and return the images by name; the one without a name is any other."""
-    base = folder / "base"
-    _write(base, "etc/ssh/sshd_config", _SSHD)
-    _write(base, "etc/ssh/ssh_config", _SSH)
-    _write(base, "etc/openmpi/openmpi-mca-params.conf", _OPEN_MPI)
-    users = Path("/etc/passwd").read_text("utf-8")
-    _write(base, "etc/passwd", users if "\nsshd:" in users else users + _SSHD_USER)
-    key = base / "etc/ssh/ssh_host_ed25519_key"
-    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    (base / "opt/ranks").mkdir(parents=True)
-    shutil.copy(_PROGRAMS / "ranks.py", base / MPI4PY_RANKS.lstrip("/"))
+    built = stages(DOCKERFILE.read_text("utf-8"))
+    base, users = folder / "base", folder / "user"
+    for stage, layer in (("root", base), ("user", users)):
+        build(built[stage], layer)
+        _write(layer, "etc/openmpi/openmpi-mca-params.conf", _OPEN_MPI)
+        (layer / "opt/ranks").mkdir(parents=True)
+        _compile(OPEN_MPI_4, layer)
     # The guides' jobs start python with a benchmark that takes GPUs: the small program takes its place.
-    _write(base, "usr/local/sbin/python", f'#!/bin/sh\nexec {RANKS} "$@"\n', mode=0o755)
-    newer, mpich = folder / "openmpi5", folder / "mpich"
-    for layer in (newer, mpich):
-        shutil.copytree(base, layer)
-    _compile(OPEN_MPI_4, base)
+    _write(base, _PYTHON, f'#!/bin/sh\nexec {RANKS} "$@"\n', mode=0o755)
+    newer, mpich, tensorflow = folder / "openmpi5", folder / "mpich", folder / "tensorflow"
+    for layer in (newer, mpich, tensorflow):
+        subprocess.run(["cp", "-a", str(base), str(layer)], check=True)
     _compile(OPEN_MPI_5, newer)
     _compile(MPICH, mpich)
     # What the name mpirun means differs by image, as it does by distribution.
     _write(mpich, "usr/local/bin/mpirun", '#!/bin/sh\nexec /usr/bin/mpirun.mpich "$@"\n', mode=0o755)
+    shutil.copy(_PROGRAMS / "ranks.py", tensorflow / "opt/ranks/ranks.py")
+    _write(tensorflow, _PYTHON, _mpi4py(), mode=0o755)
     launchers = tuple(f"/usr/bin/{name}" for name in ("mpirun", "mpiexec", "orterun"))
     return {
         "": ImageSpec(str(base)),
         "openmpi5": ImageSpec(str(newer), environment={"PATH": _PATH}),
         "mpich": ImageSpec(str(mpich)),
+        _TENSORFLOW: ImageSpec(str(tensorflow)),
+        "user": _of_user(built["user"].user, users),
         "without-mpirun": ImageSpec(str(base), hidden=launchers),
         "without-sshd": ImageSpec(str(base), hidden=("/usr/sbin/sshd",)),
     }
+
+
+def _mpi4py() -> str:
+    """Return the script that starts Python with mpi4py, which takes the Open MPI that the image has."""
+    show = subprocess.run([OPEN_MPI_4, "--showme:libdirs"], capture_output=True, text=True, check=True)
+    library = Path(show.stdout.split()[0]) / "libmpi.so"
+    return f'#!/bin/sh\nMPI4PY_LIBMPI={library} exec {sys.prefix}/bin/python /opt/ranks/ranks.py "$@"\n'
+
+
+def _of_user(name: str, layer: Path) -> ImageSpec:
+    lines = (line.split(":") for line in (layer / "etc/passwd").read_text("utf-8").splitlines())
+    user, group, home = next((int(words[2]), int(words[3]), words[5]) for words in lines if words[0] == name)
+    return ImageSpec(str(layer), user=(user, group), environment={"HOME": home})
 
 
 def _compile(compiler: str, layer: Path) -> None:

@@ -24,7 +24,7 @@ def mpirun(ranks: int, *arguments: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rank:
-    """What one rank printed: where it is, what it sees, and the variables that it was asked for."""
+    """What one rank printed: where it is, what it sees; ``env``: the variables it was asked for, and its options."""
 
     number: int
     size: int
@@ -63,12 +63,19 @@ class Jobs:
     namespace: str
 
     def submit(
-        self, name: str, *flags: str, command: str, workers: int = 4, gpus: int = 1, image: str = "ranks"
+        self,
+        name: str,
+        *flags: str,
+        command: str,
+        workers: int = 4,
+        gpus: int = 1,
+        image: str = "ranks",
+        code: int = 0,
     ) -> Outcome:
-        """Submit a job of the small program and return what the user was told."""
+        """Submit a job of the small program and return what the user was told; *code* is the exit code of submit."""
         shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", f"--image={image}")
         outcome = self.arena("submit", "mpi", *shape, *flags, command)
-        assert 0 == outcome.code, outcome.err
+        assert code == outcome.code, outcome.err
         return outcome
 
     def log(self, name: str) -> str:

@@ -184,3 +184,29 @@ def test_a_pod_is_ready_when_its_probe_says_so(kube: Kube, namespace: str, tmp_p
     kube.patch("v1", "Pod", "pod", {"metadata": {"finalizers": None}}, namespace)
 
     assert 3 == ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]
+
+
+@pytest.mark.usefixtures("nodes")
+def test_other_probes_wait_for_the_startup_probe(kube: Kube, namespace: str, tmp_path: Path) -> None:
+    """A container that takes its time is neither Ready nor killed by its liveness probe before it has started."""
+    manifest = pod("touch /host/runs; while :; do sleep 0.1; done")
+    manifest["spec"]["volumes"] = [{"name": "host", "hostPath": {"path": str(tmp_path)}}]
+    started = {"exec": {"command": ["test", "-f", "/host/started"]}, "failureThreshold": 1000}
+    alive = {"exec": {"command": ["bash", "-c", "echo . >> /host/asked; test -f /host/started"]}}
+    often = {"periodSeconds": 1, "timeoutSeconds": 10}
+    container = manifest["spec"]["containers"][0]
+    container["volumeMounts"] = [{"name": "host", "mountPath": "/host"}]
+    container |= {"startupProbe": started | often, "livenessProbe": alive | often | {"failureThreshold": 1}}
+    kube.create(manifest, namespace)
+    eventually((tmp_path / "runs").exists, "the container to run")
+    seen = kube.wait_for("v1", "Pod", "pod", namespace, until=lambda pod: pod["status"]["phase"] == "Running")
+    state = seen["status"]["containerStatuses"][0]
+    assert (False, False) == (state["started"], state["ready"])
+    assert not (tmp_path / "asked").exists()
+
+    (tmp_path / "started").touch()
+    kube.wait_for("v1", "Pod", "pod", namespace, until=pods.running)
+    eventually((tmp_path / "asked").exists, "the liveness probe")
+    (tmp_path / "started").unlink()
+    ended = kube.wait_for("v1", "Pod", "pod", namespace, until=pods.ended)
+    assert 137 == ended["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"]

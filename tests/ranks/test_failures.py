@@ -1,9 +1,12 @@
 """Jobs that fail for real: what their users are told, and what goes on."""
 
+import re
+
 import pytest
 
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import delete_nodes
+from tests.controlplane.polling import eventually
 from tests.ranks.cluster import RankCluster
 from tests.ranks.jobs import Jobs, mpirun, ranks_in, running_ranks
 
@@ -12,14 +15,22 @@ pytestmark = pytest.mark.usefixtures("nodes")
 _NEVER = ("--until", "/never")
 
 
+def saying(jobs: Jobs, name: str, pattern: str) -> str | None:
+    """Return what get shows of a job if *pattern* is in it."""
+    text = jobs.get(name)
+    return text if re.search(pattern, text) else None
+
+
 def test_a_rank_that_exits_ends_the_job_with_its_code(jobs: Jobs) -> None:
-    """All ranks are ended, and get tells the code of the first that failed."""
-    jobs.submit("seven", workers=2, command=mpirun(2, "--exit", "1", "7"))
+    """All ranks are ended, submit --follow and get tell the code of the first that failed."""
+    followed = jobs.submit("seven", "--follow", workers=2, command=mpirun(2, "--exit", "1", "7"), code=5)
     table = jobs.wait("seven", "FAILED")
     log = jobs.arena("logs", "seven")
 
-    assert "exited with code 7" in table or "exit code 7" in table, table
-    assert 2 == len(ranks_in(log.out))
+    assert 2 == len(ranks_in(followed.out))
+    assert "error: the job seven failed: the launcher exited with code 7\n" in followed.err
+    assert "failed: the launcher exited with code 7\nhint: see arena-topo logs seven\n" in table
+    assert (0, 2) == (log.code, len(ranks_in(log.out)))
 
 
 def test_a_worker_that_is_killed_fails_the_job(jobs: Jobs, kube: Kube) -> None:
@@ -28,8 +39,8 @@ def test_a_worker_that_is_killed_fails_the_job(jobs: Jobs, kube: Kube) -> None:
     running_ranks(jobs, "lost", 2)
     kube.delete("v1", "Pod", "lost-worker-1", jobs.namespace, gracePeriodSeconds="0")
 
-    table = jobs.wait("lost", "FAILED")
-    assert "launcher" in table
+    assert "failed: the launcher exited with code " in jobs.wait("lost", "FAILED")
+    assert "lost-worker-1" in jobs.arena("logs", "lost").out
 
 
 def test_an_image_without_mpirun_says_so(jobs: Jobs) -> None:
@@ -37,8 +48,26 @@ def test_an_image_without_mpirun_says_so(jobs: Jobs) -> None:
     jobs.submit("nompi", workers=2, image="without-mpirun", command=mpirun(2))
     table = jobs.wait("nompi", "FAILED")
 
-    assert "127" in table
-    assert "mpirun" in jobs.arena("logs", "nompi").out
+    assert "failed: the launcher exited with code 127\n" in table
+    assert "mpirun: not found" in jobs.arena("logs", "nompi").out
+
+
+def test_a_worker_without_an_ssh_server_holds_its_job_up(jobs: Jobs) -> None:
+    """No launcher is created: the job is not RUNNING, get and logs -f name the worker and its code, its log says why."""
+    jobs.submit("nosshd", workers=2, image="without-sshd", command=mpirun(2))
+    failed = r"pending: nosshd-worker-(\d): exited with code 127"
+    table = eventually(lambda: saying(jobs, "nosshd", failed), "get to say why")
+    assert re.search(r"^Status: +PENDING$", table, re.MULTILINE)
+    found = re.search(r"hint: see arena-topo (logs nosshd -i nosshd-worker-\d)", table)
+    assert found, table
+
+    log = jobs.arena(*found[1].split())
+    assert (0, True) == (log.code, "/usr/sbin/sshd: not found" in log.out)
+    launcher = jobs.arena("logs", "nosshd")
+    assert (1, "") == (launcher.code, launcher.out)
+    with jobs.arena.running("logs", "-f", "nosshd") as following:
+        said = "waiting for the launcher: nosshd-worker-0: exited with code 127"
+        eventually(lambda: following.said(said), "logs -f to say why it waits")
 
 
 def test_a_launcher_that_is_deleted_is_not_called_a_success(jobs: Jobs, kube: Kube) -> None:
@@ -47,7 +76,10 @@ def test_a_launcher_that_is_deleted_is_not_called_a_success(jobs: Jobs, kube: Ku
     launcher = running_ranks(jobs, "gone", 2)
     kube.delete("v1", "Pod", launcher, jobs.namespace)
 
-    jobs.wait("gone", "FAILED")
+    table = jobs.wait("gone", "FAILED")
+    assert "failed: Job has reached the specified backoff limit\nhint: its pods are gone; " in table
+    log = jobs.arena("logs", "-f", "gone")
+    assert (1, True) == (log.code, "its launcher has no log any more" in log.err)
 
 
 def test_a_node_that_is_gone_fails_its_job(jobs: Jobs, kube: Kube, nodes: RankCluster) -> None:
@@ -60,7 +92,7 @@ def test_a_node_that_is_gone_fails_its_job(jobs: Jobs, kube: Kube, nodes: RankCl
     assert victim in nodes.nodes
     delete_nodes(kube, [victim])
 
-    jobs.wait("node", "FAILED")
+    assert "failed: the launcher exited with code " in jobs.wait("node", "FAILED")
 
 
 def test_retry_starts_the_launcher_again(jobs: Jobs) -> None:

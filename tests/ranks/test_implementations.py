@@ -1,10 +1,7 @@
 """Ranks of each MPI find their hosts: none is started where the launcher is, unless that was asked for."""
 
-import sys
-
 import pytest
 
-from tests.ranks.images import MPI4PY_RANKS
 from tests.ranks.jobs import Jobs, mpirun, places_of, ranks_in
 
 pytestmark = pytest.mark.usefixtures("nodes")
@@ -31,13 +28,11 @@ def test_mpich_starts_its_ranks_in_the_workers(jobs: Jobs) -> None:
     assert jobs.places("mpich") == places_of(jobs.ranks("mpich"))
 
 
-def test_ranks_in_python_compute(jobs: Jobs) -> None:
-    """By mpi4py, which takes the Open MPI that the image has."""
-    python = f"{sys.prefix}/bin/python {MPI4PY_RANKS} MODEL"
-    flags = ("-e", "MPI4PY_LIBMPI=/usr/lib/x86_64-linux-gnu/libmpi.so.40", "-e", "MODEL=vgg16")
-    command = mpirun(4).replace("/opt/ranks/ranks", python)
-    jobs.submit("python", *_GANG, *flags, command=command)
-    ranks = ranks_in(jobs.log("python"))
+def test_ranks_of_another_user_than_root(jobs: Jobs) -> None:
+    """In the image that the Dockerfile's stage ``user`` makes: server and ranks are mpiuser's, on a port of their own."""
+    command = "mpirun --bind-to none --map-by slot -np 4 sh -c 'echo I am $(id -un); exec /opt/ranks/ranks'"
+    jobs.submit("user", *_GANG, "--ssh-auth-mount-path=/home/mpiuser/.ssh", image="user", command=command)
+    log = jobs.log("user")
 
-    assert jobs.places("python") == places_of(ranks)
-    assert [{"MODEL": "vgg16"}] * 4 == [rank.env for rank in ranks]
+    assert 4 == log.count("I am mpiuser\n")
+    assert jobs.places("user") == places_of(ranks_in(log))

@@ -70,26 +70,34 @@ def test_under_the_policy_a_retry_needs_nobody(jobs: Jobs, kube: Kube, plane: Co
 
 
 def test_a_job_that_is_suspended_ends_its_ranks_and_goes_on_when_resumed(jobs: Jobs, kube: Kube) -> None:
-    """Its pods go, its GPUs are free, and the next start computes again."""
+    """Its pods go, its GPUs are free, and its ranks compute again where the new plan says."""
     command = once(jobs, kube)
-    jobs.submit("pause", "--env-from=configmap/tries", workers=2, command=f"TRY=$word; {command}")
+    jobs.submit("pause", *_GANG, "--env-from=configmap/tries", workers=2, command=f"TRY=$word; {command}")
     running_ranks(jobs, "pause", 2)
-    kube.patch(*MPIJOB, "pause", {"spec": {"runPolicy": {"suspend": True}}}, jobs.namespace)
+    assert 0 == jobs.arena("suspend", "pause").code
     eventually(lambda: not jobs.pods("pause"), "the pods to go")
+    jobs.wait("pause", "SUSPENDED")
     kube.patch("v1", "ConfigMap", "tries", {"data": {"word": "again"}}, jobs.namespace)
-    kube.patch(*MPIJOB, "pause", {"spec": {"runPolicy": {"suspend": False}}}, jobs.namespace)
+    assert 0 == jobs.arena("resume", "pause").code
 
+    assert jobs.places("pause") == places_of(jobs.ranks("pause"))
     jobs.wait("pause", "SUCCEEDED")
 
 
-def test_a_job_ends_at_its_limit_and_its_pods_go_after_their_time(jobs: Jobs) -> None:
-    """--running-timeout ends ranks that never would; the operator passes --ttl-after-finished to the launcher's Job."""
+def test_a_job_ends_at_its_limit_and_its_pods_go_after_their_time(jobs: Jobs, kube: Kube) -> None:
+    """--running-timeout ends ranks that never would.
+
+    --ttl-after-finished is that of the launcher's Job, to which the operator passes it; the MPIJob itself stays.
+    """
     limits = ("--running-timeout=5s", "--ttl-after-finished=1s")
     jobs.submit("short", *limits, workers=2, command=_ENDLESS)
     running_ranks(jobs, "short", 2)
 
-    jobs.wait("short", "FAILED")
+    assert "active longer than specified deadline" in jobs.wait("short", "FAILED")
     eventually(lambda: not jobs.pods("short"), "the end of all pods")
+    eventually(lambda: not kube.list("batch/v1", "Job", jobs.namespace), "the end of the launcher's Job")
+    assert ["short"] == [job["metadata"]["name"] for job in kube.list(*MPIJOB, jobs.namespace)]
+    jobs.wait("short", "FAILED")
 
 
 def test_jobs_that_contend_run_one_after_the_other(jobs: Jobs) -> None:

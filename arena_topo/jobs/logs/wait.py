@@ -8,6 +8,7 @@ from typing import TypeVar
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.jobs.status.conditions import final_condition, has_ended
+from arena_topo.jobs.status.failure import why_down
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.jobs.status.view import chief_pod
 from arena_topo.kube.session import Session
@@ -204,6 +205,6 @@ def why_not_started(pod: Object | None, pods: Sequence[Object]) -> str:
     if pod is not None:
         return f"waiting for {pod['metadata']['name']}: {why_waiting(pod) or 'its container starts'}"
     # The operator creates a v2beta1 launcher once all workers are ready, so a pending worker holds it up.
-    reasons = ((pod["metadata"]["name"], why_waiting(pod)) for pod in pods)
+    reasons = ((pod["metadata"]["name"], why_down(pod)) for pod in pods)
     reason = next((f"{name}: {why}" for name, why in reasons if why), "")
     return f"waiting for the launcher: {reason or 'the operator has not created it yet'}"

@@ -24,6 +24,8 @@ def advice(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object
         )
     if status is JobStatus.SUSPENDED:
         return f"the job is suspended; continue with: arena-topo resume {name}"
+    if status is JobStatus.PENDING and (worker := first_failed_worker(pods)):
+        return f"see arena-topo logs {name} -i {worker.pod}"
     return ""
 
 

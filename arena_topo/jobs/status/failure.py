@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena_topo.jobs.status.conditions import true_condition
+from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.model.job.mpijob import is_launcher
 from arena_topo.model.objects import Object
 
@@ -64,6 +65,12 @@ def pod_failure(pod: Object) -> PodFailure | None:
         reason, message = str(status.get("reason") or "failed"), str(status.get("message") or "")
         return PodFailure(name, f"ended: {reason}" + (f" ({_short(message)})" if message else ""), "")
     return None
+
+
+def why_down(pod: Object) -> str:
+    """Return why *pod* does not run: what it waits for, or how it failed; empty if it runs or ended well."""
+    failure = pod_failure(pod) if (pod.get("status") or {}).get("phase") == "Failed" else None
+    return failure.words if failure else why_waiting(pod)
 
 
 def _failed(state: Object | None) -> Object | None:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from arena_topo.jobs.status.advice import advice
 from arena_topo.jobs.status.conditions import true_condition
-from arena_topo.jobs.status.failure import failure_message
+from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
 from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
@@ -130,7 +130,7 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
         node="" if pending else (pod.get("spec") or {}).get("nodeName", ""),
         ip=status.get("podIP", ""),
         node_ip=status.get("hostIP", ""),
-        reason=why_waiting(pod),
+        reason=why_down(pod),
     )
 
 
@@ -159,6 +159,10 @@ def _holds_gpus(pod: Object) -> bool:
     """Whether *pod* has its GPUs allocated now: it has a node, and has not ended."""
     ended = (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
     return not ended and bool((pod.get("spec") or {}).get("nodeName"))
+
+
+def _has_failed(pod: Object) -> bool:
+    return bool((pod.get("status") or {}).get("phase") == "Failed")
 
 
 def _is_beyond_pending(pod: Object) -> bool:
@@ -194,6 +198,9 @@ def _message(job: Object, pods: Sequence[Object], status: JobStatus, chief: Obje
         return failure_message(job, pods, chief)
     if status is not JobStatus.PENDING:
         return ""
+    # The operator does not replace a worker that has failed, and the launcher waits for all of them.
+    if failed := first_failed_worker(list(filter(_has_failed, pods))):
+        return f"{failed.pod}: {failed.words}"
     waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_sort_key)]
     return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _no_pods(job))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.controlplane.binaries.ensure import Built
 from tests.controlplane.components.options import Options
-from tests.controlplane.components.pki import Pair
+from tests.controlplane.components.pair import Pair
 
 _UNTHROTTLED = ("--kube-api-qps=500", "--kube-api-burst=1000")
 """Components wait for the API server, not for the limits by which they would spare that of a shared cluster."""

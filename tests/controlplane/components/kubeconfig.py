@@ -4,7 +4,7 @@ import base64
 import json
 from pathlib import Path
 
-from tests.controlplane.components.pki import Pair
+from tests.controlplane.components.pair import Pair
 
 
 def write_kubeconfig(

@@ -2,7 +2,6 @@
 
 import ipaddress
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
@@ -13,16 +12,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from tests.controlplane.components.pair import Pair
+
 _LIFETIME = timedelta(days=2)
 _SKEW = timedelta(minutes=5)
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A certificate and its key, as files in PEM."""
-
-    certificate: Path
-    key: Path
 
 
 class Authority:

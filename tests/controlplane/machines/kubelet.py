@@ -7,7 +7,7 @@ from typing import Any, Self
 from tests.controlplane.kube import Object
 from tests.controlplane.machines import nodes
 from tests.controlplane.machines.container_log import ContainerLog
-from tests.controlplane.machines.kubelet_server import LogServer
+from tests.controlplane.machines.kubelet_server import KubeletServer
 from tests.controlplane.machines.nodes import NodeSpec
 from tests.controlplane.plane import ControlPlane
 
@@ -19,7 +19,7 @@ class ScriptedKubelet:
         self.name = spec.name
         self._spec = spec
         self._kube = plane.kube
-        self._server = LogServer(plane.site.server)
+        self._server = KubeletServer(plane.site.server)
 
     def __enter__(self) -> Self:
         self._server.__enter__()

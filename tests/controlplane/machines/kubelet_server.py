@@ -1,4 +1,4 @@
-"""The HTTPS server of a kubelet, as far as the API server asks it for logs."""
+"""The HTTPS server of a kubelet: logs, and processes in containers where somebody starts them."""
 
 import contextlib
 import socket
@@ -6,21 +6,35 @@ import ssl
 import struct
 import threading
 import time
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 from urllib.parse import parse_qs, urlsplit
 
-from tests.controlplane.components.pki import Pair
+from arena_topo.kube.remote.shared_tls import SharedTlsSocket
+from tests.controlplane.components.pair import Pair
 from tests.controlplane.machines.container_log import ContainerLog, Request
+from tests.controlplane.machines.remote_streams import RemoteStreams
 
 _NANO = 10**9
 _HANDSHAKE_SECONDS = 20
 
+Execute: TypeAlias = Callable[[Sequence[str], Mapping[str, Sequence[str]], Callable[[], RemoteStreams]], bool]
+"""((namespace, pod, container), the parameters of ``exec``, what opens its streams) -> whether there is such a container.
 
-class LogServer:
-    """Serves ``/containerLogs/NAMESPACE/POD/CONTAINER`` on loopback from scripted logs."""
+It returns when the process has ended.
+"""
+
+
+class KubeletServer:
+    """Serves ``/containerLogs/NAMESPACE/POD/CONTAINER`` on loopback from scripted logs.
+
+    ``execute`` serves ``/exec/NAMESPACE/POD/CONTAINER``.
+    """
+
+    execute: Execute | None = None
 
     def __init__(self, certificate: Pair) -> None:
         self._logs: dict[tuple[str, str, str, bool], ContainerLog] = {}
@@ -90,10 +104,12 @@ class _Http(ThreadingHTTPServer):
 
     daemon_threads = False
 
-    def __init__(self, certificate: Pair, logs: LogServer) -> None:
+    def __init__(self, certificate: Pair, logs: KubeletServer) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.logs = logs
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # The streams of a process are read and written at the same time.
+        self._tls.sslsocket_class = SharedTlsSocket
         self._tls.load_cert_chain(certificate.certificate, certificate.key)
 
     def finish_request(self, request: Any, client_address: Any) -> None:
@@ -108,10 +124,15 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Http
 
     def do_GET(self) -> None:
-        """Answer one request for a log and close the connection."""
+        """Answer one request for a log or a process and close the connection."""
         self.close_connection = True
         url = urlsplit(self.path)
         parts = url.path.strip("/").split("/")
+        execute = self.server.logs.execute
+        if len(parts) == 4 and parts[0] == "exec" and execute and RemoteStreams.are_asked_for(self):
+            if not execute(parts[1:], parse_qs(url.query), lambda: RemoteStreams(self)):
+                self._refuse(404, f'container not found ("{parts[3]}")')
+            return
         if len(parts) != 4 or parts[0] != "containerLogs":
             self._refuse(404, "404 page not found")
             return

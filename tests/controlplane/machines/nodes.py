@@ -87,14 +87,15 @@ def manifest(spec: NodeSpec, *, managed: bool = True) -> Object:
     }
 
 
-def ready_status(port: int) -> Object:
-    """Return the status of a Ready node whose kubelet answers on *port* of loopback."""
+def ready_status(port: int, features: Sequence[str] = ()) -> Object:
+    """Return the status of a Ready node whose kubelet answers on *port* of loopback, and declares *features*."""
     moment = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
     times = {"lastHeartbeatTime": moment, "lastTransitionTime": moment}
     return {
         "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
         "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
         "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", **times}],
+        **({"declaredFeatures": [*features]} if features else {}),
     }
 
 

@@ -10,7 +10,7 @@ from tests.objects import condition, mpijob, pod
 
 
 def test_following_waits_and_says_what_for() -> None:
-    """Each reason once: no launcher yet, then the scheduler's words, then the image."""
+    """Each reason once: no launcher yet, the scheduler's words, a worker that failed, the image."""
     text = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu."
     held = pod(
         "job-worker-0",
@@ -18,12 +18,16 @@ def test_following_waits_and_says_what_for() -> None:
         node="",
         conditions=[{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": text}],
     )
+    terminated = {"terminated": {"exitCode": 127, "reason": "Error"}}
+    failed = pod("job-worker-0", phase="Failed", containerStatuses=[{"name": "mpi", "state": terminated}])
     pulling = launcher(phase="Pending")
     pulling["status"]["containerStatuses"] = [
         {"name": "mpi", "state": {"waiting": {"reason": "ContainerCreating"}}}
     ]
     cluster = Cluster(
-        [[line(1, "a")], []], [launcher(ended=0)], waits=[[], [held], [held], [pulling], [launcher()]]
+        [[line(1, "a")], []],
+        [launcher(ended=0)],
+        waits=[[], [held], [held], [failed], [pulling], [launcher()]],
     )
     printed, said, slept, _ = followed(cluster)
 
@@ -31,9 +35,10 @@ def test_following_waits_and_says_what_for() -> None:
     assert [
         "waiting for the launcher: the operator has not created it yet",
         f"waiting for the launcher: job-worker-0: Unschedulable: {text}",
+        "waiting for the launcher: job-worker-0: exited with code 127",
         f"waiting for {LAUNCHER}: ContainerCreating",
     ] == said
-    assert [1.0] * 4 == slept
+    assert [1.0] * 5 == slept
 
 
 def test_waiting_ends_when_the_job_has_ended() -> None:

@@ -39,6 +39,7 @@ def crashed(name: str) -> Any:
             [gated("job-worker-0"), gated("job-worker-1")],
             "the workers wait for their places; if no submit is running any more: arena-topo resume job",
         ),
+        (JobStatus.PENDING, [crashed("job-worker-1")], "see arena-topo logs job -i job-worker-1"),
         (JobStatus.SUSPENDED, [], "the job is suspended; continue with: arena-topo resume job"),
         (JobStatus.FAILED, [LAUNCHER, *WORKERS], "see arena-topo logs job"),
         (
@@ -48,7 +49,16 @@ def crashed(name: str) -> Any:
         ),
         (JobStatus.FAILED, [], "its pods are gone; arena-topo events job shows what is left"),
     ],
-    ids=["running", "one gated", "all gated", "suspended", "failed", "a worker failed", "pods are gone"],
+    ids=[
+        "running",
+        "one gated",
+        "all gated",
+        "pending",
+        "suspended",
+        "failed",
+        "a worker failed",
+        "pods are gone",
+    ],
 )
 def test_what_would_help_is_a_command(status: JobStatus, pods: list[Any], expected: str) -> None:
     """Or nothing, where nothing needs to be done."""

@@ -156,6 +156,23 @@ def test_a_pending_job_says_what_it_waits_for() -> None:
     assert "the MPI operator has not started on the job" in seen(mpijob("job"), []).message
 
 
+def test_a_worker_that_has_failed_holds_a_job_up() -> None:
+    """The launcher waits for all workers, and the operator does not replace one that has failed."""
+    terminated = {"exitCode": 127, "reason": "Error", "finishedAt": "2026-11-21T01:10:00Z"}
+    failed = pod(
+        "job-worker-1",
+        phase="Failed",
+        containerStatuses=[{"name": "mpi", "state": {"terminated": terminated}}],
+    )
+    creating = [{"name": "mpi", "state": {"waiting": {"reason": "ContainerCreating"}}}]
+    view = seen(mpijob("job"), [pod("job-worker-0", phase="Pending", containerStatuses=creating), failed])
+
+    assert JobStatus.PENDING is view.status
+    assert "job-worker-1: exited with code 127" == view.message
+    assert "see arena-topo logs job -i job-worker-1" == view.advice
+    assert ["ContainerCreating", "exited with code 127"] == [each.reason for each in view.instances]
+
+
 def test_a_failed_job_says_why() -> None:
     """The operator's own words."""
     job = mpijob("job", status={"conditions": [condition("Failed", message="BackoffLimitExceeded")]})

@@ -9,16 +9,18 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.controlplane.components.pki import Pair
+from tests.controlplane.components.pair import Pair
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import nodes
-from tests.controlplane.machines.kubelet_server import LogServer
-from tests.ranks.agent.container import Image
+from tests.controlplane.machines.kubelet_server import KubeletServer
+from tests.controlplane.machines.remote_streams import FEATURE, RemoteStreams
+from tests.ranks.agent.containers.container import Image
+from tests.ranks.agent.containers.executions import execute
 from tests.ranks.agent.gpus import GpuPool
 from tests.ranks.agent.names import Names
 from tests.ranks.agent.pod import RunningPod
@@ -69,6 +71,20 @@ class Pods:
         for running in list(self._running.values()):
             running.write_hosts()
 
+    def execute(
+        self,
+        names: Sequence[str],
+        query: Mapping[str, Sequence[str]],
+        accept: Callable[[], RemoteStreams],
+    ) -> bool:
+        """Carry out a user's command in the container (namespace, pod, container), if it runs."""
+        for running in list(self._running.values()):
+            container = running.container(*names)
+            if container is not None:
+                execute(container, query, accept())
+                return True
+        return False
+
     def _forget(self, uid: str) -> None:
         with self._lock:
             self._running.pop(uid, None)
@@ -88,7 +104,7 @@ def main() -> None:
     kube = Kube(config["server"], Path(config["authority"]), _pair(config["admin"]))
     names, network = Names(), Network(fabric)
     stop = threading.Event()
-    with LogServer(_pair(config["certificate"])) as logs:
+    with KubeletServer(_pair(config["certificate"])) as logs:
         services = Services(
             kube=kube,
             network=network,
@@ -99,6 +115,7 @@ def main() -> None:
             folder=folder,
         )
         pods = Pods(services, frozenset(node.name for node in fabric.nodes))
+        logs.execute = pods.execute
 
         def slices_listed(found: Mapping[Key, Object]) -> None:
             names.set(found)
@@ -119,7 +136,7 @@ def _register(kube: Kube, fabric: Fabric, port: int) -> None:
     for node in fabric.nodes:
         spec = nodes.NodeSpec(node.name, node.gpus, labels=node.labels)
         kube.create(nodes.manifest(spec, managed=False))
-        kube.patch("v1", "Node", node.name, {"status": nodes.ready_status(port)}, sub="status")
+        kube.patch("v1", "Node", node.name, {"status": nodes.ready_status(port, [FEATURE])}, sub="status")
 
 
 def _pair(paths: list[str]) -> Pair:
@@ -127,7 +144,9 @@ def _pair(paths: list[str]) -> Pair:
 
 
 def _image(document: dict[str, Any]) -> Image:
-    return Image(Path(document["layer"]), tuple(document["hidden"]), document["environment"])
+    user, group = document["user"]
+    hidden = tuple(document["hidden"])
+    return Image(Path(document["layer"]), hidden, (user, group), document["environment"])
 
 
 if __name__ == "__main__":

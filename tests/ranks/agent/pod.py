@@ -9,12 +9,13 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from typing import Any
 
 from tests.controlplane.kube import Object
 from tests.ranks.agent import environment as env
-from tests.ranks.agent.container import Container, ContainerPlan
+from tests.ranks.agent.containers.container import Container, ContainerPlan
+from tests.ranks.agent.containers.probes import answers
 from tests.ranks.agent.knobs import Knob, held
-from tests.ranks.agent.probes import probe
 from tests.ranks.agent.services import Services
 from tests.ranks.agent.status import ContainerState, now, pod_status, terminated, waiting
 from tests.ranks.agent.volumes import Volume, mounts, volumes
@@ -73,6 +74,12 @@ class RunningPod:
         if place is not None and file.exists():
             names = self._services.names
             file.write_text(names.hosts(self._pod, place.address, resolves=not held(self._pod, Knob.NAMES)))
+
+    def container(self, namespace: str, pod: str, name: str) -> Container | None:
+        """Return the container of that name, if it is this pod's and runs."""
+        meta, process = self._pod["metadata"], self._containers.get(name)
+        mine = (meta["namespace"], meta["name"]) == (namespace, pod)
+        return process if mine and process is not None and process.running else None
 
     def _live(self) -> None:
         try:
@@ -144,8 +151,8 @@ class RunningPod:
             running = replace(
                 self._states[name],
                 state={"running": {"startedAt": started_at}},
-                started=True,
-                ready="readinessProbe" not in container,
+                started="startupProbe" not in container,
+                ready=not {"startupProbe", "readinessProbe"} & container.keys(),
             )
             if held(self._pod, Knob.PROCESS):
                 self._set(name, running)
@@ -189,18 +196,29 @@ class RunningPod:
     def _ask_probes(self, container: Object, process: Container, ended: threading.Event) -> None:
         name = container["name"]
 
-        def ready(good: bool) -> None:
-            if process.running:
-                self._set(name, replace(self._states[name], ready=good))
+        def startup() -> None:
+            # The others are asked from its first success on, and no more of it is asked then.
+            if "startupProbe" in container:
+                if not next(answers(container, "startupProbe", process, ended), False):
+                    process.kill()
+                    return
+                self._tell(name, process, started=True, ready="readinessProbe" not in container)
+            for each in (readiness, liveness):
+                threading.Thread(target=each, daemon=True).start()
 
-        def alive(good: bool) -> None:
-            if not good:
+        def readiness() -> None:
+            for good in answers(container, "readinessProbe", process, ended):
+                self._tell(name, process, ready=good)
+
+        def liveness() -> None:
+            if not all(answers(container, "livenessProbe", process, ended)):
                 process.kill()
 
-        for key, tell in (("readinessProbe", ready), ("livenessProbe", alive)):
-            if key in container:
-                arguments = (container[key], process, ended, tell)
-                threading.Thread(target=probe, args=arguments, daemon=True).start()
+        threading.Thread(target=startup, daemon=True).start()
+
+    def _tell(self, name: str, process: Container, **changes: Any) -> None:
+        if process.running:
+            self._set(name, replace(self._states[name], **changes))
 
     def _end_in_time(self) -> None:
         """Ask the containers to end once the pod is deleted, and end them when its grace period is over."""

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.controlplane.kube import Kube, KubeError, Object
-from tests.controlplane.machines.kubelet_server import LogServer
-from tests.ranks.agent.container import Image
+from tests.controlplane.machines.kubelet_server import KubeletServer
+from tests.ranks.agent.containers.container import Image
 from tests.ranks.agent.gpus import GpuPool
 from tests.ranks.agent.names import Names
 from tests.ranks.network import Network
@@ -24,7 +24,7 @@ class Services:
     kube: Kube
     network: Network
     names: Names
-    logs: LogServer
+    logs: KubeletServer
     gpus: GpuPool
     images: Mapping[str, Image]
     folder: Path

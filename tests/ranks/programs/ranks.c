@@ -1,7 +1,7 @@
 /* A small MPI program that says where each of its ranks is, in words that a test reads.
  *   ranks [--env NAME]... [--exit RANK CODE] [--until FILE] [--allreduce MIB TIMES]
- * Each rank prints one line of NAME=VALUE words. What it does not know is ignored, so that it can stand in for the
- * benchmarks of the guides. --exit ends one rank with a code; --until waits for a file in the first rank's pod.
+ * Each rank prints one line of NAME=VALUE words. Options that it does not know are printed too if they are of the form
+ * --name=value, and else ignored, so that it can stand in for the benchmarks of the guides. --exit ends one rank with a code; --until waits for a file in the first rank's pod.
  */
 #include <glob.h>
 #include <mpi.h>
@@ -40,11 +40,12 @@ static void say_where(int argc, char **argv) {
   for (int i = 0; i < 3 && !local; i++) local = getenv(names[i]);
   snprintf(line, sizeof line, "rank=%d size=%d host=%s node=%s local=%s gpus=%s", rank, size, host, node,
            local ? local : "?", gpus);
-  for (int i = 1; i + 1 < argc; i++)
-    if (!strcmp(argv[i], "--env")) {
+  for (int i = 1; i < argc; i++)
+    if (!strcmp(argv[i], "--env") && i + 1 < argc) {
       const char *value = getenv(argv[i + 1]);
       snprintf(line + strlen(line), sizeof line - strlen(line), " %s=%s", argv[i + 1], value ? value : "<unset>");
-    }
+    } else if (!strncmp(argv[i], "--", 2) && strchr(argv[i], '='))
+      snprintf(line + strlen(line), sizeof line - strlen(line), " %s", argv[i]);
   puts(line);
   fflush(stdout);
 }

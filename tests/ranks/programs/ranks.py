@@ -1,4 +1,4 @@
-"""Say where each rank is, as ranks.c does, by mpi4py: ``ranks.py [NAME of a variable]...``."""
+"""Say where each rank is and the options that it was given, as ranks.c does, by mpi4py."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ words = {
     "node": Path("/run/machine").read_text("utf-8").strip(),
     "local": os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "?"),
     "gpus": gpus,
-    **{name: os.environ.get(name, "<unset>") for name in sys.argv[1:]},
+    **dict(word.split("=", 1) for word in sys.argv[1:] if word.startswith("--") and "=" in word),
 }
 sys.stdout.write(" ".join(f"{name}={value}" for name, value in words.items()) + "\n")
 sys.stdout.flush()

@@ -1,9 +1,11 @@
 """A container: one process tree in namespaces of its own, on an overlay of this machine's file system."""
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
 import threading
 from collections.abc import Mapping, Sequence
@@ -15,14 +17,19 @@ from tests.ranks.network import Attachment
 
 _LOOK_SECONDS = 0.2
 _SCRIPT = Path(__file__).with_name("container.sh")
+_UNLOCK = 0x40045431
+"""``TIOCSPTLCK``: a new terminal is locked."""
+_OPEN_PEER = 0x5441
+"""``TIOCGPTPEER``: opens the other end of a terminal, whose path means nothing in this mount namespace."""
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image has beside this machine's file system: a ``layer`` of files; and what it lacks."""
+    """What an image has beside this machine's file system: a ``layer`` of files; what it lacks; its user and group."""
 
     layer: Path
     hidden: tuple[str, ...] = ()
+    user: tuple[int, int] = (0, 0)
     environment: Mapping[str, str] | None = None
 
 
@@ -36,7 +43,7 @@ class ContainerPlan:
     place: Attachment
     image: Image
     directory: str
-    environment: Mapping[str, str]
+    environment: dict[str, str]
     command: Sequence[str]
     mounts: Sequence[str]
     gpus: Sequence[int] = ()
@@ -57,6 +64,7 @@ class Container:
                 *("unshare", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"),
                 *("bash", str(_SCRIPT), str(plan.folder), plan.host, plan.node, plan.directory),
                 *(str(plan.image.layer), " ".join(plan.image.hidden), " ".join(map(str, plan.gpus))),
+                *map(str, plan.image.user),
                 *("env", "-i", *(f"{name}={value}" for name, value in plan.environment.items())),
                 *plan.command,
             ],
@@ -95,17 +103,29 @@ class Container:
 
     def run(self, command: Sequence[str], seconds: float) -> int:
         """Run *command* inside the container, and return its exit code; one that takes longer has failed."""
-        inits = self._inits()
-        if not inits:
-            return 1
-        environment = (f"{name}={value}" for name, value in self._plan.environment.items())
-        inside = ["nsenter", "--all", f"--target={inits[0]}", "--root", "--wd", "env", "-i", *environment]
         try:
-            return subprocess.run(
-                [*inside, *command], capture_output=True, timeout=seconds, check=False
-            ).returncode
+            done = subprocess.run(self.inside(command), capture_output=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired:
             return 1
+        return done.returncode
+
+    def inside(self, command: Sequence[str], *, terminal: bool = False) -> list[str]:
+        """Return the words that run *command* in this container; its stdin may be a *terminal* that it controls."""
+        inits = self._inits()
+        if not inits:
+            return ["false"]
+        environment = self._plan.environment | ({"TERM": "xterm"} if terminal else {})
+        session = ["setsid", "--ctty"] if terminal else []
+        user, group = self._plan.image.user
+        where = ["--all", f"--target={inits[0]}", "--root", "--wd", f"--setuid={user}", f"--setgid={group}"]
+        enter = ["nsenter", *where, *session]
+        return [*enter, "env", "-i", *(f"{name}={value}" for name, value in environment.items()), *command]
+
+    def terminal(self) -> tuple[int, int]:
+        """Return both ends of a new terminal of the container: that of its user, and that of its processes."""
+        near = os.open(f"/proc/{self._inits()[0]}/root/dev/pts/ptmx", os.O_RDWR | os.O_NOCTTY)
+        fcntl.ioctl(near, _UNLOCK, struct.pack("i", 0))
+        return near, fcntl.ioctl(near, _OPEN_PEER, os.O_RDWR | os.O_NOCTTY)
 
     def _begin(self) -> None:
         """Return once the command itself is about to run, or the container has failed before that."""
@@ -118,14 +138,20 @@ class Container:
 
     def _inits(self) -> list[int]:
         """Return the pid of the container's first process, as this namespace numbers it."""
-        own = self._process.pid
-        try:
-            return [int(pid) for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split()]
-        except OSError:
-            return []
+        return children_of(self._process)
 
     def _read(self, log: ContainerLog) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             log.write_bytes(line)
         log.end()
+
+
+def children_of(process: subprocess.Popen[bytes]) -> list[int]:
+    """Return the processes that *process* has started itself."""
+    try:
+        return [
+            int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        ]
+    except OSError:
+        return []

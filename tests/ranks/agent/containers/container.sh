@@ -1,11 +1,12 @@
 # What a container runtime does before the command of a container, as far as MPI needs it. It runs in namespaces of
 # the container's own.
-#   container.sh FOLDER HOSTNAME NODE DIRECTORY LAYER HIDDEN GPUS command...
-# FOLDER has: rw, root (both empty), mounts (lines of shell), started (a pipe that is written at the end). LAYER: the files of the image; HIDDEN: files of this
-# machine that the image lacks; GPUS: indices, which become device files.
+#   container.sh FOLDER HOSTNAME NODE DIRECTORY LAYER HIDDEN GPUS USER GROUP command...
+# FOLDER has: rw, root (both empty), mounts (lines of shell), started (a pipe that is written at the end). LAYER: the files
+# of the image; HIDDEN: files of this machine that the image lacks; GPUS: indices, which become device files; USER, GROUP:
+# whose processes they are, by number.
 set -eu
-P=$1 NAME=$2 NODE=$3 DIRECTORY=$4 LAYER=$5 HIDDEN=$6 GPUS=$7
-shift 7
+P=$1 NAME=$2 NODE=$3 DIRECTORY=$4 LAYER=$5 HIDDEN=$6 GPUS=$7 USER=$8 GROUP=$9
+shift 9
 mount --make-rprivate /
 hostname "$NAME"
 
@@ -32,7 +33,8 @@ for number in 0:stdin 1:stdout 2:stderr; do ln -s "fd/${number%:*}" "$R/dev/${nu
 mount -t tmpfs -o size=64m,mode=1777 tmpfs "$R/dev/shm"
 for gpu in $GPUS; do touch "$R/dev/nvidia$gpu"; done
 mount -t tmpfs tmpfs "$R/run"
-mkdir "$R/run/sshd"
+# What this machine has there is its own; what the image has there is its layer's.
+[ ! -d "$LAYER/run" ] || cp -a "$LAYER/run/." "$R/run/"
 echo "$NODE" > "$R/run/machine"
 mount -t tmpfs -o mode=1777 tmpfs "$R/tmp"
 mount -t tmpfs -o mode=1777 tmpfs "$R/var/tmp"
@@ -42,4 +44,4 @@ echo "$NAME" > "$R/etc/hostname"
 . "$P/mounts"
 mkdir -p "$R$DIRECTORY"
 echo > "$P/started"
-exec unshare --root="$R" --wd="$DIRECTORY" "$@"
+exec unshare --root="$R" --wd="$DIRECTORY" --setgid="$GROUP" --setuid="$USER" "$@"

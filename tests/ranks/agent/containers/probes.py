@@ -1,14 +1,20 @@
 """Probes of a container: commands, TCP ports and HTTP paths, asked until the container ends."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from tests.controlplane.kube import Object
-from tests.ranks.agent.container import Container
+from tests.ranks.agent.containers.container import Container
 
 
-def probe(spec: Object, container: Container, ended: threading.Event, tell: Callable[[bool], None]) -> None:
-    """Ask until *ended*, and *tell* each change of the answer: after as many equal answers as *spec* wants."""
+def answers(spec: Object, kind: str, container: Container, ended: threading.Event) -> Iterator[bool]:
+    """Ask the probe of that *kind* in a container's *spec* until *ended*, and yield each change of its answer.
+
+    An answer has changed after as many equal ones as the probe wants; without such a probe there is none.
+    """
+    if kind not in spec:
+        return
+    spec = spec[kind]
     needed = {True: int(spec.get("successThreshold", 1)), False: int(spec.get("failureThreshold", 3))}
     answer: bool | None = None
     same = 0
@@ -20,7 +26,7 @@ def probe(spec: Object, container: Container, ended: threading.Event, tell: Call
         last = good
         if good is not answer and same >= needed[good]:
             answer = good
-            tell(good)
+            yield good
         ended.wait(spec.get("periodSeconds", 10))
 
 
