@@ -15,7 +15,7 @@ from arena_topo.planner.gpus.ring_order import rotated_for_workers
 from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, level_names, spanned
-from arena_topo.planner.nodes.node_state import Offer
+from arena_topo.planner.nodes.node_state import NodeState, Offer
 
 
 def placement(
@@ -31,14 +31,14 @@ def placement(
     """
     shares: list[NodeShare] = []
     slots: list[Slot] = []
-    parts: dict[tuple[int, int], _Part] = {}
+    parts: dict[tuple[int, int], NodePart] = {}
     for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
         node, first = fleet.nodes[position], len(slots)
         # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
         key = id(offer), id(node.gpus)
         part = parts.get(key)
         if part is None:
-            part = _part(fleet, position, offer, demand.gpus)
+            part = node_part(node, fleet.state(position), offer, demand.gpus)
             if offer.choice:
                 parts[key] = part
         workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
@@ -59,7 +59,7 @@ def placement(
     )
 
 
-class _Part(NamedTuple):
+class NodePart(NamedTuple):
     """What an offer takes of a node: its GPUs in ring order, their busbw, and the GPUs of each worker.
 
     Nodes with the same GPUs have equal ones.
@@ -71,24 +71,22 @@ class _Part(NamedTuple):
     by_worker: tuple[tuple[int, ...] | None, ...]
 
 
-def _part(fleet: Fleet, position: int, offer: Offer, gpus: int) -> _Part:
-    """Return what *offer* takes of the node at *position* for workers of *gpus* GPUs, neighbours in the ring."""
-    node, choice, workers = fleet.nodes[position], offer.choice, range(offer.workers)
-    taken = (
-        _in_ring_order(node, choice, gpus) if choice else _first_free(fleet, position, offer.workers * gpus)
-    )
+def node_part(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> NodePart:
+    """Return what *offer* takes of *node*, in *state*, for workers of *gpus* GPUs, neighbours in the ring."""
+    choice, workers = offer.choice, range(offer.workers)
+    taken = _in_ring_order(node, choice, gpus) if choice else _first_free(node, state, offer.workers * gpus)
     by_worker = tuple(None if taken is None else taken[i * gpus : (i + 1) * gpus] for i in workers)
     # A single GPU has no peer, so there is no bandwidth to show; nor is there for GPUs that nothing identifies.
     if choice is None or isinf(offer.inside):
-        return _Part(taken, None, None, by_worker)
-    return _Part(taken, choice.busbw, choice.best, by_worker)
+        return NodePart(taken, None, None, by_worker)
+    return NodePart(taken, choice.busbw, choice.best, by_worker)
 
 
 def gpus_by_worker(
     fleet: Fleet, position: int, offer: Offer, gpus: int
 ) -> tuple[tuple[int, ...] | None, ...]:
     """Return the GPUs of each worker that *offer* takes of the node at *position*; None where it is not known which."""
-    return _part(fleet, position, offer, gpus).by_worker
+    return node_part(fleet.nodes[position], fleet.state(position), offer, gpus).by_worker
 
 
 def _in_ring_order(node: GpuNode, choice: GpuChoice, gpus: int) -> tuple[int, ...]:
@@ -97,12 +95,12 @@ def _in_ring_order(node: GpuNode, choice: GpuChoice, gpus: int) -> tuple[int, ..
     return indices_of(node, ring)
 
 
-def _first_free(fleet: Fleet, position: int, count: int) -> tuple[int, ...] | None:
-    """Return the first free GPUs of a node whose links are not known: as good as any.
+def _first_free(node: GpuNode, state: NodeState, count: int) -> tuple[int, ...] | None:
+    """Return the first free GPUs of *node*, in *state*, whose links are not known: as good as any.
 
     None if nothing tells which are free.
     """
-    free = fleet.state(position).mask if count else None
+    free = state.mask if count else None
     if free is None:
         return None
-    return indices_of(fleet.nodes[position], positions_of(free)[:count])
+    return indices_of(node, positions_of(free)[:count])

@@ -14,6 +14,7 @@ _JOB = ("--image=i", "--workers=2", "--gpus=2")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "submit mpi": ("submit", "mpi", "--name=NEW", *_JOB, "--gputopology", "--gang", f"--config-file={MATRIX}:/m", "c"),
     "plan mpi": ("plan", "mpi", *_JOB),
+    "plan tf": ("plan", "tf", "--workers=2", "--gpus=2", "--ps=1"),
     "diff mpi": ("diff", "mpi", "--name=there", *_JOB, "c"),
     "rerun": ("rerun", "there", "--name=NEW"),
     "suspend": ("suspend", "OLD", "--timeout=2s"),

@@ -76,6 +76,9 @@ def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
         for offer, _, group in taken
     ]
     reduced = max(range(goal.count), key=rates.__getitem__)
+    # On more nodes than the fewest the surplus may be more than any one node can spare.
+    if rates[reduced] == _LOWEST:
+        return _emptied_from_behind(taken, surplus)
     return [
         (position, group.offers[surplus] if index == reduced else offer)
         for index, (offer, position, group) in enumerate(taken)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.command import argument, command, output_format, switch
+from arena_topo.cli.commands.submit.plan_tf import tf
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
-from arena_topo.cli.snapshot_source import from_file, load_snapshot, print_warnings, product
+from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
 from arena_topo.cli.terminal import wants_colour
-from arena_topo.errors import ExitCode, NotFound, UsageError
-from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.options import PlanOptions
@@ -27,7 +27,7 @@ FORMS = ("text", "json", "yaml", *_PICTURES)
 
 plan = CommandGroup(
     name="plan",
-    aliases={"mpi": ("mpijob", "mj")},
+    aliases={"mpi": ("mpijob", "mj"), "tf": ("tfjob",)},
     help="Show where a job would run, and why, before anything is created.",
 )
 
@@ -76,7 +76,7 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
     if flags.file:
         snapshot = load_snapshot(flags.kube, file=flags.file, product=flags.product, levels=options.levels)
     else:
-        snapshot = _cluster(flags.kube, job, options.levels)
+        snapshot = unreserved(flags.kube, job.name, options.levels)
     if flags.compare:
         return _compare(job, snapshot, options, flags.output)
     verdict = plan_spec(job, snapshot, options)
@@ -87,6 +87,7 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
 
 
 plan.add_command(mpi)
+plan.add_command(tf)
 
 
 def _job(flags: PlanMpiFlags) -> "JobSpec":
@@ -94,25 +95,6 @@ def _job(flags: PlanMpiFlags) -> "JobSpec":
     job = replace(flags.job, name=flags.job.name or "job", image=flags.job.image or "none")
     argv = ("true",) if flags.argv is None and not flags.words else flags.argv
     return job_spec(job, words=flags.words, argv=argv, namespace=flags.kube.namespace or "default")
-
-
-def _cluster(connection: ConnectionFlags, job: "JobSpec", levels: tuple[str, ...]) -> "Snapshot":
-    """Return the cluster less what is reserved for other jobs."""
-    from arena_topo.cluster.snapshot import take_snapshot
-    from arena_topo.jobs.lookup import look_up_job
-    from arena_topo.jobs.placement.other_plans import unreserved_snapshot
-    from arena_topo.kube.session import connect
-
-    session = connect(connection)
-    try:
-        version, _ = look_up_job(session, job.name)
-    except NotFound:
-        # Without the MPIJob resource there is no job that could have reserved anything.
-        snapshot = take_snapshot(session, levels=levels)
-    else:
-        snapshot = unreserved_snapshot(session, version, levels=levels)
-    print_warnings(snapshot)
-    return snapshot
 
 
 def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", output: str) -> ExitCode:

@@ -1,0 +1,148 @@
+"""The plan of a gang of roles, or why there is none, as text and as documents."""
+
+from collections.abc import Iterator, Sequence
+
+from arena_topo.model.notation.words import last_part, plural, written_rate
+from arena_topo.model.plan.placement import Step
+from arena_topo.model.plan.roles import GangInfeasible, GangPlacement, GangVerdict, RolePlacement, StepTraffic
+from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.plan.render import runs
+
+_MOST_ROWS = 40
+
+
+def render_gang(name: str, verdict: GangVerdict, form: str = "text", *, colour: bool = False) -> str:
+    """Return the plan of the gang *name* as ``text``, ``json`` or ``yaml``."""
+    if form in ("json", "yaml"):
+        from arena_topo.output.documents import document, plain
+        from arena_topo.topology.snapshot_file import API_VERSION
+
+        fits = isinstance(verdict, GangPlacement)
+        head = {"apiVersion": API_VERSION, "kind": "GangPlan", "name": name, "fits": fits}
+        return document({**head, **plain(verdict)}, form)
+    lines = _refusal_lines(name, verdict) if isinstance(verdict, GangInfeasible) else _lines(name, verdict)
+    return rendered(lines, colour=colour)
+
+
+def _lines(name: str, verdict: GangPlacement) -> Iterator[Line]:
+    pods = ", ".join(f"{len(role.slots)} {role.role}" for role in verdict.roles)
+    yield [Span(name, "bold"), Span(f"  {pods}; {_where(verdict)}", "")]
+    yield []
+    rows = list(_rows(verdict))
+    yield from table_lines([("ROLE", "NODE", "PODS", "GPUS", "INSIDE", "DOMAIN"), *rows[:_MOST_ROWS]])
+    if len(rows) > _MOST_ROWS:
+        yield [
+            Span(f"and {plural(len(rows) - _MOST_ROWS, 'more row')}; -o json lists all {len(rows)}", "dim")
+        ]
+    if any(share.busbw is not None for role in verdict.roles for share in role.shares):
+        yield [Span("INSIDE: busbw in GB/s of the links between the role's GPUs on the node", "dim")]
+    if verdict.traffic:
+        yield []
+        yield from _traffic_lines(verdict.traffic)
+    yield []
+    yield [Span("Why", "bold")]
+    yield from _why_lines(verdict)
+    yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
+
+
+def _where(verdict: GangPlacement) -> str:
+    match verdict.level:
+        case "node":
+            return f"node {verdict.domain}"
+        case "cluster":
+            return "across the cluster"
+        case level:
+            return f"{last_part(level)} {verdict.domain}"
+
+
+def _rows(verdict: GangPlacement) -> Iterator[Sequence[str]]:
+    for role in verdict.roles:
+        for share in role.shares:
+            yield (
+                role.role,
+                share.node,
+                runs(share.workers),
+                _gpus_text(role, share.gpus, len(share.workers)),
+                written_rate(share.busbw),
+                "/".join(share.domain) or "-",
+            )
+
+
+def _gpus_text(role: RolePlacement, gpus: Sequence[int] | None, pods: int) -> str:
+    if not role.gpus:
+        return "-"
+    return f"any {pods * role.gpus}" if gpus is None else ",".join(map(str, gpus))
+
+
+def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
+    yield [Span("Exchange of a step, for each GB of parameters", "bold")]
+    ways = [
+        ("parameter servers", traffic.servers),
+        ("all-reduce on the workers' nodes", traffic.all_reduce),
+    ]
+    ways += [
+        (f"the same with {plural(count, 'node')} without GPUs to sum", seconds)
+        for count, seconds in traffic.with_cpu_nodes
+    ]
+    width = max(len(way) for way, _ in ways)
+    for way, seconds in ways:
+        yield [Span(f"  {way:<{width}}  {seconds:.3g} s{_against(seconds, traffic.servers)}", "")]
+    yield [Span(f"  - {_room(traffic.available)}", "dim")]
+    yield [Span("  - time of the slowest NIC alone; summing on other nodes as BytePS does it", "dim")]
+    if traffic.assumed:
+        yield [
+            Span(
+                "  - some nodes do not tell the rate of their NICs: the lowest that is known is assumed",
+                "dim",
+            )
+        ]
+
+
+def _room(available: int) -> str:
+    if not available:
+        return "no node without GPUs has room for a parameter server now"
+    have = "has" if available == 1 else "have"
+    return f"{plural(available, 'node')} without GPUs {have} room for a parameter server now"
+
+
+def _against(seconds: float, servers: float) -> str:
+    """Return how a way compares with parameter servers, empty where it is as fast."""
+    if not servers or not seconds or abs(seconds - servers) < servers / 200:
+        return ""
+    change = seconds / servers - 1
+    return f", {abs(change):.0%} {'longer' if change > 0 else 'shorter'}"
+
+
+def _why_lines(verdict: GangPlacement) -> Iterator[Line]:
+    titled: list[tuple[str, Step]] = [("gang", step) for step in verdict.why]
+    titled += [(role.role, step) for role in verdict.roles for step in role.why]
+    names = max((len(title) for title, _ in titled), default=0)
+    width = max((len(step.criterion) for _, step in titled), default=0)
+    last = ""
+    for title, step in titled:
+        shown = title if title != last else ""
+        last = title
+        proof = step.bound if step.proven else f"heuristic{': ' if step.bound else ''}{step.bound}"
+        reason = f"  ({proof})" if proof else ""
+        yield [
+            Span(f"  {shown:<{names}}  {step.criterion:<{width}}  ", "dim"),
+            Span(step.chosen, ""),
+            Span(reason, "dim"),
+        ]
+
+
+def _refusal_lines(name: str, verdict: GangInfeasible) -> Iterator[Line]:
+    yield [Span(name, "bold"), Span("  does not fit: ", "red"), Span(verdict.summary, "")]
+    if not verdict.proven:
+        yield [Span("  (heuristic: a place may have been overlooked)", "dim")]
+    for role in verdict.roles:
+        yield []
+        yield [Span(role.role, "bold"), Span("" if role.answer else "  fits by itself", "")]
+        if role.answer:
+            facts = [reason.text for reason in role.answer.reasons]
+            for line in (*facts, *role.answer.levels, *role.answer.remedies):
+                yield [Span(f"  {line}", "")]
+    if verdict.remedies:
+        yield []
+        yield [Span("What would help", "bold")]
+        yield from ([Span(f"  {line}", "")] for line in verdict.remedies)

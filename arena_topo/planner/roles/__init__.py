@@ -1,0 +1,1 @@
+"""A gang of unlike roles, placed together or not at all."""

@@ -1,0 +1,83 @@
+"""What the roles that chose before have taken of the nodes, and what that leaves to the next one."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from arena_topo.model.plan.demand import Demand
+from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.nodes.fit import requests
+from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.node_state import NodeState, Offer
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTaken:
+    """What is taken of one node: ``amounts`` by resource, so many ``gpus``, and these positions as bits."""
+
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    gpus: int = 0
+    mask: int = 0
+
+
+_UNTOUCHED = NodeTaken()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What earlier roles take of each node, by its position."""
+
+    nodes: Mapping[int, NodeTaken] = field(default_factory=dict)
+
+    def state(self, fleet: Fleet, position: int) -> NodeState:
+        """Return the state that the node at *position* is left in."""
+        state, taken = fleet.state(position), self.nodes.get(position, _UNTOUCHED)
+        if not taken.gpus:
+            return state
+        mask = None if state.mask is None else state.mask & ~taken.mask
+        return replace(state, free=state.free - taken.gpus, mask=mask)
+
+    def places(self, demand: Demand, fleet: Fleet, position: int, before: int) -> int:
+        """Return how many pods of *demand* the node at *position* still takes; it took *before* untouched."""
+        taken = self.nodes.get(position)
+        if taken is None or not before:
+            return before
+        places = before
+        for resource, amount in requests(demand).items():
+            places = min(places, (fleet.free[resource][position] - taken.amounts.get(resource, 0)) // amount)
+        if demand.gpus:
+            places = min(places, (fleet.state(position).free - taken.gpus) // demand.gpus)
+        return max(places, 0)
+
+    def with_pods(self, demand: Demand, fleet: Fleet, chosen: Iterable[tuple[int, Offer]]) -> "Taken":
+        """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""
+        nodes = dict(self.nodes)
+        for position, offer in chosen:
+            mask = gpus_of(self.state(fleet, position), offer, demand.gpus)
+            nodes[position] = _more(nodes.get(position, _UNTOUCHED), demand, offer.workers, mask or 0)
+        return Taken(nodes)
+
+    def with_counts(self, demand: Demand, counts: Mapping[int, int]) -> "Taken":
+        """Return what is taken once so many pods of *demand* stand on each node, whichever GPUs they get."""
+        nodes = dict(self.nodes)
+        for position, count in counts.items():
+            nodes[position] = _more(nodes.get(position, _UNTOUCHED), demand, count, 0)
+        return Taken(nodes)
+
+
+def gpus_of(state: NodeState, offer: Offer, gpus: int) -> int | None:
+    """Return the positions of the GPUs that *offer* takes of a node in *state*, as bits; None where that is not known.
+
+    Where the links are not known the first free ones are as good as any.
+    """
+    if offer.choice is not None:
+        return offer.choice.mask
+    if state.mask is None or not gpus:
+        return None
+    return sum(1 << position for position in positions_of(state.mask)[: offer.workers * gpus])
+
+
+def _more(taken: NodeTaken, demand: Demand, pods: int, mask: int) -> NodeTaken:
+    amounts = dict(taken.amounts)
+    for resource, amount in requests(demand).items():
+        amounts[resource] = amounts.get(resource, 0) + amount * pods
+    return NodeTaken(amounts, taken.gpus + demand.gpus * pods, taken.mask | mask)

@@ -1,0 +1,1 @@
+"""Gangs of unlike roles, and what planning them costs."""

@@ -1,0 +1,142 @@
+"""Gangs of roles as their callers ask: one role as ever, all roles or none, levels, and why not."""
+
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.plan.demand import Demand, Objective, TopologyPolicy
+from arena_topo.model.plan.placement import Infeasible, Placement
+from arena_topo.model.plan.roles import GangDemand, GangInfeasible, GangPlacement, Role, Slice, Tie
+from arena_topo.planner.plan import plan_shape
+from arena_topo.planner.roles.plan_gang import plan_gang, plan_gang_on
+from tests.examples import examples
+from tests.planner.fleets import SWITCHED, cluster, demands, fleet_of, node, snapshots
+from tests.planner.roles.oracle import without_gpus
+
+WORKERS = Role(name="worker", pods=4, gpus=4)
+
+
+def two_racks(*used: int) -> Snapshot:
+    """Return two racks of two machines, each with so many GPUs in use."""
+    nodes = [node(f"n{number}", range(count), SWITCHED) for number, count in enumerate(used)]
+    return cluster(nodes, {f"n{number}": (f"r{number // 2}",) for number in range(len(used))}, "rack")
+
+
+@settings(max_examples=examples(500))
+@given(snapshots(), demands())
+def test_a_gang_of_one_role_is_planned_as_ever(snapshot: Snapshot, demand: Demand) -> None:
+    """The same pods on the same nodes and GPUs, for the same reasons; roles are placed for bandwidth."""
+    demand = replace(demand, objective=Objective.BANDWIDTH)
+    fleet = fleet_of(snapshot)
+    role = Role(name="worker", pods=demand.workers, gpus=demand.gpus, requests=demand.requests)
+    known, found = plan_shape(demand, fleet), plan_gang_on(GangDemand(roles=(role,)), fleet)
+    if isinstance(known, Placement):
+        assert isinstance(found, GangPlacement)
+        assert known.slots == found.roles[0].slots
+        assert known.shares == found.roles[0].shares
+        assert known.why == found.roles[0].why
+    else:
+        assert isinstance(found, GangInfeasible)
+        assert known == found.roles[0].answer
+
+
+@settings(max_examples=examples(200))
+@given(snapshots(), demands())
+def test_two_alike_roles_get_the_nodes_of_one(snapshot: Snapshot, demand: Demand) -> None:
+    """A master and its workers are planned as that many workers: the first pod is the master's."""
+    fleet = fleet_of(snapshot)
+    master = Role(name="master", gpus=demand.gpus, requests=demand.requests)
+    worker = Role(name="worker", pods=demand.workers, gpus=demand.gpus, requests=demand.requests)
+    whole = Demand(demand.workers + 1, demand.gpus, requests=demand.requests)
+    known, found = plan_shape(whole, fleet), plan_gang_on(GangDemand(roles=(master, worker)), fleet)
+    if isinstance(known, Infeasible):
+        assert isinstance(found, GangInfeasible)
+        return
+    assert isinstance(found, GangPlacement)
+    slots = [*found.role("master").slots, *found.role("worker").slots]
+    assert [(slot.node, slot.gpus) for slot in known.slots] == [(slot.node, slot.gpus) for slot in slots]
+    assert known.level == found.level
+
+
+def test_the_order_of_nodes_makes_no_difference() -> None:
+    """As with a gang of one role."""
+    snapshot = two_racks(0, 4, 0, 0)
+    gang = GangDemand(roles=(WORKERS, Role(name="leader", gpus=1, beside=Tie("worker"))))
+    other = Snapshot(tuple(reversed(snapshot.nodes)), snapshot.fabric)
+    assert plan_gang(gang, snapshot) == plan_gang(gang, other)
+
+
+def test_no_role_has_a_place_where_one_has_none() -> None:
+    """The answer says which one, and that the other would have had one."""
+    roles = (WORKERS, Role(name="evaluator", gpus=9))
+    answer = plan_gang(GangDemand(roles=roles), two_racks(0, 0))
+
+    assert isinstance(answer, GangInfeasible)
+    assert "evaluator: 1 pod of 9 GPUs does not fit on any node" == answer.summary
+    assert ["worker", "evaluator"] == [role.role for role in answer.roles]
+    assert answer.roles[0].answer is None
+    assert answer.roles[1].answer is not None
+
+
+def test_roles_that_fit_one_by_one_only_are_told_so() -> None:
+    """Each has a place by itself."""
+    roles = (WORKERS, Role(name="evaluator", gpus=1))
+    answer = plan_gang(GangDemand(roles=roles), two_racks(0, 0))
+
+    assert isinstance(answer, GangInfeasible)
+    assert (
+        "each role fits by itself, but worker (4 pods) and evaluator (1 pod) do not fit together"
+        == answer.summary
+    )
+    assert [None, None] == [role.answer for role in answer.roles]
+    assert answer.proven
+
+
+def test_a_required_level_binds_all_roles_that_exchange_data() -> None:
+    """A launcher may stand elsewhere; a wider level that would do is named."""
+    evaluator = Role(name="evaluator", gpus=1)
+    gang = GangDemand(roles=(WORKERS, evaluator), required_level="rack")
+    answer = plan_gang(gang, two_racks(0, 0, 4, 4))
+    launcher = Role(name="evaluator", gpus=1, anywhere=True)
+    beside = plan_gang(GangDemand(roles=(WORKERS, launcher), required_level="rack"), two_racks(0, 0, 4, 4))
+
+    assert isinstance(answer, GangInfeasible)
+    assert ("without --require-topology=rack all roles fit in the cluster",) == answer.remedies
+    assert isinstance(beside, GangPlacement)
+    assert "rack" == beside.level
+    assert ("r1",) == beside.role("evaluator").shares[0].domain
+
+
+def test_a_restricted_gang_takes_no_wider_level_than_on_the_idle_cluster() -> None:
+    """One rack would hold it, were it idle."""
+    gang = GangDemand(roles=(WORKERS, Role(name="leader")), policy=TopologyPolicy.RESTRICTED)
+    answer = plan_gang(gang, two_racks(4, 0, 4, 0))
+
+    assert isinstance(answer, GangInfeasible)
+    assert "would need the whole cluster now; one idle rack would hold them" in answer.summary
+
+
+def test_slices_keep_to_two_levels_at_once() -> None:
+    """Of twelve pods each four are in a rack and each two of them on a node, in the order of their indices."""
+    roles = (
+        Role(name="worker", pods=12, gpus=1, slices=(Slice(4, "rack"), Slice(2, "node"))),
+        Role(name="leader", requests={"cpu": 1000}),
+    )
+    answer = plan_gang(GangDemand(roles=roles), two_racks(1, 1, 5, 1))
+
+    assert isinstance(answer, GangPlacement)
+    slots = answer.role("worker").slots
+    rack = {f"n{number}": number // 2 for number in range(4)}
+    assert [1, 1, 1] == [len({rack[slot.node] for slot in slots[at : at + 4]}) for at in range(0, 12, 4)]
+    assert [1] * 6 == [len({slot.node for slot in slots[at : at + 2]}) for at in range(0, 12, 2)]
+
+
+def test_pods_without_gpus_leave_the_machines_alone() -> None:
+    """An evaluator that goes anywhere takes a node without GPUs."""
+    snapshot = cluster([node("a"), without_gpus("b", cpu=4000)])
+    roles = (Role(name="worker", gpus=4), Role(name="evaluator", requests={"cpu": 1000}, anywhere=True))
+    answer = plan_gang(GangDemand(roles=roles), snapshot)
+
+    assert isinstance(answer, GangPlacement)
+    assert "b" == answer.role("evaluator").slots[0].node
