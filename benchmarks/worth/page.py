@@ -20,7 +20,7 @@ def tables(figures: Figures) -> str:
 def parts(figures: Figures) -> dict[str, str]:
     """Return the generated parts of the page by their names."""
     return {
-        "machine": f"{figures.machine}, {figures.minutes:.0f} minutes.\n",
+        "machine": _machine(figures),
         "ratios": ratios(figures),
         "reasons": reasons(figures),
         "checks": checks(figures),
@@ -81,6 +81,12 @@ def checks(figures: Figures) -> str:
         for check in figures.checks
     ]
     return markdown(head, rows)
+
+
+def _machine(figures: Figures) -> str:
+    slow, fast = (rate / 1e6 for rate in (min(figures.inside.values()), max(figures.inside.values())))
+    inside = f"inside of a node ranks had a bus bandwidth of {slow:.0f} to {fast:.0f} MB/s"
+    return f"Measured on {figures.machine}, in {figures.minutes:.0f} minutes; {inside}.\n"
 
 
 def _spread(ratio: Spread) -> str:
