@@ -22,6 +22,8 @@ _OTHERS = {
 
 # A remark is not worth the effort of a decision.
 _EFFORT = 1_000
+_MOST_NODES = 4
+"""A node more seldom makes a gang on many nodes faster, and looking for one takes longer than to place it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative
 def faster_on_more(problem: Problem, chosen: DomainChoice) -> Pick | None:
     """Return a pick on one node more, close to the chosen ones, that has more busbw; None where none was found."""
     count = len(chosen.pick.nodes) + 1
-    if count > problem.workers or isinf(chosen.pick.busbw):
+    if count > min(problem.workers, _MOST_NODES) or isinf(chosen.pick.busbw):
         return None
     fleet = problem.fleet
     # The domain of a gang on one node is the finest around it; without tiers that is the node itself.
@@ -60,4 +62,5 @@ def faster_on_more(problem: Problem, chosen: DomainChoice) -> Pick | None:
     other = pick(problem, domain, count, Effort(_EFFORT))
     # Where a NIC's rate is not known, more nodes may be slower for all that is known inside them.
     is_known = all(fleet.state(position).rate for position in other.nodes)
-    return other if is_known and other.busbw > chosen.pick.busbw else None
+    # Neither is a search that did not end worth a remark.
+    return other if is_known and other.complete and other.busbw > chosen.pick.busbw else None

@@ -67,7 +67,8 @@ def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
     full.sort(key=lambda entry: (not entry[2].kept, *_full_rank(entry[0]), entry[1]))
     taken = full[: goal.count]
     surplus = sum(offer.workers for offer, _, _ in taken) - goal.workers
-    if any(group.kept for group in groups):
+    # On the fewest nodes one of them can have all that is left over; on more nodes, or with kept ones, it takes several.
+    if any(group.kept for group in groups) or not any(surplus < offer.workers for offer, _, _ in taken):
         return _emptied_from_behind(taken, surplus)
     # The surplus is taken off the node that is fastest with the rest, where it can be. Offers go down from the most
     # workers one by one, so the offer at index i takes i fewer than the first.
