@@ -184,6 +184,14 @@ def test_the_picture_of_the_planner_is_the_planners() -> None:
     assert "(planner.svg)" in (folder / "planner.md").read_text().partition("## ")[0]
 
 
+def test_the_screens_are_what_the_commands_print(tmp_path: Path) -> None:
+    """At both widths, on a terminal; `make docs` draws them."""
+    folder, screens = ROOT / "docs" / "screens", generator("screens")
+    drawn = {name: screens.lasting(svg) for name, svg in screens.drawn(tmp_path).items()}
+
+    assert {path.name: screens.lasting(path.read_text()) for path in folder.glob("*.svg")} == drawn
+
+
 def test_the_tutorial_runs_as_it_stands(tmp_path: Path) -> None:
     """Every command prints what the page says, typed one after the other; every drawing is the one that the page shows."""
     folder, tutorial = ROOT / "docs" / "tutorial", generator("tutorial")

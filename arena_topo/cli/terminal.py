@@ -1,9 +1,10 @@
 """Messages beside the data: notices, warnings and errors, all on stderr."""
 
 import os
+import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import NoReturn, TextIO
 
@@ -64,6 +65,9 @@ def wants_colour(stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
+_COLUMNS = re.compile(r"\S {2,}\S")
+_MARGIN = re.compile(r"(?:\x1b\[[0-9;]*m| )*")
+
 _STATUS_COLOURS = {
     "RUNNING": "green",
     "Running": "green",
@@ -99,6 +103,43 @@ def status_paint() -> Callable[[str], str] | None:
 def print_out(text: str) -> None:
     """Print *text*, which ends its last line itself, on stdout, with its colours where they are wanted."""
     click.echo(text, nl=False, color=wants_colour(sys.stdout))
+
+
+def print_page(text: str) -> None:
+    """Print *text* as ``print_out`` does; on a terminal, sentences that are too wide for it break between words."""
+    if sys.stdout.isatty():
+        from shutil import get_terminal_size
+
+        text = broken_between_words(text, get_terminal_size().columns)
+    print_out(text)
+
+
+def broken_between_words(text: str, width: int) -> str:
+    """Return *text* with its sentences broken to *width* columns; rows of tables, whose columns count, stay as they are.
+
+    For example, at 20 columns ``  - the links lie idle`` becomes ``  - the links lie`` and ``    idle``.
+    """
+    return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
+
+
+def _broken(line: str, width: int) -> Iterator[str]:
+    plain = click.unstyle(line)
+    # Only a row of a table has more than one blank between two words.
+    if len(plain) <= width or _COLUMNS.search(plain):
+        yield line
+        return
+    # Codes may stand before the blanks that a line begins with.
+    margin = _MARGIN.match(line)[0]  # type: ignore[index]  # it matches nothing, too
+    hanging = " " * (len(click.unstyle(margin)) + 2 * plain.lstrip(" ").startswith("- "))
+    head, *words = line.removeprefix(margin).split(" ")
+    part = margin + head
+    for word in words:
+        if len(click.unstyle(part)) + 1 + len(click.unstyle(word)) > width:
+            yield part
+            part = hanging + word
+        else:
+            part += f" {word}"
+    yield part
 
 
 def shown_again(show: Callable[[], None]) -> NoReturn:

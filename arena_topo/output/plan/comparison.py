@@ -171,8 +171,10 @@ def _legend(comparison: Comparison) -> Iterator[str]:
         yield "BUSBW: predicted for the whole gang, GB/s."
     if any(each.images_per_second for each in predicted):
         yield "IMAGES/S: of the job's benchmark on all its GPUs, predicted from BUSBW."
-    if any(each.inside or each.across for each in predicted):
-        yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them."
+    if any(each.inside for each in predicted):
+        yield "INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s."
+    if any(each.across for each in predicted):
+        yield "ACROSS: what the NICs give the GPUs of a node, the lowest of the nodes, GB/s."
     if groups := next((scenario.groups for scenario in comparison.ways if scenario.groups), ()):
         rules = {
             "first fit": [places.first_fit for places in groups],

@@ -25,7 +25,8 @@ blind, any node: expected  4 x 1  yes  cluster (75%)  3.5    40 (50% of runs)  -
   worst of 200                         cluster        4      8                 -
 blind, emptiest node       4 x 1  no   -              -      -                 -       -                 starts 3 of 4, which wait for the rest
 
-INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s; ACROSS: what its NICs give them.
+INSIDE: busbw of the links between the gang's GPUs on a node, the lowest of the nodes, GB/s.
+ACROSS: what the NICs give the GPUs of a node, the lowest of the nodes, GB/s.
 *: INSIDE holds only if each pod sees all GPUs of the gang on its node; otherwise they use sockets. --coalesce packs them into larger pods.
 blind: a simulated scheduler that knows neither topology nor gangs; it places each pod by itself, on any free GPUs.
 a note

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arena_topo.cli.command import command
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
-from arena_topo.cli.terminal import print_out, status_paint
+from arena_topo.cli.terminal import print_page, status_paint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,4 +39,4 @@ def describe(flags: DescribeFlags) -> None:
     # The rest is worth reading without them.
     except Forbidden:
         events = None
-    print_out(job_page(job, events, datetime.now(UTC), paint=status_paint()))
+    print_page(job_page(job, events, datetime.now(UTC), paint=status_paint()))

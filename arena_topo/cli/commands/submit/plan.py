@@ -4,8 +4,6 @@ import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import click
-
 from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.commands.submit.plan_tf import tf
 from arena_topo.cli.groups import CommandGroup
@@ -14,7 +12,7 @@ from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
-from arena_topo.cli.terminal import wants_colour
+from arena_topo.cli.terminal import print_out, print_page, wants_colour
 from arena_topo.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -81,8 +79,7 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
         return _compare(job, snapshot, options, flags.output)
     verdict = plan_spec(job, snapshot, options)
     text = render_plan(job.name, verdict, snapshot, flags.output, colour=wants_colour(sys.stdout))
-    # The text has its colours already, or none on purpose: click must not strip them where stdout is not a terminal.
-    click.echo(text, nl=False, color=True)
+    (print_page if flags.output == "text" else print_out)(text)
     return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK
 
 
@@ -103,5 +100,5 @@ def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", outpu
 
     comparison = compare_spec(job, snapshot, options)
     text = render_comparison(job.name, comparison, output, colour=wants_colour(sys.stdout))
-    click.echo(text, nl=False, color=True)
+    (print_page if output == "text" else print_out)(text)
     return ExitCode.OK if any(scenario.fits for scenario in comparison.ways) else ExitCode.DOES_NOT_FIT
