@@ -101,12 +101,21 @@ def pods_of(session: Session, served: ServedJob) -> list[Object]:
 
 
 def fetch_job_view(session: Session, name: str) -> JobView:
-    """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``."""
+    """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``.
+
+    One more where pods have GPUs by ResourceClaims that ``submit`` did not write.
+    """
     served = find_job(session, name)
+    pods = pods_of(session, served)
+    if any((pod.get("spec") or {}).get("resourceClaims") for pod in pods):
+        # Most jobs have none, and need not wait for the import.
+        from arena_topo.jobs.claimed_gpus import with_claimed_gpus
+
+        pods = with_claimed_gpus(session, pods)
     return job_view(
         served.version,
         served.job,
-        pods_of(session, served),
+        pods,
         now=datetime.now(UTC),
         launcher_job=launcher_job_of(session, served.job),
     )

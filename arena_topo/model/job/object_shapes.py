@@ -49,8 +49,10 @@ _CONTAINER = Part(
 
 _REQUIREMENT = Part({"key": text, "operator": text, "values": Each(text)})
 
+_CLAIMS = Each(Part({"name": text, "resourceClaimName": text}))
 _POD_SPEC = Part(
     {
+        "resourceClaims": _CLAIMS,
         "nodeName": text,
         "nodeSelector": Named(text),
         "priorityClassName": text,
@@ -169,6 +171,7 @@ POD = Part(
                 "conditions": _CONDITIONS,
                 "containerStatuses": _STATUSES,
                 "initContainerStatuses": _STATUSES,
+                "resourceClaimStatuses": _CLAIMS,
             }
         ),
     },
