@@ -54,8 +54,10 @@ def at_a_terminal(jobs: Jobs, name: str) -> None:
     printed = bytearray()
 
     def shows(words: bytes) -> None:
+        """Read on until *words* come, behind those that came before."""
         while words not in printed:
             printed.extend(os.read(near, 1 << 16))
+        del printed[: printed.index(words) + len(words)]
 
     process = subprocess.Popen(
         [jobs.arena.program, "attach", name, "--", "bash", "--norc"],
@@ -70,11 +72,15 @@ def at_a_terminal(jobs: Jobs, name: str) -> None:
         os.write(near, b"until [ \"$(stty size)\" = '33 101' ]; do :; done; echo at $(tty) of $(hostname)\n")
         shows(b"at /dev/pts/")
         shows(f"of {name}-launcher".encode())
+        # What is typed before the next prompt may be thrown away with the interrupted line.
+        shows(b"# ")
         os.write(near, b"echo sleep''s; sleep 600\n")
         shows(b"sleeps")
         os.write(near, b"\x03")
+        shows(b"# ")
         os.write(near, b"echo inter''rupted $?\n")
         shows(b"interrupted 130")
+        shows(b"# ")
         os.write(near, b"exit 5\n")
         assert 5 == eventually(process.poll, "the end of the shell")
     finally:

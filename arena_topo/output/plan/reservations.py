@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Sequence
 
 from arena_topo.model.cluster.finding import Finding, State
+from arena_topo.model.notation.printable import printable
 from arena_topo.model.notation.words import plural, written_amount
 from arena_topo.planner.reservations.conflicts import OtherPlan
 
@@ -49,7 +50,7 @@ def reservations_finding(plans: Sequence[OtherPlan] | None) -> Finding:
         f"{plural(workers, 'worker')} without a node",
         evidence=f"{shown}{more}",
         follows="plans leave these places out until the pods run or the jobs end",
-        command=f"arena-topo get -n {oldest.namespace} {oldest.name}",
+        command=printable(f"arena-topo get -n {oldest.namespace} {oldest.name}"),
     )
 
 
@@ -63,4 +64,7 @@ def _words(plan: OtherPlan) -> str:
     gpus = {name: amount for name, amount in plan.record.worker_requests.items() if "gpu" in name and amount}
     amounts = [written_amount(name, amount * len(reserved)) for name, amount in sorted(gpus.items())]
     what = ", ".join(amounts) or plural(len(reserved), "worker")
-    return f"{plan.namespace}/{plan.name}: {what} on {where}, {plan.record.stage.value}, since {plan.since}"
+    # Names are whatever somebody else's objects say.
+    return printable(
+        f"{plan.namespace}/{plan.name}: {what} on {where}, {plan.record.stage.value}, since {plan.since}"
+    )

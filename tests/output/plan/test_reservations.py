@@ -53,3 +53,12 @@ def test_nothing_reserved_and_nothing_seen_are_two_findings() -> None:
     """A user who may not look is told so."""
     assert (State.OK, "none") == (reservations_finding([]).state, reservations_finding([]).found)
     assert State.UNKNOWN is reservations_finding(None).state
+
+
+def test_names_of_others_are_no_commands_to_a_terminal() -> None:
+    """Whatever their objects say."""
+    liar = replace(PLAN, namespace="a\x1b[2Jb", name="c\nd")
+    finding = reservations_finding([liar])
+    texts = [*reservation_lines([liar], {"gpu-1"}), finding.evidence, finding.command]
+
+    assert [] == [text for text in texts if not text.isprintable()]
