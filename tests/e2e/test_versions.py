@@ -8,8 +8,10 @@ import pytest
 from tests.controlplane.availability import require_built
 from tests.controlplane.components.options import api_only
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.e2e.arena import Arena
+from tests.objects import condition
 
 Old = Literal["v1", "v1alpha1"]
 
@@ -79,3 +81,20 @@ def test_what_comes_beside_a_job_is_accepted_and_goes_with_it(old: tuple[Old, Co
     ]
     assert ["beside", "beside"] == owners
     assert 0 == arena("delete", "beside", "--wait=false").code
+
+
+def test_jobs_are_listed_and_watched(old: tuple[Old, ControlPlane]) -> None:
+    """A new state is a new line of ``list -w``, and ``wait`` sees it."""
+    version, plane = old
+    arena, kind = Arena(plane.admin_kubeconfig), (f"kubeflow.org/{version}", "MPIJob")
+    assert 0 == arena("submit", "mpi", "--name=watched", "--image=i", "c").code
+    ended = {"v1": {"conditions": [condition("Succeeded")]}, "v1alpha1": {"launcherStatus": "Succeeded"}}[
+        version
+    ]
+
+    with arena.running("list", "-w") as watching:
+        eventually(lambda: watching.said("watched  PENDING", of=watching.out), "the first line")
+        plane.kube.patch(*kind, "watched", {"status": ended}, "default", sub="status")
+        eventually(lambda: watching.said("watched  SUCCEEDED", of=watching.out), "its new state")
+        assert 0 == arena("wait", "watched").code
+        assert ["watched", "SUCCEEDED", "MPIJOB"] == arena("list").out.splitlines()[1].split()[:3]
