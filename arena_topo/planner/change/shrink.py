@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.notation.words import last_part, plural
 from arena_topo.model.plan.change import GangFigures, Shrinkage
-from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.model.plan.placement import Slot, Step
 from arena_topo.planner.change.members import Members, figures, members_by_node, with_fewer
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
@@ -40,13 +40,16 @@ def shrink(
     fleet = make_fleet(snapshot, model)
     ordered = sorted(placed)
     staying, leaving = ordered[:-fewer], ordered[-fewer:]
-    best, exact = _cheapest_stay(demand, fleet, members_by_node(fleet, placed), len(staying))
-    after, ideal = (
-        figures(fleet, slots, demand.gpus)
-        for slots in (staying, [slot for slot in placed if slot.worker in best])
-    )
+    members = members_by_node(fleet, placed)
+    best, exact = _cheapest_stay(demand, fleet, members, len(staying))
+    better = [slot for slot in placed if slot.worker in best]
+    after, ideal = (figures(fleet, slots, demand.gpus) for slots in (staying, better))
     # Of choices that leave as much the operator's own is the cheapest.
     same = (after.level, after.nodes, after.busbw) == (ideal.level, ideal.nodes, ideal.busbw)
+    if demand.objective is not Objective.BANDWIDTH:
+        same = same and _stranded(demand, fleet, members, staying) == _stranded(
+            demand, fleet, members, better
+        )
     going = {slot.worker for slot in leaving} if same else {slot.worker for slot in placed} - best
     before = figures(fleet, placed, demand.gpus)
     return Shrinkage(
@@ -55,7 +58,18 @@ def shrink(
         after=after,
         cheapest=tuple(sorted(going)),
         if_cheapest=after if same else ideal,
-        why=_why(before, after, after if same else ideal, sorted(going), proven=exact),
+        why=_why(before, after, None if same else ideal, sorted(going), proven=exact),
+    )
+
+
+def _stranded(demand: Demand, fleet: Fleet, members: Sequence[Members], staying: Sequence[Slot]) -> int:
+    """Return how many GPUs are free on the nodes that the gang keeps with the workers *staying*."""
+    stay = {slot.worker for slot in staying}
+    left = [(each, sum(slot.worker in stay for slot in each.slots)) for each in members]
+    return sum(
+        fleet.state(each.position).free + (len(each.slots) - count) * demand.gpus
+        for each, count in left
+        if count
     )
 
 
@@ -100,12 +114,20 @@ def _cheapest_stay(
 
 
 def _why(
-    before: GangFigures, after: GangFigures, ideal: GangFigures, cheapest: Sequence[int], *, proven: bool
+    before: GangFigures,
+    after: GangFigures,
+    ideal: GangFigures | None,
+    cheapest: Sequence[int],
+    *,
+    proven: bool,
 ) -> tuple[Step, ...]:
     alternative = ""
-    if ideal != after:
+    if ideal is not None:
         noun = "worker" if len(cheapest) == 1 else "workers"
-        alternative = f"{_told(ideal)} without {noun} {', '.join(map(str, cheapest))}"
+        # Only an objective that counts GPUs left over tells apart what is as near and as fast.
+        alike = (after.level, after.nodes, after.busbw) == (ideal.level, ideal.nodes, ideal.busbw)
+        packed = ", fewer GPUs left over," if alike else ""
+        alternative = f"{_told(ideal)}{packed} without {noun} {', '.join(map(str, cheapest))}"
     return (
         Step("before", _told(before)),
         Step(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.model.plan.placement import Slot
 from arena_topo.planner.change.members import figures
 from arena_topo.planner.change.shrink import shrink
@@ -76,6 +76,19 @@ def test_what_costs_nothing_is_said_so() -> None:
 
     assert (2, 3) == answer.cheapest
     assert "no other members would leave more" == answer.why[-1].bound
+
+
+def test_gpus_left_over_decide_where_they_are_the_objective() -> None:
+    """Both machines are as fast; without the worker on the emptier one, that is free as a whole."""
+    placed = [Slot(0, "a", (0, 1)), Slot(1, "b", (0, 1))]
+    machines = cluster([node("a", (0, 1), links=SWITCHED), node("b", range(6), links=SWITCHED)])
+    by_objective = {
+        objective: shrink(Demand(2, 2, objective=objective), placed, 1, machines)
+        for objective in (Objective.BANDWIDTH, Objective.PACK)
+    }
+
+    assert [(1,), (0,)] == [answer.cheapest for answer in by_objective.values()]
+    assert "fewer GPUs left over, without worker 0" in by_objective[Objective.PACK].why[-1].runner_up
 
 
 @pytest.mark.parametrize("fewer", [0, 2, 3])
