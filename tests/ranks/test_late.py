@@ -58,5 +58,5 @@ def test_an_end_that_is_reported_late_is_waited_for_quietly(jobs: Jobs, kube: Ku
         outcome = following.wait()
 
     # What it waits for before the first line depends on how far the job has come.
-    notices = [line for line in outcome.err.splitlines() if not line.startswith("waiting for the launcher: ")]
+    notices = [line for line in outcome.err.splitlines() if not line.startswith("waiting for ")]
     assert (0, 2, []) == (outcome.code, len(outcome.out.splitlines()), notices)
