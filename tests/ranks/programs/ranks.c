@@ -61,13 +61,16 @@ static void all_reduce(int mib, int times) {
   if (!rank) printf("allreduce mib=%d seconds=%.6f\n", mib, seconds);
 }
 
-/* MPICH over UCX hangs in MPI_Finalize if it closes a connection that its peer is still setting up: seen with 4.0.2. Each pair
- * of ranks exchanges messages in both directions twice, after which no connection is being set up. */
+/* On a busy machine MPICH over UCX may hang in MPI_Finalize, when all ranks have said where they are: seen with 4.0.2, one rank
+ * waiting for its connections to close and the others for that rank. Its ranks end without it. */
 static void leave(void) {
-  int *from = calloc(size, sizeof *from), *to = calloc(size, sizeof *to);
-  for (int i = 0; i < 2; i++) MPI_Alltoall(from, 1, MPI_INT, to, 1, MPI_INT, MPI_COMM_WORLD);
   MPI_Barrier(MPI_COMM_WORLD);
+#ifdef MPICH_VERSION
+  fflush(stdout);
+  _exit(0);
+#else
   MPI_Finalize();
+#endif
 }
 
 int main(int argc, char **argv) {
