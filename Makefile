@@ -19,7 +19,7 @@ setup: $(STAMP)  ## create .venv with everything that the tests need
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --editable '.[sandbox]' --group test --group lint --group docs
+	$(BIN)/python -m pip install --quiet --editable '.[sandbox,live]' --group test --group lint --group docs
 	@touch $(STAMP)
 
 hooks: $(STAMP)  ## run the linters before each commit
@@ -56,7 +56,7 @@ test-lowest:  ## run test-fast with the lowest versions of dependencies that pyp
 	$(PYTHON) -m venv $(VENV)-lowest
 	$(VENV)-lowest/bin/python -m pip install --quiet 'pip>=25.1' 'packaging>=25'
 	$(VENV)-lowest/bin/python -m tools.lowest > $(VENV)-lowest/constraints.txt
-	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[sandbox]' --group test
+	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[sandbox,live]' --group test
 	$(VENV)-lowest/bin/pytest --numprocesses=$(WORKERS) -m 'not controlplane'
 
 coverage: lint  ## run test, and print the share of lines and branches that it runs
