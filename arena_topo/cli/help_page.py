@@ -21,6 +21,9 @@ _WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
 
 CONNECTION = "Connection"
 
+_ROLES = ("worker", "ps", "chief", "evaluator")
+_OF_A_ROLE = ("image", "port", "cpu", "cpu-limit", "memory", "memory-limit", "selector")
+
 _SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Job": (
         "--name",
@@ -55,6 +58,16 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--rdma",
         "--launcher-cpu",
         "--launcher-memory",
+    ),
+    "Roles": (
+        "--ps",
+        "--ps-gpus",
+        "--chief",
+        "--evaluator",
+        "--evaluator-gpus",
+        "--role-sequence",
+        *(f"--{role}-affinity-{what}" for role in ("worker", "ps") for what in ("policy", "constraint")),
+        *(f"--{role}-{what}" for role in _ROLES for what in _OF_A_ROLE),
     ),
     "Placement": (
         "--gputopology",

@@ -189,8 +189,8 @@ def _check(gang: GangDemand) -> None:
 
 
 def _check_slices(role: Role) -> None:
-    # Their rule decides how far parameter servers spread; one to a node is a limit that it keeps to.
-    if role.serves and (role.slices or (role.spread is not Spread.NONE and not role.demand.one_per_node)):
+    # Their rule decides how far parameter servers spread; so many to a node is a limit that it keeps to.
+    if role.serves and (role.slices or (role.spread is not Spread.NONE and role.spread_level != "node")):
         raise UsageError(
             f"the role {role.name} has parameter servers, which go where NIC rate is free",
             hint="leave out its slices and its spread, or spread it over nodes",

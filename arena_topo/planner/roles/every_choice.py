@@ -34,8 +34,10 @@ def best_that_leaves_room(turn: Turn, spans: Spans, effort: Effort) -> RoleChoic
     places = turn.places(span)
 
     def rank(choice: RoleChoice) -> tuple[object, ...]:
-        # Parameter servers are compared by their own rule.
-        merit = choice.merit if turn.seat.serves is None else server_merit(turn, choice.counts)
+        # Parameter servers are compared by their own rule, once they are spread as far as asked.
+        merit = (
+            choice.merit if turn.seat.serves is None else (choice.crowd, *server_merit(turn, choice.counts))
+        )
         return merit, [position for position, _ in choice.chosen]
 
     choices = [

@@ -17,7 +17,7 @@ from arena_topo.planner.nodes.objective import Goal
 from arena_topo.planner.nodes.search import Effort, greedy, search
 from arena_topo.planner.nodes.slack import Chosen, NodeGroup
 from arena_topo.planner.roles.slices import fewest_nodes, sliced
-from arena_topo.planner.roles.turn import RoleChoice, Turn
+from arena_topo.planner.roles.turn import RoleChoice, Turn, evened
 
 _MANY = 512
 """In a domain of more nodes, kinds are counted before any node is looked at."""
@@ -66,7 +66,11 @@ class _Part:
         places, pods = self.places, pods // size
         if size > 1:
             places = [width // size for width in places]
-        places, count = _evened(places, pods) if spread else (places, fewest_nodes(places, pods))
+        if spread:
+            places = evened(places, pods)
+            count = min(pods, len(places) - list(places).count(0))
+        else:
+            count = fewest_nodes(places, pods)
         if not count:
             return [], False
         groups, sets_exact = self._groups(places, count, pods)
@@ -142,18 +146,6 @@ class _Part:
         size = self.turn.seat.whole
         offer = self.turn.offer(position, taken * size, width * size, several=several)
         return replace(offer, workers=taken) if size > 1 else offer
-
-
-def _evened(places: Sequence[int], pods: int) -> tuple[list[int], int]:
-    """Return *places* with no more on a node than an even spread needs, and the number of nodes that it takes.
-
-    >>> _evened([4, 4, 1, 0], 5)
-    ([2, 2, 1, 0], 3)
-    """
-    most = 1
-    while sum(min(width, most) for width in places) < pods:
-        most += 1
-    return [min(width, most) for width in places], min(pods, len(places) - list(places).count(0))
 
 
 def _even(groups: Sequence[NodeGroup], pods: int) -> Chosen:

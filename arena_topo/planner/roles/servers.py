@@ -8,6 +8,8 @@ Compared in this order, given the workers' nodes:
 3. how many stand on nodes with GPUs, which stay whole that way;
 4. the fewest nodes, then those with the fewest free GPUs, then fabric order.
 
+Where the user spreads them, as few as possible stand on each node before any of this counts.
+
 All of 1 to 4 but the order of equal nodes is exact: 1 is a bisection over the times that can occur, and 2 to 4 are costs
 of single servers, so the cheapest places are filled first.
 
@@ -21,13 +23,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from arena_topo.model.plan.roles import StepTraffic
+from arena_topo.model.plan.roles import Spread, StepTraffic
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import domain_at
 from arena_topo.planner.nodes.node_state import NIC_EFFICIENCY, NodeState
 from arena_topo.planner.roles.traffic import NodeLoad, all_reduce_seconds, node_seconds, summed_seconds
-from arena_topo.planner.roles.turn import RoleChoice, Turn
+from arena_topo.planner.roles.turn import RoleChoice, Turn, evened
 
 _MOST_KINDS = 100_000
 _DIGITS = 12
@@ -39,6 +41,8 @@ def choose_servers(turn: Turn, span: Domain) -> RoleChoice | None:
     places = turn.places(span)
     if sum(places) < turn.seat.role.pods:
         return None
+    if turn.seat.role.spread is Spread.PREFERRED:
+        places = evened(places, turn.seat.role.pods)
     counts = _counts(_Rule.of(turn), span, places)
     return turn.choice(counts, lambda position: places[position - span.start])
 

@@ -1,6 +1,6 @@
 """A role's turn to choose: what the roles before it have chosen, and what that leaves to it of each node."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 
@@ -27,6 +27,11 @@ class RoleChoice:
     chosen: tuple[tuple[int, Offer], ...]
     merit: RoleMerit
     exact: bool
+
+    @property
+    def crowd(self) -> int:
+        """The most pods on one node, where the role is spread; else 0."""
+        return self.merit[0]
 
     @property
     def counts(self) -> dict[int, int]:
@@ -116,3 +121,15 @@ _POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
 _INSIDE: Callable[[Offer], float] = attrgetter("inside")
 _BUSBW: Callable[[Offer], float] = attrgetter("busbw")
 _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
+
+
+def evened(places: Sequence[int], pods: int) -> list[int]:
+    """Return *places*, which hold *pods*, with no more on a node than an even spread needs.
+
+    >>> evened([4, 4, 1, 0], 5)
+    [2, 2, 1, 0]
+    """
+    most = 1
+    while sum(min(width, most) for width in places) < pods:
+        most += 1
+    return [min(width, most) for width in places]

@@ -47,7 +47,10 @@ def test_roles_choose_by_their_gpus_and_after_what_they_are_tied_to() -> None:
         ((Role(name="a", pods=4, slices=(Slice(4, "node"), Slice(2, "rack"))),), "coarser level first"),
         ((Role(name="a", slices=(Slice(1, "node"),), spread=Spread.REQUIRED),), "keep pods together"),
         ((Role(name="a", slices=(Slice(1, "row"),)),), "no level 'row'"),
-        ((Role(name="a", serves="b", spread=Spread.PREFERRED), Role(name="b")), "NIC rate is free"),
+        (
+            (Role(name="a", serves="b", spread=Spread.REQUIRED, spread_level="rack"), Role(name="b")),
+            "NIC rate is free",
+        ),
     ],
 )
 def test_roles_that_contradict_each_other_are_refused(roles: tuple[Role, ...], said: str) -> None:

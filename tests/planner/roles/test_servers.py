@@ -1,13 +1,14 @@
 """Parameter servers against every way to place them, and the rule by example."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.plan.roles import GangDemand, GangPlacement, Role, StepTraffic
+from arena_topo.model.plan.roles import GangDemand, GangPlacement, Role, Spread, StepTraffic
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.roles.plan_gang import plan_gang_on
 from tests.examples import examples
@@ -186,3 +187,14 @@ def test_all_reduce_and_nodes_that_sum_stand_beside_the_servers() -> None:
 def test_rates_that_are_not_known_are_said_to_be_assumed() -> None:
     """They count as the lowest that is."""
     assert traffic_of(placed([WORKERS, servers(4)], fleet_of(racks(rate=0.0)))).assumed
+
+
+def test_servers_that_are_to_be_spread_take_as_few_of_a_node_as_they_can() -> None:
+    """Whatever the rule would take: six servers on ten nodes stand on six, and of twelve no three share a node."""
+    six, twelve = (
+        placed([WORKERS, replace(servers(pods), spread=Spread.PREFERRED)], fleet_of(racks()))
+        for pods in (6, 12)
+    )
+
+    assert [1] * 6 == list(counts_of(six, "ps", fleet_of(racks())).values())
+    assert 2 == max(counts_of(twelve, "ps", fleet_of(racks())).values())

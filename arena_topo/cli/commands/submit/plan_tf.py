@@ -1,40 +1,27 @@
 """``arena-topo plan tf``."""
 
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
 
 from arena_topo.cli.command import command, many, option, output_format, text
-from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.job_notations import LABEL, QUANTITY, TEXT, ArenaToleration
+from arena_topo.cli.options.job_notations import LABEL, TEXT, ArenaToleration
+from arena_topo.cli.options.kinds.tf_roles import AllPods, TfRoleFlags, tf_roles
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.numbers import Whole
 from arena_topo.cli.options.placement import POLICIES, topology_levels
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
-from arena_topo.cli.terminal import wants_colour
+from arena_topo.cli.terminal import print_out, print_page, wants_colour
 from arena_topo.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from arena_topo.model.cluster.scheduling import Toleration
-    from arena_topo.model.plan.roles import GangDemand, Role
+    from arena_topo.model.plan.roles import GangDemand
 
 _FORMS = ("text", "json", "yaml")
 Pairs = tuple[tuple[str, str], ...]
-
-
-def _count(name: str, default: int, help: str) -> int:
-    return option(name, type=Whole(), default=default, metavar="N", help=help, show_default=True)
-
-
-def _quantity(name: str, help: str) -> str:
-    return text(name, type=QUANTITY, help=help)
-
-
-def _labels(name: str, help: str) -> Pairs:
-    return many(name, type=LABEL, metavar="LABEL=VALUE", help=help)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,25 +29,21 @@ class PlanTfFlags:
     """What ``plan tf`` takes: those of Arena's flags that a plan depends on."""
 
     name: str = text("--name", type=TEXT, help="Name of the job.")
-    workers: int = _count("--workers", 1, "Number of worker pods.")
-    gpus: int = _count("--gpus", 0, "GPUs per worker, and of the chief.")
-    worker_cpu: str = _quantity("--worker-cpu", "CPUs per worker, for example 8 or 500m.")
-    worker_memory: str = _quantity("--worker-memory", "Memory per worker, for example 64Gi.")
-    worker_selector: Pairs = _labels("--worker-selector", "Node label that workers need.")
-    ps: int = _count("--ps", 0, "Number of parameter servers.")
-    ps_cpu: str = _quantity("--ps-cpu", "CPUs per parameter server.")
-    ps_memory: str = _quantity("--ps-memory", "Memory per parameter server.")
-    ps_gpus: int = _count("--ps-gpus", 0, "GPUs per parameter server.")
-    ps_selector: Pairs = _labels("--ps-selector", "Node label that parameter servers need.")
-    chief: bool = go_flag("--chief", help="Run a chief beside the workers.")
-    chief_cpu: str = _quantity("--chief-cpu", "CPUs of the chief.")
-    chief_memory: str = _quantity("--chief-memory", "Memory of the chief.")
-    chief_selector: Pairs = _labels("--chief-selector", "Node label that the chief needs.")
-    evaluator: bool = go_flag("--evaluator", help="Run an evaluator, on any node.")
-    evaluator_cpu: str = _quantity("--evaluator-cpu", "CPUs of the evaluator.")
-    evaluator_memory: str = _quantity("--evaluator-memory", "Memory of the evaluator.")
-    evaluator_selector: Pairs = _labels("--evaluator-selector", "Node label that the evaluator needs.")
-    selector: Pairs = _labels("--selector", "Node label that all pods need.")
+    workers: int = option(
+        "--workers", type=Whole(), default=1, metavar="N", help="Number of worker pods.", show_default=True
+    )
+    gpus: int = option(
+        "--gpus",
+        type=Whole(),
+        default=0,
+        metavar="N",
+        help="GPUs per worker, and of the chief.",
+        show_default=True,
+    )
+    roles: TfRoleFlags
+    selector: Pairs = many(
+        "--selector", type=LABEL, metavar="LABEL=VALUE", help="Node label that all pods need."
+    )
     toleration: "tuple[Toleration, ...]" = many(
         "--toleration",
         type=ArenaToleration(),
@@ -111,8 +94,7 @@ def tf(flags: PlanTfFlags) -> ExitCode:
         snapshot = unreserved(flags.kube, name, flags.levels)
     verdict = plan_gang(gang, snapshot)
     printed = render_gang(name, verdict, flags.output, colour=wants_colour(sys.stdout))
-    # The text has its colours already, or none on purpose: click must not strip them where stdout is not a terminal.
-    click.echo(printed, nl=False, color=True)
+    (print_page if flags.output == "text" else print_out)(printed)
     return ExitCode.DOES_NOT_FIT if isinstance(verdict, GangInfeasible) else ExitCode.OK
 
 
@@ -121,52 +103,15 @@ def gang_of(flags: PlanTfFlags) -> "GangDemand":
     from arena_topo.model.plan.demand import TopologyPolicy
     from arena_topo.model.plan.roles import GangDemand
 
-    for flag, number, least in (
-        ("--workers", flags.workers, 1),
-        ("--gpus", flags.gpus, 0),
-        ("--ps", flags.ps, 0),
-        ("--ps-gpus", flags.ps_gpus, 0),
-    ):
-        if number < least:
-            raise UsageError(f"{flag} is invalid: {number} is less than {least}")
-
+    pods = AllPods(
+        workers=flags.workers,
+        gpus=flags.gpus,
+        selector=dict(flags.selector),
+        tolerations=flags.toleration,
+    )
     return GangDemand(
-        roles=tuple(_roles(flags)),
+        roles=tf_roles(flags.roles, pods),
         policy=TopologyPolicy(flags.topology_policy),
         required_level=flags.require_topology,
         preferred_level=flags.prefer_topology,
     )
-
-
-def _roles(flags: PlanTfFlags) -> Iterator["Role"]:
-    if flags.chief:
-        asked = _requests(flags.chief_cpu, flags.chief_memory)
-        yield replace(_role(flags, "chief", asked, flags.chief_selector), gpus=flags.gpus)
-    asked = _requests(flags.worker_cpu, flags.worker_memory)
-    worker = _role(flags, "worker", asked, flags.worker_selector)
-    yield replace(worker, pods=flags.workers, gpus=flags.gpus)
-    if flags.ps:
-        asked = _requests(flags.ps_cpu, flags.ps_memory)
-        servers = _role(flags, "ps", asked, flags.ps_selector)
-        yield replace(servers, pods=flags.ps, gpus=flags.ps_gpus, serves="worker")
-    if flags.evaluator:
-        asked = _requests(flags.evaluator_cpu, flags.evaluator_memory)
-        yield replace(_role(flags, "evaluator", asked, flags.evaluator_selector), anywhere=True)
-
-
-def _role(flags: PlanTfFlags, name: str, requests: Mapping[str, int], selector: Pairs) -> "Role":
-    from arena_topo.model.plan.roles import Role
-
-    return Role(
-        name=name,
-        requests=requests,
-        # The selector of a role goes before that of all pods.
-        node_selector={**dict(flags.selector), **dict(selector)},
-        tolerations=flags.toleration,
-    )
-
-
-def _requests(cpu: str, memory: str) -> Mapping[str, int]:
-    from arena_topo.model.notation.quantity import resources
-
-    return resources({name: amount for name, amount in (("cpu", cpu), ("memory", memory)) if amount})

@@ -23,7 +23,8 @@ def saved(tmp_path: Path) -> str:
 def test_every_role_is_placed_and_servers_are_compared_with_all_reduce(invoke: Invoke, saved: str) -> None:
     """The table has every role, and below it stands what a step takes either way."""
     outcome = invoke(
-        "plan", "tf", "-f", saved, "--workers=8", "--gpus=4", "--ps=4", "--ps-cpu=4", "--evaluator"
+        *("plan", "tf", "-f", saved, "--workers=8", "--gpus=4", "--ps=4", "--ps-cpu=4"),
+        *("--evaluator", "--evaluator-gpus=0"),
     )
 
     assert 0 == outcome.code
@@ -64,6 +65,7 @@ def test_the_flags_are_the_roles_of_the_gang(invoke: Invoke, saved: str) -> None
         ),
         (("--ps=1", "--ps-selector=no=where"), 3, "10 nodes lack the label no=where"),
         (("--workers=0",), 2, "--workers is invalid: 0 is less than 1"),
+        (("--ps=2", "--ps-affinity-policy=binpack"), 2, "--ps-affinity-policy=binpack is not supported"),
         (("--ps=-1",), 2, "--ps is invalid: -1 is less than 0"),
         (("--require-topology=row",), 2, "the fabric has no level 'row'"),
     ],

@@ -1,0 +1,1 @@
+"""The flags of one kind of job each, and what they describe."""

@@ -1,0 +1,245 @@
+"""The flags of the roles of a TensorFlow job, Arena's, and the roles that they describe.
+
+Workers and chief have ``--gpus`` GPUs, and so has the evaluator where ``--evaluator-gpus`` says nothing else, as Arena has
+it. A selector of a role goes in place of ``--selector``, not beside it.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from arena_topo.cli.command import many, option, text
+from arena_topo.cli.options.go_flags import go_flag
+from arena_topo.cli.options.job_notations import LABEL, QUANTITY, TEXT
+from arena_topo.cli.options.notations import Notation
+from arena_topo.cli.options.numbers import Whole
+from arena_topo.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena_topo.model.cluster.scheduling import Toleration
+    from arena_topo.model.plan.roles import Role, Slice, Spread
+
+Pairs = tuple[tuple[str, str], ...]
+
+AFFINITY_POLICIES = ("none", "spread", "binpack")
+AFFINITY_CONSTRAINTS = ("preferred", "required")
+_ROLES = {"worker": "Worker", "ps": "PS", "chief": "Chief", "evaluator": "Evaluator"}
+_HIGHEST_PORT = 65_535
+
+
+class RoleSequence(Notation[tuple[str, ...]]):
+    """Roles in the order in which their pods are created, by name or first letter: ``Worker,PS`` or ``w,p``."""
+
+    name = "roles"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> tuple[str, ...]:
+        """Return the names of the roles as the operator spells them."""
+        named = []
+        for word in text.split(","):
+            key = word.strip().lower()
+            role = next((role for name, role in _ROLES.items() if key in (name, name[0])), None)
+            if role is None:
+                raise UsageError(
+                    f"{flag}: unknown role {word.strip()!r}",
+                    hint="use Worker (w), PS (p), Chief (c) and Evaluator (e), with commas between them",
+                )
+            if role in named:
+                raise UsageError(f"{flag}: the role {role} is given twice")
+            named.append(role)
+        return tuple(named)
+
+
+def _count(name: str, default: int, help: str) -> int:
+    return option(name, type=Whole(), default=default, metavar="N", help=help, show_default=True)
+
+
+def _port(*names: str, help: str) -> int | None:
+    return option(*names, type=Whole(1, _HIGHEST_PORT), metavar="N", help=help)
+
+
+def _quantity(*names: str, help: str) -> str:
+    return text(*names, type=QUANTITY, help=help)
+
+
+def _labels(name: str, help: str) -> Pairs:
+    return many(name, type=LABEL, metavar="LABEL=VALUE", help=f"{help}, in place of --selector.")
+
+
+def _policy(name: str, help: str) -> str:
+    return option(name, type=click.Choice(AFFINITY_POLICIES), default="none", show_default=True, help=help)
+
+
+def _constraint(name: str, help: str) -> str:
+    return option(
+        name, type=click.Choice(AFFINITY_CONSTRAINTS), default="preferred", show_default=True, help=help
+    )
+
+
+# The camel case of some flags is Arena's older spelling.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TfRoleFlags:
+    """What the user says of each role, beside what is said of all pods."""
+
+    worker_image: str = text("--worker-image", "--workerImage", type=TEXT, help="Image of the workers.")
+    worker_port: int | None = _port("--worker-port", "--workerPort", help="Port of the workers.")
+    worker_cpu: str = _quantity("--worker-cpu", "--workerCpu", help="CPUs per worker, for example 8 or 500m.")
+    worker_cpu_limit: str = _quantity("--worker-cpu-limit", help="Most CPUs of a worker.")
+    worker_memory: str = _quantity(
+        "--worker-memory", "--workerMemory", help="Memory per worker, for example 64Gi."
+    )
+    worker_memory_limit: str = _quantity("--worker-memory-limit", help="Most memory of a worker.")
+    worker_selector: Pairs = _labels("--worker-selector", "Node label that workers need")
+    worker_affinity_policy: str = _policy(
+        "--worker-affinity-policy",
+        "How workers share nodes; spread: few on each; binpack: few nodes, which is the choice without it as well.",
+    )
+    worker_affinity_constraint: str = _constraint(
+        "--worker-affinity-constraint",
+        "required: spread puts one worker on a node, and binpack all on one node.",
+    )
+    ps: int = _count("--ps", 0, "Number of parameter servers.")
+    ps_image: str = text("--ps-image", "--psImage", type=TEXT, help="Image of the parameter servers.")
+    ps_port: int | None = _port("--ps-port", "--psPort", help="Port of the parameter servers.")
+    ps_cpu: str = _quantity("--ps-cpu", "--psCpu", help="CPUs per parameter server.")
+    ps_cpu_limit: str = _quantity("--ps-cpu-limit", help="Most CPUs of a parameter server.")
+    ps_memory: str = _quantity("--ps-memory", "--psMemory", help="Memory per parameter server.")
+    ps_memory_limit: str = _quantity("--ps-memory-limit", help="Most memory of a parameter server.")
+    ps_gpus: int = _count("--ps-gpus", 0, "GPUs per parameter server.")
+    ps_selector: Pairs = _labels("--ps-selector", "Node label that parameter servers need")
+    ps_affinity_policy: str = _policy(
+        "--ps-affinity-policy",
+        "How parameter servers share nodes; none: as many on a node as its NIC serves; spread: few on each.",
+    )
+    ps_affinity_constraint: str = _constraint(
+        "--ps-affinity-constraint", "required: spread puts one parameter server on a node."
+    )
+    chief: bool = go_flag("--chief", help="Run a chief beside the workers.")
+    chief_port: int | None = _port("--chief-port", "--chiefPort", help="Port of the chief.")
+    chief_cpu: str = _quantity("--chief-cpu", "--ChiefCpu", help="CPUs of the chief.")
+    chief_cpu_limit: str = _quantity("--chief-cpu-limit", help="Most CPUs of the chief.")
+    chief_memory: str = _quantity("--chief-memory", "--ChiefMemory", help="Memory of the chief.")
+    chief_memory_limit: str = _quantity("--chief-memory-limit", help="Most memory of the chief.")
+    chief_selector: Pairs = _labels("--chief-selector", "Node label that the chief needs")
+    evaluator: bool = go_flag("--evaluator", help="Run an evaluator, on any node.")
+    evaluator_cpu: str = _quantity("--evaluator-cpu", "--evaluatorCpu", help="CPUs of the evaluator.")
+    evaluator_cpu_limit: str = _quantity("--evaluator-cpu-limit", help="Most CPUs of the evaluator.")
+    evaluator_memory: str = _quantity(
+        "--evaluator-memory", "--evaluatorMemory", help="Memory of the evaluator."
+    )
+    evaluator_memory_limit: str = _quantity("--evaluator-memory-limit", help="Most memory of the evaluator.")
+    evaluator_gpus: int | None = option(
+        "--evaluator-gpus", type=Whole(), metavar="N", help="GPUs of the evaluator; --gpus by default."
+    )
+    evaluator_selector: Pairs = _labels("--evaluator-selector", "Node label that the evaluator needs")
+    role_sequence: tuple[str, ...] = option(
+        "--role-sequence",
+        type=RoleSequence(),
+        default=(),
+        metavar="ROLES",
+        help="Order in which Arena's operator creates the roles, such as Worker,PS,Chief,Evaluator or w,p,c,e.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPods:
+    """What is said of all pods of a TensorFlow job: node labels, tolerations, workers and the GPUs of each."""
+
+    workers: int
+    gpus: int
+    selector: Mapping[str, str]
+    tolerations: "tuple[Toleration, ...]"
+
+
+def tf_roles(flags: TfRoleFlags, pods: AllPods) -> "tuple[Role, ...]":
+    """Return the roles that *flags* describe, the chief first; raises ``UsageError``."""
+    # A chief trains like a worker, and may be the only one.
+    for flag, number, least in (
+        ("--workers", pods.workers, 0 if flags.chief else 1),
+        ("--gpus", pods.gpus, 0),
+        ("--ps", flags.ps, 0),
+        ("--ps-gpus", flags.ps_gpus, 0),
+        ("--evaluator-gpus", flags.evaluator_gpus or 0, 0),
+    ):
+        if number < least:
+            raise UsageError(f"{flag} is invalid: {number} is less than {least}")
+    if flags.ps_affinity_policy == "binpack":
+        raise UsageError(
+            "--ps-affinity-policy=binpack is not supported: servers that share a NIC make every step wait for it",
+            hint="leave it out: parameter servers take as few nodes as their NICs allow",
+        )
+    return tuple(_roles(flags, pods))
+
+
+def _roles(flags: TfRoleFlags, pods: AllPods) -> Iterator["Role"]:
+    if flags.chief:
+        amounts = {
+            "cpu": flags.chief_cpu or flags.chief_cpu_limit,
+            "memory": flags.chief_memory or flags.chief_memory_limit,
+        }
+        yield replace(_role(pods, "chief", amounts, flags.chief_selector), gpus=pods.gpus)
+    if pods.workers:
+        amounts = {
+            "cpu": flags.worker_cpu or flags.worker_cpu_limit,
+            "memory": flags.worker_memory or flags.worker_memory_limit,
+        }
+        worker = _role(pods, "worker", amounts, flags.worker_selector)
+        yield replace(
+            worker,
+            pods=pods.workers,
+            gpus=pods.gpus,
+            spread=_spread(flags.worker_affinity_policy, flags.worker_affinity_constraint),
+            slices=_one_node(flags, pods.workers),
+        )
+    if flags.ps:
+        amounts = {
+            "cpu": flags.ps_cpu or flags.ps_cpu_limit,
+            "memory": flags.ps_memory or flags.ps_memory_limit,
+        }
+        yield replace(
+            _role(pods, "ps", amounts, flags.ps_selector),
+            pods=flags.ps,
+            gpus=flags.ps_gpus,
+            serves="worker" if pods.workers else "chief",
+            spread=_spread(flags.ps_affinity_policy, flags.ps_affinity_constraint),
+        )
+    if flags.evaluator:
+        amounts = {
+            "cpu": flags.evaluator_cpu or flags.evaluator_cpu_limit,
+            "memory": flags.evaluator_memory or flags.evaluator_memory_limit,
+        }
+        yield replace(
+            _role(pods, "evaluator", amounts, flags.evaluator_selector),
+            gpus=pods.gpus if flags.evaluator_gpus is None else flags.evaluator_gpus,
+            anywhere=True,
+        )
+
+
+def _role(pods: AllPods, name: str, amounts: Mapping[str, str], selector: Pairs) -> "Role":
+    from arena_topo.model.notation.quantity import resources
+    from arena_topo.model.plan.roles import Role
+
+    return Role(
+        name=name,
+        # Where only a limit is given, the API server makes it the request as well.
+        requests=resources({resource: amount for resource, amount in amounts.items() if amount}),
+        node_selector=dict(selector) or pods.selector,
+        tolerations=pods.tolerations,
+    )
+
+
+def _spread(policy: str, constraint: str) -> "Spread":
+    from arena_topo.model.plan.roles import Spread
+
+    if policy != "spread":
+        return Spread.NONE
+    return Spread.REQUIRED if constraint == "required" else Spread.PREFERRED
+
+
+def _one_node(flags: TfRoleFlags, workers: int) -> "tuple[Slice, ...]":
+    from arena_topo.model.plan.roles import Slice
+
+    packed = (flags.worker_affinity_policy, flags.worker_affinity_constraint) == ("binpack", "required")
+    return (Slice(workers, "node"),) if packed else ()
