@@ -4,7 +4,8 @@ import argparse
 import sys
 import threading
 
-from tests.controlplane.binaries.ensure import ensure_built
+from tests.controlplane.binaries.ensure import ensure_built, ensure_extras
+from tests.controlplane.binaries.tools import EXTRAS
 from tests.controlplane.components.options import Options, coscheduling, native_gang
 from tests.controlplane.errors import ControlPlaneError
 from tests.controlplane.machines.logs import FakeLog
@@ -21,13 +22,15 @@ def main() -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     build = commands.add_parser("build", help="build what is missing into the cache")
     build.add_argument("--coscheduling", action="store_true", help="the second scheduler too")
+    build.add_argument("--extras", action="store_true", help="all that only some tests need, too")
     up = commands.add_parser("up", help="run a control plane until Ctrl-C")
     up.add_argument("--nodes", choices=_NODES, default="two-v100")
     up.add_argument("--gang", choices=_GANGS, default="none", help="how gangs are scheduled")
     arguments = parser.parse_args()
     try:
         if arguments.command == "build":
-            ensure_built(coscheduling=arguments.coscheduling)
+            ensure_built(coscheduling=arguments.coscheduling or arguments.extras)
+            ensure_extras(EXTRAS if arguments.extras else ())
         else:
             _up(arguments.nodes, arguments.gang)
     except ControlPlaneError as error:

@@ -1,8 +1,11 @@
 """Whether a test run can have the control plane, and whether it may do without."""
 
+from collections.abc import Collection
+
 import pytest
 
-from tests.controlplane.binaries.ensure import Built, ensure_arena, ensure_built
+from tests.controlplane.binaries.ensure import Built, ensure_built, ensure_extras
+from tests.controlplane.binaries.tools import EXTRAS
 from tests.controlplane.errors import ControlPlaneError
 from tests.harness.suites import Suite
 
@@ -10,24 +13,31 @@ MARKER = "controlplane"
 REQUIRE = "ARENA_TOPO_REQUIRE_CONTROLPLANE"
 SUITE = Suite(MARKER, REQUIRE, "the real control plane")
 
+PLANES = {"kinds_plane": ("training-operator",), "kueue_plane": ("kueue",)}
+"""Fixtures that are planes with operators of their own, and which: a plane has what its tests need, and no more."""
+
 _UNAVAILABLE = pytest.StashKey[str]()
-_NO_ARENA = pytest.StashKey[str]()
+_LACKING = pytest.StashKey[dict[str, str]]()
 
 
-def build_for(config: pytest.Config, *, coscheduling: bool, arena: bool) -> None:
-    """Build what is missing, outside any test's timeout and with the progress visible; remember why it failed."""
+def build_for(config: pytest.Config, extras: Collection[str]) -> None:
+    """Build what is missing, outside any test's timeout and with the progress visible; remember why it failed.
+
+    *extras* are what tests ask for by their marks: ``coscheduling``, and names of ``EXTRAS``.
+    """
     capture = config.pluginmanager.getplugin("capturemanager")
+    config.stash[_LACKING] = {}
     with capture.global_and_fixture_disabled():
         try:
-            ensure_built(coscheduling=coscheduling)
+            ensure_built(coscheduling="coscheduling" in extras)
         except ControlPlaneError as error:
             config.stash[_UNAVAILABLE] = str(error)
-        # Apart from the rest: without Arena only the tests of what both of us do are left out.
-        try:
-            if arena:
-                ensure_arena()
-        except ControlPlaneError as error:
-            config.stash[_NO_ARENA] = str(error)
+        # Each apart from the rest: where one cannot be built, only the tests that need it are left out.
+        for name in sorted(set(extras) & EXTRAS.keys()):
+            try:
+                ensure_extras([name])
+            except ControlPlaneError as error:
+                config.stash[_LACKING][name] = str(error)
 
 
 def why_unavailable(config: pytest.Config) -> str:
@@ -40,10 +50,10 @@ def require_built(config: pytest.Config) -> None:
     _leave_out("the real control plane", why_unavailable(config))
 
 
-def require_arena(config: pytest.Config) -> Built:
-    """Return where kubeflow/arena lies; skip the test, or fail it as above, where it cannot be built."""
-    _leave_out("kubeflow/arena", config.stash.get(_NO_ARENA, ""))
-    return ensure_arena()
+def require_extra(config: pytest.Config, name: str) -> Built:
+    """Return where *name* of ``EXTRAS`` lies; skip the test, or fail it as above, where it cannot be built."""
+    _leave_out(name, config.stash.get(_LACKING, {}).get(name, ""))
+    return ensure_extras([name])
 
 
 def _leave_out(what: str, reason: str) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.availability import require_built
+from tests.controlplane.availability import PLANES, require_built, require_extra
 from tests.controlplane.components import install
 from tests.controlplane.components.kubeconfig import write_kubeconfig
+from tests.controlplane.components.options import Options
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.kubelet import ScriptedKubelet
 from tests.controlplane.machines.logs import FakeLog
@@ -22,6 +23,26 @@ def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """Run the control plane that all tests of a run share: keep to your namespace and your nodes."""
     require_built(pytestconfig)
     with ControlPlane() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def kinds_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """Run a control plane with the operators of kinds of jobs beside MPIJob; a folder of tests returns it as `plane`."""
+    yield from _with_operators(pytestconfig, PLANES["kinds_plane"])
+
+
+@pytest.fixture(scope="session")
+def kueue_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """Run a control plane with Kueue, whose webhooks are off; a folder of tests returns it as `plane`."""
+    yield from _with_operators(pytestconfig, PLANES["kueue_plane"])
+
+
+def _with_operators(config: pytest.Config, operators: tuple[str, ...]) -> Iterator[ControlPlane]:
+    require_built(config)
+    for name in operators:
+        require_extra(config, name)
+    with ControlPlane(Options(operators=operators)) as running:
         yield running
 
 

@@ -1,17 +1,19 @@
 """A running control plane."""
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import urllib3
 
-from tests.controlplane.binaries.ensure import Built, ensure_built
+from tests.controlplane.binaries.ensure import Built, ensure_built, ensure_extras
 from tests.controlplane.components import commands, install
 from tests.controlplane.components.commands import Site
 from tests.controlplane.components.kubeconfig import write_kubeconfig
@@ -21,6 +23,8 @@ from tests.controlplane.components.ports import free_ports
 from tests.controlplane.components.processes import Processes
 from tests.controlplane.errors import ControlPlaneError
 from tests.controlplane.kube import Kube, KubeError
+from tests.controlplane.operators.table import CERTIFICATES, OPERATORS, Seat
+from tests.controlplane.operators.webhooks import by_address
 from tests.controlplane.polling import eventually
 
 _ADMINS = "system:masters"
@@ -44,6 +48,8 @@ class ControlPlane:
 
     def __enter__(self) -> Self:
         built = ensure_built(coscheduling=self.options.coscheduling)
+        if self.options.operators:
+            built |= ensure_extras(self.options.operators)
         began = time.monotonic()
         with ExitStack() as stack:
             self._authority = Authority.create(self.folder / "pki")
@@ -127,7 +133,30 @@ class ControlPlane:
         if options.operator:
             self.kube.apply(install.namespace("mpi-operator"))
             start("mpi-operator", commands.mpi_operator(built, site, options))
+        seats = [self._start_operator(name, built) for name in options.operators]
         self._until("the controllers", self._controllers_ready)
+        for name, seat in zip(options.operators, seats, strict=True):
+            self._until(name, partial(_is_healthy, seat))
+            self._register_webhooks(name, built, seat)
+
+    def _start_operator(self, name: str, built: Built) -> Seat:
+        operator = OPERATORS[name]
+        self.kube.apply(install.namespace(operator.namespace))
+        certificates = self.folder / CERTIFICATES
+        certificates.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(self.site.server.certificate, certificates / "tls.crt")
+        shutil.copyfile(self.site.server.key, certificates / "tls.key")
+        ports = free_ports()
+        seat = Seat(self.folder, next(ports), next(ports), self.options.operators)
+        self.processes.start(name, operator.command(built, seat))
+        return seat
+
+    def _register_webhooks(self, name: str, built: Built, seat: Seat) -> None:
+        if not OPERATORS[name].has_webhooks:
+            return
+        theirs = install.load(built.manifest(f"{name}-webhooks.yaml"))
+        for configuration in by_address(theirs, name, seat.webhook_port, self.site.authority):
+            self.kube.apply(configuration)
 
     def _until(self, what: str, fact: Callable[[], bool]) -> None:
         def alive() -> bool:
@@ -149,3 +178,11 @@ class ControlPlane:
         if not options.operator:
             return True
         return _OPERATOR_WORKS in self.processes.log("mpi-operator").read_text("utf-8", "replace")
+
+
+def _is_healthy(seat: Seat) -> bool:
+    try:
+        answer = urllib3.request("GET", f"http://{seat.health}/readyz", retries=False, timeout=5)
+    except urllib3.exceptions.HTTPError:
+        return False
+    return answer.status == 200

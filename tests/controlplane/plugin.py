@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.availability import MARKER, SUITE, build_for, why_unavailable
+from tests.controlplane.availability import MARKER, PLANES, SUITE, build_for, why_unavailable
 from tests.harness.suites import Tally
 
 _E2E = Path(__file__).parent.parent / "e2e"
@@ -29,8 +29,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     They take the longest: workers that have none of them left fill the time with all others.
     """
     for item in items:
-        if "plane" in getattr(item, "fixturenames", ()) or _E2E in item.path.parents:
+        fixtures = getattr(item, "fixturenames", ())
+        if "plane" in fixtures or _E2E in item.path.parents:
             item.add_marker(MARKER)
+        for name in PLANES.keys() & fixtures:
+            item.add_marker(getattr(pytest.mark, MARKER)(*PLANES[name]))
     yield
     items.sort(key=_turn)
 
@@ -46,5 +49,5 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     marks = [mark for item in session.items for mark in item.iter_markers(MARKER)]
     if marks and not config.option.collectonly:
         wanted = {extra for mark in marks for extra in mark.args}
-        build_for(config, coscheduling="coscheduling" in wanted, arena="arena" in wanted)
+        build_for(config, wanted)
         config.stash[_TALLY].unavailable = why_unavailable(config)

@@ -11,12 +11,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import IO, Self
 
 from tests.controlplane.binaries.locks import locked
 from tests.controlplane.binaries.pins import pinned_version
 from tests.controlplane.binaries.toolchain import Go, find_go
-from tests.controlplane.binaries.tools import ARENA, COSCHEDULING, TOOLS, Binary, Patch, Tool
+from tests.controlplane.binaries.tools import COSCHEDULING, EXTRAS, TOOLS, Binary, Patch, Tool
 from tests.controlplane.errors import BuildFailed
 from tests.controlplane.paths import SOURCES, cache_root
 
@@ -28,6 +28,10 @@ class Built:
     """Folders of the cache in which the binaries and the manifests of all tools lie."""
 
     folders: tuple[Path, ...]
+
+    def __or__(self, other: Self) -> Self:
+        """Return what is in either."""
+        return type(self)((*self.folders, *other.folders))
 
     def binary(self, name: str) -> Path:
         """Return the executable called ``name``."""
@@ -45,10 +49,11 @@ class Built:
         return next(folder / relative for folder in self.folders if (folder / relative).exists())
 
 
-def ensure_arena(progress: IO[str] | None = None) -> Built:
-    """Build kubeflow/arena 0.15.5 if it is missing, and return where it lies; raises as ``ensure_built`` does."""
+def ensure_extras(names: Iterable[str], progress: IO[str] | None = None) -> Built:
+    """Build what is missing of ``EXTRAS`` by *names*, and return where they lie; raises as ``ensure_built`` does."""
     progress = progress or sys.stderr
-    return Built((ensure_tool(ARENA, find_go(progress), progress),))
+    go = find_go(progress)
+    return Built(tuple(ensure_tool(EXTRAS[name], go, progress) for name in names))
 
 
 def ensure_built(*, coscheduling: bool = False, progress: IO[str] | None = None) -> Built:
@@ -128,6 +133,7 @@ def _patched(patch: Patch, go: Go, tool: Tool, folder: Path) -> list[str]:
 def _copy(source: Path, target: Path) -> None:
     """Copy a file, or a folder with all that is in it, of Go's module cache."""
     if source.is_file():
+        target.parent.mkdir(exist_ok=True)
         shutil.copyfile(source, target)
         return
     shutil.copytree(source, target, copy_function=shutil.copyfile)

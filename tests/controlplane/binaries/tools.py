@@ -38,7 +38,7 @@ class Manifests:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """One Go module of this folder, with the binaries and the manifests that come out of it."""
+    """Binaries and manifests that come out of one Go module of this folder."""
 
     folder: str
     binaries: tuple[Binary, ...] = ()
@@ -123,8 +123,86 @@ COSCHEDULING = Tool(
     (Manifests("sigs.k8s.io/scheduler-plugins", {"podgroup.yaml": "manifests/coscheduling/crd.yaml"}),),
 )
 
-ARENA = Tool(
-    "arena",
-    (Binary("arena", "github.com/kubeflow/arena/cmd/arena"),),
-    (Manifests("github.com/kubeflow/arena", {"mpijob-chart": "charts/mpijob"}),),
-)
+_TRAINER = "github.com/kubeflow/trainer/v2"
+_TRAINING_OPERATOR = "github.com/kubeflow/training-operator"
+
+EXTRAS = {
+    "arena": Tool(
+        "arena",
+        (Binary("arena", "github.com/kubeflow/arena/cmd/arena"),),
+        (Manifests("github.com/kubeflow/arena", {"mpijob-chart": "charts/mpijob"}),),
+    ),
+    "training-operator": Tool(
+        "training-operator",
+        (Binary("training-operator", f"{_TRAINING_OPERATOR}/cmd/training-operator.v1"),),
+        (
+            Manifests(
+                _TRAINING_OPERATOR,
+                {
+                    "training-operator-crds/pytorchjobs.yaml": "manifests/base/crds/kubeflow.org_pytorchjobs.yaml",
+                    "training-operator-crds/tfjobs.yaml": "manifests/base/crds/kubeflow.org_tfjobs.yaml",
+                    "training-operator-webhooks.yaml": "manifests/base/webhook/manifests.yaml",
+                },
+            ),
+        ),
+        Patch(
+            _TRAINING_OPERATOR,
+            "cmd/training-operator.v1/main.go",
+            """\tdefer close(certsReady)
+\tcertGenerationConfig := cert.Config{
+\t\tWebhookSecretName:        webhookSecretName,
+\t\tWebhookServiceName:       webhookServiceName,
+\t\tWebhookConfigurationName: webhookConfigurationName,
+\t}
+\tif err = cert.ManageCerts(mgr, certGenerationConfig, certsReady); err != nil {
+""",
+            """\tclose(certsReady)
+\tmgr.GetWebhookServer().(*webhook.DefaultServer).Options.Host = "127.0.0.1"
+\tvar _ cert.Config
+\tif err != nil {
+""",
+            "it makes certificates for the name of a Service, which nothing on loopback has, and waits for a Secret"
+            " of them to be mounted at a fixed path in /tmp; and its webhooks listen on all interfaces",
+        ),
+    ),
+    "kueue": Tool(
+        "workloads",
+        (Binary("kueue", "sigs.k8s.io/kueue/cmd/kueue"),),
+        (Manifests("sigs.k8s.io/kueue", {"kueue-crds": "config/components/crd/bases"}),),
+        Patch(
+            "sigs.k8s.io/kueue",
+            "cmd/kueue/main.go",
+            'metricsCertPath := "/etc/kueue/metrics/certs"',
+            'metricsCertPath := os.TempDir() + "/k8s-webhook-server/serving-certs"',
+            "it insists on certificates at a path that only root can write, also where it serves no metrics",
+        ),
+    ),
+    "jobset": Tool(
+        "workloads",
+        (Binary("jobset", "sigs.k8s.io/jobset"),),
+        (
+            Manifests(
+                "sigs.k8s.io/jobset",
+                {
+                    "jobset-crds": "config/components/crd/bases",
+                    "jobset-webhooks.yaml": "config/components/webhook/manifests.yaml",
+                },
+            ),
+        ),
+    ),
+    "trainer": Tool(
+        "workloads",
+        (Binary("trainer", f"{_TRAINER}/cmd/trainer-controller-manager"),),
+        (
+            Manifests(
+                _TRAINER,
+                {
+                    "trainer-crds": "manifests/base/crds",
+                    "trainer-webhooks.yaml": "manifests/base/webhook/manifests.yaml",
+                    "trainer-runtime-torch.yaml": "manifests/base/runtimes/torch_distributed.yaml",
+                },
+            ),
+        ),
+    ),
+}
+"""What only some tests need: where one cannot be built, those alone are left out."""

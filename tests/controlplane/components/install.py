@@ -20,7 +20,9 @@ def definitions(built: Built, options: Options) -> list[Object]:
         paths.append(built.manifest(f"mpijob-{options.mpijob}.yaml"))
     if options.coscheduling:
         paths.append(built.manifest("podgroup.yaml"))
-    documents = [document for path in paths for document in _load(path)]
+    for operator in options.operators:
+        paths += built.manifests(f"{operator}-crds/*.yaml")
+    documents = [document for path in paths for document in load(path)]
     return [document for document in documents if document["kind"] == "CustomResourceDefinition"]
 
 
@@ -42,7 +44,7 @@ def established(kube: Kube, wanted: list[Object]) -> bool:
 def stages(kube: Kube, built: Built) -> None:
     """Install what KWOK does to nodes (its own stages) and to pods (ours)."""
     files = [*built.manifests("node-*.yaml"), SOURCES / "stages" / "pods.yaml"]
-    for stage in (stage for path in files for stage in _load(path)):
+    for stage in (stage for path in files for stage in load(path)):
         kube.apply(stage)
 
 
@@ -73,5 +75,8 @@ def coscheduling_config(site: Site) -> Path:
     return path
 
 
-def _load(path: Path) -> list[Object]:
-    return [cast("Object", document) for document in yaml.safe_load_all(path.read_text()) if document]
+def load(path: Path) -> list[Object]:
+    """Return the objects in the YAML file at *path*."""
+    # The definitions of some operators take megabytes, which Python's own reader would take seconds for.
+    documents = yaml.load_all(path.read_text(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return [cast("Object", document) for document in documents if document]

@@ -13,6 +13,7 @@ class Options:
 
     ``feature_gates`` go to the API server, and those that they know to the scheduler and the controllers.
     ``operator`` has an effect with MPIJob v2beta1 only: the older versions are served without an operator.
+    ``operators`` are names of other operators (``tests.controlplane.operators``), in the order in which they start.
     """
 
     mpijob: Literal["v2beta1", "v1", "v1alpha1"] | None = "v2beta1"
@@ -24,6 +25,7 @@ class Options:
     runtime_config: Mapping[str, bool] = field(default_factory=dict)
     apiserver_args: Sequence[str] = ()
     operator_args: Sequence[str] = ()
+    operators: tuple[str, ...] = ()
 
 
 def api_only(mpijob: Literal["v2beta1", "v1", "v1alpha1"] | None) -> Options:

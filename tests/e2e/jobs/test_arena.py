@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.availability import require_arena, require_built
+from tests.controlplane.availability import require_built, require_extra
 from tests.controlplane.components import install
 from tests.controlplane.components.options import Options
 from tests.controlplane.kube import Kube, Object
@@ -31,7 +31,7 @@ COMMAND = "mpirun -np 2 echo done"
 def arenas_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """Run a cluster that serves the one version of MPIJob that Arena knows; its operator is the test."""
     require_built(pytestconfig)
-    require_arena(pytestconfig)
+    require_extra(pytestconfig, "arena")
     with ControlPlane(Options(mpijob="v1alpha1", operator=False)) as plane:
         plane.kube.create(install.namespace("arena-system"))
         plane.kube.wait_for("v1", "ServiceAccount", "default", "default")
@@ -42,7 +42,7 @@ def arenas_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 @pytest.fixture
 def theirs(pytestconfig: pytest.Config, arenas_plane: ControlPlane, tmp_path: Path) -> RealArena:
     """Return the original."""
-    return real_arena(require_arena(pytestconfig), arenas_plane.admin_kubeconfig, tmp_path)
+    return real_arena(require_extra(pytestconfig, "arena"), arenas_plane.admin_kubeconfig, tmp_path)
 
 
 @pytest.fixture
@@ -215,7 +215,7 @@ def test_where_arena_does_not_know_the_version_it_deletes_our_jobs_all_the_same(
     pytestconfig: pytest.Config, plane: ControlPlane, arena: Arena, namespace: str, tmp_path: Path
 ) -> None:
     """On v2beta1 Arena lists nothing and finds nothing to show, but its record is enough to delete a job."""
-    original = real_arena(require_arena(pytestconfig), arena.kubeconfig, tmp_path)
+    original = real_arena(require_extra(pytestconfig, "arena"), arena.kubeconfig, tmp_path)
     assert 0 == arena(*SUBMIT, "--name=job", COMMAND).code
 
     assert "job" not in original("list").out
@@ -228,4 +228,4 @@ def test_where_arena_does_not_know_the_version_it_deletes_our_jobs_all_the_same(
 
 def test_the_recorded_surface_is_arenas(pytestconfig: pytest.Config) -> None:
     """What the guide's tables are compared with is what Arena's own help lists."""
-    assert surface(require_arena(pytestconfig).binary("arena")) == recorded()
+    assert surface(require_extra(pytestconfig, "arena").binary("arena")) == recorded()

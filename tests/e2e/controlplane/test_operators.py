@@ -1,0 +1,170 @@
+"""The operators that some planes run beside MPIJob's are the real ones, with their webhooks where they are on."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane.components import install
+from tests.controlplane.kube import Kube, KubeError, Object
+from tests.controlplane.machines import pods
+from tests.controlplane.machines.nodes import create_nodes, delete_nodes, remove_pods, two_v100
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+
+_GPU = "nvidia.com/gpu"
+_KUEUE = "kueue.x-k8s.io/v1beta2"
+
+
+@pytest.fixture
+def kinds(kinds_plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
+    """Return the administrator's client of a plane with all kinds of jobs and two servers, and a namespace."""
+    yield from _furnished(kinds_plane)
+
+
+@pytest.fixture
+def queues(kueue_plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
+    """Return the administrator's client of a plane with Kueue and two servers, and a namespace."""
+    yield from _furnished(kueue_plane)
+
+
+def _furnished(plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
+    kube, name = plane.kube, f"t-{uuid.uuid4().hex[:10]}"
+    nodes = create_nodes(kube, two_v100())
+    kube.create(install.namespace(name))
+    kube.wait_for("v1", "ServiceAccount", "default", name)
+    yield kube, name
+    kube.delete("v1", "Namespace", name)
+    eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
+    delete_nodes(kube, nodes)
+
+
+def _replica(container: str, count: int) -> Object:
+    limits = {"limits": {_GPU: "1"}}
+    return {
+        "replicas": count,
+        "template": {"spec": {"containers": [{"name": container, "image": "i", "resources": limits}]}},
+    }
+
+
+def _training_job(kind: str, replicas: str, roles: Object) -> Object:
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": kind,
+        "metadata": {"name": "job"},
+        "spec": {replicas: roles},
+    }
+
+
+@pytest.mark.parametrize(
+    ("job", "expected"),
+    [
+        (
+            _training_job(
+                "PyTorchJob",
+                "pytorchReplicaSpecs",
+                {"Master": _replica("pytorch", 1), "Worker": _replica("pytorch", 2)},
+            ),
+            {
+                ("job-master-0", "master", "0"),
+                ("job-worker-0", "worker", "0"),
+                ("job-worker-1", "worker", "1"),
+            },
+        ),
+        (
+            _training_job(
+                "TFJob",
+                "tfReplicaSpecs",
+                {"PS": _replica("tensorflow", 1), "Worker": _replica("tensorflow", 2)},
+            ),
+            {("job-ps-0", "ps", "0"), ("job-worker-0", "worker", "0"), ("job-worker-1", "worker", "1")},
+        ),
+    ],
+    ids=["PyTorchJob", "TFJob"],
+)
+def test_the_training_operator_runs_every_role(
+    kinds: tuple[Kube, str], job: Object, expected: set[tuple[str, str, str]]
+) -> None:
+    """Each pod says its role and its index, and goes with its job."""
+    kube, namespace = kinds
+    kube.create(job, namespace)
+
+    def all_run() -> list[Object] | None:
+        found = pods.of_job(kube, namespace, "job")
+        return found if len(found) == len(expected) and all(map(pods.running, found)) else None
+
+    found = eventually(all_run, f"{len(expected)} pods that run")
+    prefix = "training.kubeflow.org/replica-"
+    said = {
+        (pod["metadata"]["name"], *(pod["metadata"]["labels"][prefix + key] for key in ("type", "index")))
+        for pod in found
+    }
+    assert expected == said
+    kube.delete("kubeflow.org/v1", job["kind"], "job", namespace)
+    eventually(lambda: not pods.of_job(kube, namespace, "job"), "the end of the job's pods")
+
+
+def test_the_training_operators_webhook_is_asked(kinds: tuple[Kube, str]) -> None:
+    """It wants its own name for the container that trains."""
+    kube, namespace = kinds
+    with pytest.raises(KubeError, match="at least one container with name pytorch"):
+        kube.create(
+            _training_job("PyTorchJob", "pytorchReplicaSpecs", {"Worker": _replica("main", 1)}), namespace
+        )
+
+
+def test_kueue_starts_a_job_that_its_queue_has_room_for(queues: tuple[Kube, str]) -> None:
+    """And leaves one that asks for more than the quota suspended, with the reason on its Workload."""
+    kube, namespace = queues
+    for each in _queue(namespace, 4):
+        kube.create(each, namespace if each["kind"] == "LocalQueue" else None)
+    kube.create(_job("small", namespace, 4), namespace)
+    kube.create(_job("large", namespace, 8), namespace)
+
+    kube.wait_for("batch/v1", "Job", "small", namespace, until=lambda job: not job["spec"]["suspend"])
+    workload = eventually(
+        lambda: next(
+            (
+                workload
+                for workload in kube.list(_KUEUE, "Workload", namespace)
+                if workload["metadata"]["ownerReferences"][0]["name"] == "large"
+                and workload.get("status", {}).get("conditions")
+            ),
+            None,
+        ),
+        "what Kueue says of the large job",
+    )
+    assert kube.get("batch/v1", "Job", "large", namespace)["spec"]["suspend"]
+    (reserved,) = [one for one in workload["status"]["conditions"] if one["type"] == "QuotaReserved"]
+    assert ("False", True) == (reserved["status"], _GPU in reserved["message"])
+    for kind in ("ClusterQueue", "ResourceFlavor"):
+        kube.delete(_KUEUE, kind, namespace)
+
+
+def _queue(name: str, gpus: int) -> list[Object]:
+    quota = {"name": name, "resources": [{"name": _GPU, "nominalQuota": gpus}]}
+    specs = {
+        "ResourceFlavor": {},
+        "ClusterQueue": {
+            "namespaceSelector": {},
+            "resourceGroups": [{"coveredResources": [_GPU], "flavors": [quota]}],
+        },
+        "LocalQueue": {"clusterQueue": name},
+    }
+    return [
+        {"apiVersion": _KUEUE, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        for kind, spec in specs.items()
+    ]
+
+
+def _job(name: str, queue: str, gpus: int) -> Object:
+    container = {"name": "main", "image": "i", "resources": {"limits": {_GPU: str(gpus)}}}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": queue}},
+        "spec": {
+            "suspend": True,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
