@@ -137,7 +137,7 @@ class ControlPlane:
         self._until("the controllers", self._controllers_ready)
         for name, seat in zip(options.operators, seats, strict=True):
             self._until(name, partial(_is_healthy, seat))
-            self._register_webhooks(name, built, seat)
+            self._complete_operator(name, built, seat)
 
     def _start_operator(self, name: str, built: Built) -> Seat:
         operator = OPERATORS[name]
@@ -151,12 +151,14 @@ class ControlPlane:
         self.processes.start(name, operator.command(built, seat))
         return seat
 
-    def _register_webhooks(self, name: str, built: Built, seat: Seat) -> None:
-        if not OPERATORS[name].has_webhooks:
-            return
-        theirs = install.load(built.manifest(f"{name}-webhooks.yaml"))
-        for configuration in by_address(theirs, name, seat.webhook_port, self.site.authority):
-            self.kube.apply(configuration)
+    def _complete_operator(self, name: str, built: Built, seat: Seat) -> None:
+        if OPERATORS[name].has_webhooks:
+            theirs = install.load(built.manifest(f"{name}-webhooks.yaml"))
+            for configuration in by_address(theirs, name, seat.webhook_port, self.site.authority):
+                self.kube.apply(configuration)
+        for each in built.manifests(f"{name}-objects/*.yaml"):
+            for item in install.load(each):
+                self.kube.apply(item)
 
     def _until(self, what: str, fact: Callable[[], bool]) -> None:
         def alive() -> bool:

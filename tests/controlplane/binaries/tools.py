@@ -199,7 +199,7 @@ EXTRAS = {
                 {
                     "trainer-crds": "manifests/base/crds",
                     "trainer-webhooks.yaml": "manifests/base/webhook/manifests.yaml",
-                    "trainer-runtime-torch.yaml": "manifests/base/runtimes/torch_distributed.yaml",
+                    "trainer-objects/torch.yaml": "manifests/base/runtimes/torch_distributed.yaml",
                 },
             ),
         ),

@@ -60,23 +60,50 @@ def _training_operator(built: Built, seat: Seat) -> list[str]:
     ]
 
 
-_FRAMEWORKS = {"training-operator": ("kubeflow.org/pytorchjob", "kubeflow.org/tfjob")}
+_ALONE = {"leaderElection": {"leaderElect": False}, "metrics": {"bindAddress": "0"}}
+
+
+def _jobset(built: Built, seat: Seat) -> list[str]:
+    config = _ALONE | {
+        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": seat.health},
+        "webhook": {"port": seat.webhook_port, "host": "127.0.0.1"},
+        "internalCertManagement": {"enable": False},
+    }
+    return [str(built.binary("jobset")), f"--config={seat.config('jobset', config)}"]
+
+
+def _trainer(built: Built, seat: Seat) -> list[str]:
+    config = _ALONE | {
+        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+        "kind": "Configuration",
+        "health": {"healthProbeBindAddress": seat.health},
+        "webhook": {"port": seat.webhook_port, "host": "127.0.0.1"},
+        "certManagement": {"enable": False},
+    }
+    return [str(built.binary("trainer")), f"--config={seat.config('trainer', config)}"]
+
+
+_FRAMEWORKS = {
+    "training-operator": ("kubeflow.org/pytorchjob", "kubeflow.org/tfjob"),
+    "jobset": ("jobset.x-k8s.io/jobset",),
+    "trainer": ("trainer.kubeflow.org/trainjob",),
+}
 """What Kueue calls the kinds of jobs of each operator."""
 
 
 def _kueue(built: Built, seat: Seat) -> list[str]:
     others = [framework for name in seat.beside for framework in _FRAMEWORKS.get(name, ())]
-    config = {
+    config = _ALONE | {
         "apiVersion": "config.kueue.x-k8s.io/v1beta2",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": seat.health},
-        "metrics": {"bindAddress": "0"},
         "webhook": {
             "port": seat.webhook_port,
             "host": "127.0.0.1",
             "certDir": str(seat.folder / CERTIFICATES),
         },
-        "leaderElection": {"leaderElect": False},
         "internalCertManagement": {"enable": False},
         "clientConnection": {"qps": 300, "burst": 500},
         "integrations": {"frameworks": ["kubeflow.org/mpijob", "batch/job", *others]},
@@ -88,6 +115,9 @@ def _kueue(built: Built, seat: Seat) -> list[str]:
 
 OPERATORS = {
     "training-operator": Operator("kubeflow", _training_operator),
+    "jobset": Operator("jobset-system", _jobset),
+    # It makes JobSets of TrainJobs.
+    "trainer": Operator("kubeflow-system", _trainer),
     # Without webhooks nothing is defaulted: who submits creates the job suspended, as `submit` does, and who answers a
     # check names the pod sets as Kueue does.
     "kueue": Operator("kueue-system", _kueue, has_webhooks=False),

@@ -13,6 +13,8 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 
 _GPU = "nvidia.com/gpu"
+_JOBSET = "jobset.x-k8s.io/v1alpha2"
+_TRAINJOB = "trainer.kubeflow.org/v1alpha1"
 _KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
@@ -111,6 +113,66 @@ def test_the_training_operators_webhook_is_asked(kinds: tuple[Kube, str]) -> Non
         kube.create(
             _training_job("PyTorchJob", "pytorchReplicaSpecs", {"Worker": _replica("main", 1)}), namespace
         )
+
+
+def test_jobset_indexes_the_pods_of_its_jobs(kinds: tuple[Kube, str]) -> None:
+    """By a completion index in each Job, and the Job's own index; its webhook writes the defaults."""
+    kube, namespace = kinds
+    kube.create(
+        {
+            "apiVersion": _JOBSET,
+            "kind": "JobSet",
+            "metadata": {"name": "job"},
+            "spec": {"replicatedJobs": [_replicated("worker", jobs=2, pods=2)]},
+        },
+        namespace,
+    )
+
+    assert [(0, 0), (0, 1), (1, 0), (1, 1)] == _indices(kube, namespace, 4)
+    (replicated,) = kube.get(_JOBSET, "JobSet", "job", namespace)["spec"]["replicatedJobs"]
+    assert "Indexed" == replicated["template"]["spec"]["completionMode"]
+
+
+def test_trainer_makes_the_jobset_of_its_runtime(kinds: tuple[Kube, str]) -> None:
+    """A TrainJob of two nodes is one Job of two pods, and takes them with it."""
+    kube, namespace = kinds
+    trainer = {"numNodes": 2, "image": "i", "resourcesPerNode": {"limits": {_GPU: "1"}}}
+    kube.create(
+        {
+            "apiVersion": _TRAINJOB,
+            "kind": "TrainJob",
+            "metadata": {"name": "job"},
+            "spec": {"runtimeRef": {"name": "torch-distributed"}, "trainer": trainer},
+        },
+        namespace,
+    )
+
+    assert [(0, 0), (0, 1)] == _indices(kube, namespace, 2)
+    kube.delete(_TRAINJOB, "TrainJob", "job", namespace)
+    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
+
+
+def _replicated(name: str, *, jobs: int, pods: int) -> Object:
+    container = {"name": "main", "image": "i", "resources": {"limits": {_GPU: "1"}}}
+    spec = {
+        "parallelism": pods,
+        "completions": pods,
+        "template": {"spec": {"containers": [container]}},
+    }
+    return {"name": name, "replicas": jobs, "template": {"spec": spec}}
+
+
+def _indices(kube: Kube, namespace: str, count: int) -> list[tuple[int, int]]:
+    """Return the job index and the completion index of each pod of JobSet ``job``, once *count* of them run."""
+
+    def all_run() -> list[Object] | None:
+        found = kube.list("v1", "Pod", namespace, labelSelector="jobset.sigs.k8s.io/jobset-name=job")
+        return found if len(found) == count and all(map(pods.running, found)) else None
+
+    keys = ("jobset.sigs.k8s.io/job-index", "batch.kubernetes.io/job-completion-index")
+    found = eventually(all_run, f"{count} pods that run")
+    labels = [pod["metadata"]["labels"] for pod in found]
+    return sorted((int(each[keys[0]]), int(each[keys[1]])) for each in labels)
 
 
 def test_kueue_starts_a_job_that_its_queue_has_room_for(queues: tuple[Kube, str]) -> None:
