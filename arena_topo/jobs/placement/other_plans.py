@@ -1,7 +1,7 @@
 """The plans that other jobs carry, as reservations that the planner must respect, as far as the jobs bear them out."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -48,8 +48,13 @@ _WRITES_PLAN = f"f:{PLAN}"
 
 def bound_workers(session: Session) -> Bound:
     """Return the workers of planned jobs that have a node now."""
+    return bound_among(_listed(session, PODS.path(), PODS.path(session.namespace), POD))
+
+
+def bound_among(pods: Iterable[Object]) -> Bound:
+    """Return the workers among *pods*, those of planned jobs, that have a node."""
     bound: dict[tuple[str, str], set[int]] = {}
-    for pod in _listed(session, PODS.path(), PODS.path(session.namespace), POD):
+    for pod in pods:
         worker = parse_worker_name(pod["metadata"]["name"])
         if worker and (pod.get("spec") or {}).get("nodeName"):
             bound.setdefault((pod["metadata"]["namespace"], worker.job), set()).add(worker.index)
@@ -72,14 +77,38 @@ def other_plans(
     """
     resource = mpijobs(version)
     jobs = _listed(session, resource.path(), resource.path(session.namespace), MPI_JOB)
-    others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid and not has_ended(job)]
+    others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid]
     # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he likes.
     now = session.server_time or datetime.now(UTC)
-    found = list(_plans(others, bound, snapshot, now, [] if warnings is None else warnings))
+    return plans_of_jobs(
+        others,
+        bound,
+        snapshot,
+        now=now,
+        quotas=lambda: _quotas(session),
+        warnings=[] if warnings is None else warnings,
+    )
+
+
+def plans_of_jobs(
+    jobs: Iterable[Object],
+    bound: Bound,
+    snapshot: Snapshot,
+    *,
+    now: datetime,
+    quotas: Callable[[], Quotas],
+    warnings: list[str],
+) -> list[OtherPlan]:
+    """Return what the plans of *jobs* reserve that have not ended, at the server's instant *now*.
+
+    *quotas* reads those of all namespaces, and is called where anything is reserved. Plans that count for nothing are
+    named in *warnings*.
+    """
+    found = list(_plans((job for job in jobs if not has_ended(job)), bound, snapshot, now, warnings))
     # Hardly any plan reserves anything: the workers of most jobs have their nodes.
     if not any(plan.reserved for plan in found):
         return found
-    return list(within_quotas(found, _quotas(session), _gpus_in_use(snapshot)))
+    return list(within_quotas(found, quotas(), _gpus_in_use(snapshot)))
 
 
 def unreserved_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
@@ -127,7 +156,7 @@ def _plans(
     nodes = {node.name: node for node in snapshot.nodes}
     for job in jobs:
         meta = job["metadata"]
-        age = _age(job, now)
+        age = age_of_plan(job, now)
         try:
             record = _reserving(job, age)
             if record is not None:
@@ -160,7 +189,7 @@ def _reserving(job: Object, age: timedelta) -> PlanRecord | None:
     return record
 
 
-def _age(job: Object, now: datetime) -> timedelta:
+def age_of_plan(job: Object, now: datetime) -> timedelta:
     """Return how long ago the plan of *job* was written; more than any limit where its time is in the future."""
     written = parse_instant(_written(job))
     return timedelta.max if written - now > _AHEAD else now - written
@@ -189,9 +218,13 @@ def _annotations_of(entry: Object) -> Object:
 def _quotas(session: Session) -> Quotas:
     """Return what the ResourceQuotas of all namespaces admit; none where the user may not list them."""
     try:
-        found = session.list(RESOURCE_QUOTAS.path())
+        return quotas_of(session.list(RESOURCE_QUOTAS.path()))
     except (Forbidden, NotFound):
         return {}
+
+
+def quotas_of(found: Iterable[Object]) -> Quotas:
+    """Return what the ResourceQuota objects *found* admit, by namespace; those that cannot be read admit anything."""
     quotas: dict[str, list[Quota]] = {}
     for quota in found:
         try:

@@ -1,7 +1,7 @@
 """Carrying out the steps by which a job gets its reservation, on a real API server."""
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -135,7 +135,7 @@ class Reservation:
                     return Expiry.EXPIRED
                 # Taken before the write: the server's clock begins to count at some moment after it.
                 self._proposed = self.clocks()
-                self._write(replace(record, written=_now()))
+                self._write(replace(record, written=written_now()))
             case Pause():
                 self.sleep(_PAUSE)
         return None
@@ -158,32 +158,47 @@ class Reservation:
         if self.job is None:
             self.job = self.create(record)
             return
-        name, namespace = self.job["metadata"]["name"], self.job["metadata"]["namespace"]
         uuids = self.uuids(record) if record.stage is Stage.CONFIRMED else {}
-        # The claims come before the patch that starts the job: its pods could not be created without them.
-        if record.stage is Stage.CONFIRMED and record.gpu_enforcement.by_claim:
-            create_claims(self.session, self.job, record, uuids)
-        operations = changes(self.job, with_pins(self.job, rewritten(name, record, uuids)))
-        try:
-            self.job = self.session.patch(mpijobs(self.version).path(namespace, name), operations, "json")
-        except Invalid as error:
-            # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job
-            # that the server's validation, or a webhook, does not accept with its pins.
-            if plan_text(self.session.get(mpijobs(self.version).path(namespace, name))) == plan_text(
-                self.job
-            ):
-                raise Invalid(
-                    f"the server does not accept the plan of the job {name}: {error.message}",
-                    hint=f"nothing runs of it; arena-topo delete {name} gives it up",
-                    status=error.status,
-                    reason=error.reason,
-                    details=error.details,
-                ) from error
-            raise Conflict(
-                f"somebody else is placing the job {name} at this moment",
-                hint=f"see arena-topo get {name}, or try again",
-                status=409,
+        self.job = write_plan(self.session, self.version, self.job, record, uuids)
+
+
+def write_plan(
+    session: Session,
+    version: ApiVersion,
+    job: Object,
+    record: PlanRecord,
+    uuids: Mapping[int, Sequence[str]],
+    **query: str,
+) -> Object:
+    """Put *record* onto *job* in place of the plan that it has there, and return the job as the server has it then.
+
+    *uuids* are the workers' GPUs, where a confirmed plan enforces them. Raises ``Conflict`` where somebody else wrote
+    another plan meanwhile, ``Invalid`` where the server does not accept this one.
+    """
+    name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    # The claims come before the patch that starts the job: its pods could not be created without them.
+    if record.stage is Stage.CONFIRMED and record.gpu_enforcement.by_claim:
+        create_claims(session, job, record, uuids)
+    operations = changes(job, with_pins(job, rewritten(name, record, uuids)))
+    path = mpijobs(version).path(namespace, name)
+    try:
+        return session.patch(path, operations, "json", **query)
+    except Invalid as error:
+        # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job that the
+        # server's validation, or a webhook, does not accept with its pins.
+        if plan_text(session.get(path)) == plan_text(job):
+            raise Invalid(
+                f"the server does not accept the plan of the job {name}: {error.message}",
+                hint=f"nothing runs of it; arena-topo delete {name} gives it up",
+                status=error.status,
+                reason=error.reason,
+                details=error.details,
             ) from error
+        raise Conflict(
+            f"somebody else is placing the job {name} at this moment",
+            hint=f"see arena-topo get {name}, or try again",
+            status=409,
+        ) from error
 
 
 def plan_of(job: Object) -> PlanRecord | None:
@@ -199,5 +214,6 @@ def plan_of(job: Object) -> PlanRecord | None:
         ) from error
 
 
-def _now() -> str:
+def written_now() -> str:
+    """Return this moment as a plan tells it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

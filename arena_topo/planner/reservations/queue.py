@@ -1,0 +1,203 @@
+"""Whose turn it is: the jobs that wait, oldest first, and smaller ones meanwhile where they do not delay the head.
+
+A job that fits starts. The oldest one that does not fit is the head; the others may start beside it, until it has waited
+for ``reserve_after``: from then on a place is kept for it, and a job may start only where the head still gets its place
+at the time that it would have had it. The head's place is where it fits first, as jobs end in the order of their known
+ends, and of their age where no end is known. Two nodes, a and b, of eight GPUs::
+
+    running   one of 8 GPUs on a, which ends at 10:00; one of 4 GPUs on b, without a known end
+    waiting   1st: 16 GPUs, the head    2nd: 4 GPUs, ends at 09:30    3rd: 4 GPUs, without a known end
+
+The head needs both nodes, which both must become free; nobody knows when. Before ``reserve_after`` the 2nd and the 3rd fit
+beside the worker on b, so the 2nd starts there. After it neither does: the head would have to wait for them as well. Had the
+job on b a known end, 10:30, the 2nd would start (it is gone by 09:30), and the 3rd would not.
+
+The answer depends on its arguments alone.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.planner.reservations.conflicts import OtherPlan, stands, without_reserved
+from arena_topo.planner.reservations.protocol import Plan
+from arena_topo.planner.reservations.returned import with_returned
+
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
+"""The end of a job that tells none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingJob:
+    """A job without a place. ``order`` sorts jobs by age; ``since`` is when it began to wait.
+
+    ``plan`` proposes a place in a snapshot, or says why there is none. ``runs_for`` is the longest that it can run, None
+    where nothing limits it. Jobs with the same ``question`` ask for the same, so that what one did not get no other gets.
+    """
+
+    uid: str
+    name: str
+    order: tuple[str, str]
+    since: datetime
+    plan: Plan
+    runs_for: timedelta | None = None
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RunningJob:
+    """A job that has its place; ``ends`` is by when it ends at the latest, None where nobody knows."""
+
+    plan: OtherPlan
+    ends: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPlace:
+    """The place that is kept for the head of the queue.
+
+    ``record`` is its plan in ``future``, the cluster as it will be once that place is free; ``starts`` is when, None where
+    nobody knows.
+    """
+
+    uid: str
+    name: str
+    record: PlanRecord
+    future: Snapshot
+    starts: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What is decided for a waiting job: its plan, proposed or waiting, and which one it is among those that go on waiting."""
+
+    uid: str
+    record: PlanRecord
+    position: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """What is decided for all that wait, oldest first, and the place that is kept, None where none has to be."""
+
+    turns: tuple[Turn, ...] = ()
+    kept: KeptPlace | None = None
+
+
+@dataclass(slots=True)
+class _Queue:
+    """The queue in the middle of a pass: what is ``left``, and what did not fit into it, by question."""
+
+    left: Snapshot
+    running: list[RunningJob]
+    now: datetime
+    kept: KeptPlace | None = None
+    refused: dict[str, PlanRecord] = field(default_factory=dict)
+
+    def place(self, job: WaitingJob) -> PlanRecord:
+        """Return the place of *job* and take it, or why it waits."""
+        # What is left only shrinks during a pass.
+        if job.question and job.question in self.refused:
+            return self.refused[job.question]
+        record = job.plan(self.left)
+        if record.stage is Stage.PROPOSED and not self._harmless(job, record):
+            beside = job.plan(self._beside_kept())
+            record = beside if self._harmless(job, beside) else self._held_back(beside)
+        if record.stage is Stage.PROPOSED:
+            self._take(job, record)
+        elif job.question:
+            self.refused[job.question] = record
+        return record
+
+    def _harmless(self, job: WaitingJob, record: PlanRecord) -> bool:
+        """Whether the head gets its place as early as it would without *job* at *record*."""
+        if record.stage is not Stage.PROPOSED:
+            return False
+        if self.kept is None or self._ends_in_time(job):
+            return True
+        return stands(self.kept.record, without_reserved(self.kept.future, [_reserved(job, record)]))
+
+    def _ends_in_time(self, job: WaitingJob) -> bool:
+        """Whether *job* will have ended when the head is to start."""
+        starts = self.kept.starts if self.kept else None
+        return bool(starts and job.runs_for is not None and self.now + job.runs_for <= starts)
+
+    def _beside_kept(self) -> Snapshot:
+        if self.kept is None:
+            return self.left
+        return without_reserved(self.left, [OtherPlan(order=("", ""), record=self.kept.record)])
+
+    def _held_back(self, record: PlanRecord) -> PlanRecord:
+        name = self.kept.name if self.kept else ""
+        return replace(
+            record,
+            stage=Stage.WAITING,
+            slots=(),
+            hostnames={},
+            level="",
+            domain="",
+            waiting_reason=f"what is free is kept for the job {name}, which waits for longer",
+        )
+
+    def _take(self, job: WaitingJob, record: PlanRecord) -> None:
+        taken = [_reserved(job, record)]
+        self.left = without_reserved(self.left, taken)
+        ends = None if job.runs_for is None else self.now + job.runs_for
+        self.running.append(RunningJob(taken[0], ends))
+        if self.kept and not self._ends_in_time(job):
+            self.kept = replace(self.kept, future=without_reserved(self.kept.future, taken))
+
+    def keep(self, job: WaitingJob, before: KeptPlace | None) -> None:
+        """Keep a place for *job*, the one that was kept *before* where it still serves; none where it never fits."""
+        ordered = sorted(self.running, key=lambda one: (one.ends or _UNKNOWN, one.plan.order))
+        futures: dict[int, tuple[Snapshot, PlanRecord]] = {}
+
+        def fits_after(count: int) -> bool:
+            future = with_returned(self.left, (one.plan for one in ordered[:count]))
+            futures[count] = future, job.plan(future)
+            return futures[count][1].stage is Stage.PROPOSED
+
+        # More ends free more, so that the first count that is enough can be searched for by halves.
+        count = bisect_left(range(len(ordered) + 1), 1, key=lambda count: int(fits_after(count)))
+        if count > len(ordered):
+            return
+        future, record = futures.get(count) or (self.left, job.plan(self.left))
+        if before and before.uid == job.uid and stands(before.record, future):
+            # A place that moves with each pass would never become free.
+            record = before.record
+        starts = ordered[count - 1].ends if count else self.now
+        self.kept = KeptPlace(job.uid, job.name, record, future, starts)
+
+
+def take_turns(
+    waiting: Iterable[WaitingJob],
+    snapshot: Snapshot,
+    running: Sequence[RunningJob],
+    *,
+    now: datetime,
+    reserve_after: timedelta,
+    kept: KeptPlace | None = None,
+) -> Turns:
+    """Return what is decided for each of the jobs *waiting*, oldest first.
+
+    *snapshot* is without what the jobs *running* hold and have reserved. *kept* is the place that was kept at the last
+    decision.
+    """
+    queue = _Queue(snapshot, list(running), now)
+    turns: list[Turn] = []
+    behind = 0
+    for job in sorted(waiting, key=lambda job: job.order):
+        record = queue.place(job)
+        if record.stage is not Stage.PROPOSED:
+            behind += 1
+            if queue.kept is None and now - job.since >= reserve_after:
+                queue.keep(job, kept)
+        turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
+    return Turns(tuple(turns), queue.kept)
+
+
+def _reserved(job: WaitingJob, record: PlanRecord) -> OtherPlan:
+    return OtherPlan(order=job.order, record=record)
