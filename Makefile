@@ -67,6 +67,7 @@ docs: $(STAMP)  ## write the generated part of the documentation, and build it a
 	$(BIN)/python docs/explanation/generate.py
 	$(BIN)/python docs/tutorial/generate.py
 	$(BIN)/python docs/screens/generate.py
+	$(BIN)/python docs/gallery/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
 	$(BIN)/python -m benchmarks.worth.page
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict

@@ -184,6 +184,16 @@ def test_the_picture_of_the_planner_is_the_planners() -> None:
     assert "(planner.svg)" in (folder / "planner.md").read_text().partition("## ")[0]
 
 
+def test_the_gallery_is_what_the_tool_draws() -> None:
+    """`make docs` draws it; the page shows every picture, in words too, and none is too large to look at."""
+    folder, drawn = ROOT / "docs" / "gallery", dict(generator("gallery").pictures())
+    shown = re.findall(r'!\[(.+)\]\((.+)\)|<img src="(.+?)" alt="(.+?)"', (folder / "README.md").read_text())
+
+    assert {path.stem: path.read_text().rstrip() for path in folder.glob("*.svg")} == drawn
+    assert {f"{name}.svg" for name in drawn} == {words[1] or words[2] for words in shown}
+    assert 300_000 > max(map(len, drawn.values()))
+
+
 def test_the_screens_are_what_the_commands_print(tmp_path: Path) -> None:
     """At both widths, on a terminal; `make docs` draws them."""
     folder, screens = ROOT / "docs" / "screens", generator("screens")

@@ -60,3 +60,13 @@ def small_cluster() -> Snapshot:
     paths = {"v100-0": ("a", "r1"), "h200-0": ("a", "r2"), "l40s-0": ("b", "r9"), "guess-0": ("b", "")}
     fabric = Fabric(("topology.kubernetes.io/zone", "example.com/rack"), paths, "Topology default")
     return Snapshot(nodes, fabric, "prod", "2026-11-21T08:00:00Z", ("Node x: broken; skipped",))
+
+
+def map_of(count: int) -> Snapshot:
+    """Return *count* nodes in racks of sixteen, of which the first is planned and the last is full."""
+    nodes = [replace(machine("n"), name=f"n{index}") for index in range(count)]
+    plan = Holder("plan", "vgg-worker-0", "vgg", 4, (0, 1, 2, 3), is_planned=True)
+    nodes[0] = replace(nodes[0], holders=(plan,), requested={"nvidia.com/gpu": 4}, used=frozenset(range(4)))
+    nodes[-1] = replace(nodes[-1], requested={"nvidia.com/gpu": 8}, used=frozenset(range(8)))
+    paths = {node.name: (f"r{index // 16}",) for index, node in enumerate(nodes)}
+    return Snapshot(tuple(nodes), Fabric(("example.com/rack",), paths), "prod")

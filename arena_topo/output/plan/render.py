@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.job.mpijob import worker_name
@@ -10,6 +11,9 @@ from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Pr
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 from arena_topo.output.plan.groups import group_lines
+
+if TYPE_CHECKING:
+    from arena_topo.output.topology.svg.elements import Headline
 
 _MOST_NODES_IN_TABLE = 40
 _MOST_LINES = 3
@@ -188,17 +192,23 @@ def _refusal_lines(name: str, verdict: Infeasible) -> Iterator[Line]:
 
 def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
     from arena_topo.output.topology.render import render_topology
+
+    shown, headline = drawn_plan(name, verdict, snapshot)
+    # A gang on one node is drawn as that node with its links, any other as its part of the fabric.
+    chosen = [share.node for share in verdict.shares] if isinstance(verdict, Placement) else []
+    names = chosen if len(chosen) == 1 else []
+    return render_topology(shown, names, form, headline=headline)
+
+
+def drawn_plan(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, Headline]":
+    """Return what a drawing of *verdict* shows: the cluster with the workers in it, and what stands above it."""
     from arena_topo.output.topology.svg.elements import Headline
 
-    if isinstance(verdict, Infeasible):
-        lines = [*(reason.text for reason in verdict.reasons), *verdict.levels]
-        remedies = [f"what would help: {remedy}" for remedy in verdict.remedies]
-        headline = Headline(f"{name} does not fit", (verdict.summary, *lines[:_MOST_LINES], *remedies[:1]))
-        return render_topology(snapshot, [], form, headline=headline)
-    shown = _with_workers(name, verdict, snapshot)
-    # A gang on one node is drawn as that node with its links, any other as its part of the fabric.
-    names = [share.node for share in verdict.shares] if len(verdict.shares) == 1 else []
-    return render_topology(shown, names, form, headline=Headline(*_headline(name, verdict)))
+    if isinstance(verdict, Placement):
+        return _with_workers(name, verdict, snapshot), Headline(*_headline(name, verdict))
+    reasons = [reason.text for reason in verdict.reasons[:_MOST_LINES]]
+    remedies = [f"what would help: {remedy}" for remedy in verdict.remedies[:1]]
+    return snapshot, Headline(f"{name} does not fit", (verdict.summary, *reasons, *remedies))
 
 
 def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:

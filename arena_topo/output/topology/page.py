@@ -26,14 +26,22 @@ body { margin: 0; padding: 28px; font-family: system-ui, "Segoe UI", "DejaVu San
 @media (prefers-color-scheme: dark) { body { background: #0b0f14; color: #e6ebf1; } }
 main { max-width: 1320px; margin: auto; }
 svg { max-width: 100%; height: auto; }
+.narrow { display: none; }
 .nodes { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(100%, 420px), 1fr)); gap: 18px; margin-top: 18px; }
 figure { margin: 0; border-radius: 14px; scroll-margin-top: 18px; }
-.zoomed { display: none; margin-top: 18px; }
+.zoomed { display: none; margin-top: 18px; overflow-x: auto; }
 .zoomed:target { display: block; }
 figure:target { outline: 3px solid #3b6fd4; outline-offset: 3px; }
 h2 { font-size: 17px; margin: 26px 0 0; font-weight: 650; }
 li { margin: 4px 0; }
-footer { margin-top: 22px; font-size: 12px; opacity: 0.7; }
+a:focus-visible { outline: 3px solid #3b6fd4; outline-offset: 2px; }
+footer { margin-top: 22px; font-size: 12px; }
+@media (max-width: 700px) {
+  body { padding: 4px; }
+  .wide { display: none; }
+  .narrow { display: block; }
+  .zoomed svg { max-width: none; }
+}
 """
 
 
@@ -46,7 +54,11 @@ def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
     # From a map without names one comes to the nodes of a domain, from tiles with names to the drawing of each.
     zooms = is_map(len(nodes)) and len(nodes) <= _MOST_TILES
     linked = "domain" if zooms else "node" if len(drawn) == len(nodes) else ""
-    overview = cluster_picture(snapshot, colours, headline=headline, linked=linked, styled=False)
+    overview = "".join(
+        f'<div class="{width}">'
+        f"{cluster_picture(snapshot, colours, headline=headline, linked=linked, narrow=width == 'narrow', styled=False)}</div>"
+        for width in ("wide", "narrow")
+    )
     domains = "".join(_zoomed(domain, snapshot, colours) for domain in _finest(root)) if zooms else ""
     figures = "".join(
         f'<figure id="node-{_escaped(node.name)}">{node_picture(node, colours, styled=False)}</figure>'

@@ -1,21 +1,23 @@
 """The page: offline, well-formed, and really painted by a browser."""
 
 import re
-import shutil
 import struct
-import subprocess
 import xml.etree.ElementTree as ET
 import zlib
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.jobs.placement.plan import plan_demand
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.output.plan.render import render_plan
 from arena_topo.output.topology.page import MOST_DRAWN, topology_page
 from arena_topo.output.topology.svg.node import node_picture
-from tests.output.clusters import machine, small_cluster
+from tests.output.chromium import measured, needs_chromium, painted
+from tests.output.clusters import machine, map_of, small_cluster
 
 
 def test_names_are_escaped() -> None:
@@ -66,8 +68,11 @@ def test_a_map_zooms_into_its_domains() -> None:
     targets = re.findall(r'href="#(domain-[^"]+)"', page)
     sections = re.findall(r'<section class="zoomed" id="([^"]+)">(.*?)</section>', page, re.DOTALL)
 
-    assert 10 == len(targets)
-    assert targets == [identity for identity, _ in sections]
+    drawn = [identity for identity, _ in sections]
+
+    assert 10 == len(drawn)
+    # The overview is there for wide and for narrow screens.
+    assert [*drawn, *drawn] == targets
     assert [f">n{index}<" in sections[1][1] for index in range(48)] == [
         16 <= index < 32 for index in range(48)
     ]
@@ -108,28 +113,142 @@ def predicted(kind: int, left: int, up: int, corner: int) -> int:
     return (0, left, up, (left + up) // 2)[kind]
 
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+@needs_chromium
 def test_a_browser_paints_the_page(tmp_path: Path) -> None:
     """Headless Chromium shows used GPUs in their colour, links in green, and cards, with no network."""
-    page, shot = tmp_path / "page.html", tmp_path / "page.png"
+    page = tmp_path / "page.html"
     page.write_text(topology_page(small_cluster()), encoding="utf-8")
-    command = [
-        str(CHROMIUM),
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
-        f"--user-data-dir={tmp_path / 'profile'}",
-        "--window-size=620,900",
-        f"--screenshot={shot}",
-        page.as_uri(),
-    ]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    counts = pixels(shot.read_bytes())
+    counts = pixels(painted(page.as_uri(), tmp_path, width=720))
 
     assert counts[0x35, 0xA5, 0x77] > 100  # double NVLinks
     assert counts[0x7A, 0x4F, 0xB5] > 100  # a GPU of the second holder
     assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the background of the drawings
+
+
+WIDTHS = (400, 1400)
+LOOK = """
+const box = (shape) => shape.getBoundingClientRect();
+// The texts along an arc are turned, and so are their boxes larger than they are.
+const texts = [...page.querySelectorAll("svg text")].filter((text) => box(text).width && !text.querySelector("textPath"));
+const words = (text) => text.textContent;
+const frames = new Map(texts.map((text) => [text, box(text)]));
+const overlap = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+  && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2;
+const overlapping = [];
+texts.sort((a, b) => frames.get(a).top - frames.get(b).top);
+texts.forEach((a, at) => {
+  for (const b of texts.slice(at + 1)) {
+    if (frames.get(b).top > frames.get(a).bottom) break;
+    if (overlap(frames.get(a), frames.get(b))) overlapping.push([words(a), words(b)]);
+  }
+});
+const card = (text) => {
+  const first = text.closest("g")?.querySelector(":scope > rect.card, :scope > rect.nic");
+  return first && box(first).width > 20 ? first : text.ownerSVGElement.querySelector(".page");
+};
+const outside = texts.filter((text) => {
+  const own = frames.get(text), room = box(card(text));
+  return own.left < room.left - 0.5 || own.right > room.right + 0.5 || own.bottom > room.bottom + 0.5;
+});
+const shade = (selector, of) => window.getComputedStyle(page.querySelector(selector))[of];
+return {
+  width: window.innerWidth,
+  scrolls: page.documentElement.scrollWidth - page.documentElement.clientWidth,
+  texts: texts.length,
+  overlapping,
+  outside: outside.map(words),
+  loaded: window.performance.getEntriesByType("resource").map((entry) => entry.name),
+  colours: [shade("body", "backgroundColor"), shade("svg .page", "fill"), shade("svg text", "fill")],
+};
+"""
+"""What a reader would see at once: text on text, text outside of its box, a page wider than the screen."""
+
+
+def plan_pages() -> Iterator[tuple[str, str]]:
+    """Yield pages of plans by name: on one machine, on several, and one that does not fit."""
+    for name, demand in (("one", Demand(4, 1)), ("several", Demand(3, 4)), ("none", Demand(9, 8))):
+        verdict = plan_demand(demand, small_cluster(), PlanOptions())
+        yield f"plan on {name}", render_plan("a-job-with-a-long-name", verdict, small_cluster(), "html")
+
+
+def written(folder: Path) -> dict[str, tuple[Path, int]]:
+    """Return pages of every kind at both widths, by what they show."""
+    pages = {"cluster": topology_page(small_cluster()), "map": topology_page(map_of(1000))}
+    pages |= dict(plan_pages())
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    return {f"{name} at {width}": (folder / f"{name}.html", width) for name in pages for width in WIDTHS}
+
+
+@needs_chromium
+def test_pages_can_be_read_at_every_width(tmp_path: Path) -> None:
+    """Nothing scrolls sideways, no text lies on another or leaves its box, and nothing is loaded."""
+    seen = measured(written(tmp_path), LOOK, tmp_path)
+
+    assert {} == {name: look for name, look in seen.items() if "error" in look}
+    assert {} == {name: look["scrolls"] for name, look in seen.items() if look["scrolls"]}
+    assert {} == {name: look["overlapping"] for name, look in seen.items() if look["overlapping"]}
+    assert {} == {name: look["outside"] for name, look in seen.items() if look["outside"]}
+    assert {} == {name: look["loaded"] for name, look in seen.items() if look["loaded"]}
+    assert all(look["texts"] > 10 and f"at {look['width']}" in name for name, look in seen.items())
+
+
+@needs_chromium
+def test_what_cannot_be_read_is_noticed(tmp_path: Path) -> None:
+    """Letters of twice the size lie on each other and leave their boxes, and a wide picture makes the page scroll."""
+    page, spoiled = tmp_path / "page.html", "svg text.small { font-size: 26px } body { min-width: 1500px }"
+    page.write_text(
+        topology_page(small_cluster()).replace("</style>", f"{spoiled}</style>", 1), encoding="utf-8"
+    )
+    seen = measured({"page": (page, 1400)}, LOOK, tmp_path)["page"]
+
+    assert seen["scrolls"]
+    assert ["in use, a colour for each job", "free"] in [
+        sorted(pair, reverse=True) for pair in seen["overlapping"]
+    ]
+    assert "8xH200-nvswitch" in seen["outside"] or "8xV100-cubemesh" in seen["outside"]
+
+
+@needs_chromium
+def test_a_page_is_dark_where_the_reader_wants_it_dark(tmp_path: Path) -> None:
+    """By ``prefers-color-scheme``: page, drawing and text change."""
+    page = tmp_path / "page.html"
+    page.write_text(topology_page(small_cluster()), encoding="utf-8")
+    light, dark = (
+        measured({"page": (page, 1400)}, LOOK, tmp_path, dark=dark)["page"]["colours"]
+        for dark in (False, True)
+    )
+
+    assert ["rgb(233, 237, 242)", "rgb(245, 247, 250)", "rgb(29, 39, 51)"] == light
+    assert ["rgb(11, 15, 20)", "rgb(18, 23, 29)", "rgb(230, 235, 241)"] == dark
+
+
+ZOOM = """
+const shown = () => [...page.querySelectorAll(".zoomed")].filter((part) => part.getBoundingClientRect().height);
+const visible = [...page.querySelectorAll('a[href^="#domain-"]')].filter((link) => link.getBoundingClientRect().width);
+const before = shown().length;
+const turned = () => new Promise((done) => window.addEventListener("hashchange", done, {once: true}));
+visible[1].focus();
+const focused = page.activeElement === visible[1];
+const zoomed = turned();
+visible[1].dispatchEvent(new window.MouseEvent("click", {bubbles: true, cancelable: true}));
+await zoomed;
+const [open] = shown();
+const back = turned();
+open.querySelector("p a").click();
+await back;
+return {before, focused, opened: open.id, after: shown().length};
+"""
+
+
+@needs_chromium
+def test_a_click_on_a_rack_opens_it(tmp_path: Path) -> None:
+    """On wide screens and narrow ones; its link can be reached by the keyboard, and another link leads back."""
+    page = tmp_path / "map.html"
+    page.write_text(topology_page(map_of(160)), encoding="utf-8")
+    seen = measured(
+        {str(width): (page, width) for width in WIDTHS}, f"return (async () => {{{ZOOM}}})();", tmp_path
+    )
+
+    expected = {"before": 0, "focused": True, "opened": "domain-n16", "after": 0}
+    assert {"400": expected, "1400": expected} == seen

@@ -2,36 +2,50 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.notation.words import last_part
+from arena_topo.model.notation.words import last_part, plural
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
 from arena_topo.output.topology.svg.elements import Headline, element, elided, label, picture, titled
 from arena_topo.output.topology.svg.users import planned_gpus, user_colours, users_of
 
 _SMALL_FROM = 150
 """Clusters of more nodes are a map of small tiles, because tiles with a square for each GPU would fill many screens."""
-_WIDEST = 1180.0
 _PER_ROW = 8
 _LINE = 21.0
+_TITLE_LINE = 26.0
 _STATE_STYLES = {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}
-_TITLE_LETTER = 13.0  # the width of a letter of the title, on the safe side
+_TITLE_LETTER = 10.6  # the width of a letter of the title, on the safe side
 _SOFT_LETTER = 7.2
+_SMALL_LETTER = 6.2
+_LONGEST = 400  # letters of a line above a drawing
 
 
 @dataclass(frozen=True, slots=True)
 class _Scale:
-    """How large tiles are drawn, and how far apart; lengths in pixels. A domain has *across* tiles in a row."""
+    """How large tiles are drawn, and how far apart; lengths in pixels. A domain has *across* tiles in a row.
+
+    Tiles that are not *named* have only the number of free GPUs. The drawing is no wider than *widest* and its *margin* on
+    each side, and what is in a domain is *least* wide.
+    """
 
     tile: tuple[float, float]
     gap: float
     pad: float
     head: float
     across: int
+    named: bool = True
+    widest: float = 1180.0
+    margin: float = 24.0
+    least: float = 0.0
 
 
 _LARGE = _Scale((156.0, 58.0), 10.0, 14.0, 26.0, 7)
-_SMALL = _Scale((22.0, 16.0), 3.0, 8.0, 24.0, 8)
+_SMALL = _Scale((22.0, 16.0), 3.0, 8.0, 24.0, 8, named=False)
+# The screen of a phone is some 400 pixels wide: two tiles with names, or two racks of the map side by side.
+_NARROW_LARGE = _Scale((156.0, 58.0), 8.0, 6.0, 26.0, 2, widest=376.0, margin=8.0)
+_NARROW_SMALL = _Scale((22.0, 16.0), 3.0, 6.0, 24.0, 6, named=False, widest=376.0, margin=8.0, least=166.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,41 +64,56 @@ def cluster_picture(
     headline: Headline | None = None,
     linked: str = "",
     large: bool = False,
+    narrow: bool = False,
     styled: bool = True,
 ) -> str:
     """Return the drawing of *snapshot* as an SVG document.
 
     *users* as in ``node_picture``; tiles lead to the anchors ``#node-NAME`` of a page where ``node`` is *linked*, and
     domains to ``#domain-NAME`` where ``domain`` is. A plan's *headline* stands above the drawing. *large* tiles are not
-    shrunk to a map, however many they are.
+    shrunk to a map, however many they are, and a *narrow* drawing is as wide as the screen of a phone.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = users if users is not None else user_colours(nodes)
-    scale = _SMALL if is_map(len(nodes)) and not large else _LARGE
+    scale = _scale(len(nodes), large=large, narrow=narrow)
     tiles = {node.name: _tile(node, colours, scale, linked=linked == "node") for node in nodes}
-    box = _inside(root, tiles, _WIDEST, scale, linked=linked == "domain")
-    count = "1 node" if len(nodes) == 1 else f"{len(nodes)} nodes"
-    free = f"{count}  ·  {root.free} of {root.total} GPUs free"
+    box = _inside(root, tiles, scale.widest, scale, linked=linked == "domain")
     said = headline or Headline(root.name)
-    lines = [*said.lines, free]
-    width = min(max(box.width + 48, 420.0, 48 + _SOFT_LETTER * max(map(len, lines))), _WIDEST + 48)
-    head = [label(elided(said.title, int(width / _TITLE_LETTER * 1.25)), 24, 38, "title")]
-    head += [
-        label(elided(line, int((width - 48) / _SOFT_LETTER)), 24, 60 + _LINE * row, "soft")
-        for row, line in enumerate(lines)
-    ]
-    top = 57 + _LINE * len(lines)
-    legend = list(_legend(nodes, scale, top + box.height + 24))
-    body = element("g", *box.parts, transform=f"translate(24 {top:.0f})")
+    lines = [*said.lines, f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free"]
+    longest = max(420.0 - 2 * scale.margin, _SOFT_LETTER * max(map(len, lines)))
+    inner = scale.widest if narrow else min(max(box.width, longest), scale.widest)
+    head, top = _head(said.title, lines, inner, scale.margin)
+    legend = _flow([_entry(*entry) for entry in _legend(nodes, scale)], inner, 14.0)
+    height = top + box.height + 14 + legend.height + scale.margin - 4
     return picture(
-        width,
-        top + box.height + (46 if legend else 24),
-        [*head, body, *legend],
+        inner + 2 * scale.margin,
+        height,
+        [*head, _placed(box, scale.margin, top), _placed(legend, scale.margin, top + box.height + 14)],
         name=f"{root.name} topology",
         described=" ".join([said.title, *lines]),
         styled=styled,
     )
+
+
+def _scale(nodes: int, *, large: bool, narrow: bool) -> _Scale:
+    if is_map(nodes) and not large:
+        return _NARROW_SMALL if narrow else _SMALL
+    return _NARROW_LARGE if narrow else _LARGE
+
+
+def _head(title: str, lines: Sequence[str], width: float, margin: float) -> tuple[list[str], float]:
+    """Return what stands above a drawing, broken into lines of *width*, and where the drawing begins."""
+    titles = wrap(elided(title, _LONGEST), int(width / _TITLE_LETTER))
+    broken = [part for line in lines for part in wrap(elided(line, _LONGEST), int(width / _SOFT_LETTER))]
+    below = 12 + _TITLE_LINE * len(titles)
+    head = [label(part, margin, 38 + _TITLE_LINE * row, "title") for row, part in enumerate(titles)]
+    head += [label(part, margin, below + 22 + _LINE * row, "soft") for row, part in enumerate(broken)]
+    return head, below + 19 + _LINE * len(broken)
+
+
+def _placed(box: _Box, x: float, y: float) -> str:
+    return element("g", *box.parts, transform=f"translate({x:.0f} {y:.0f})")
 
 
 def is_map(nodes: int) -> bool:
@@ -100,7 +129,7 @@ def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Sc
     title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     # A domain of one small tile is still as wide as its title, and a long name does not widen the whole row.
     title = elided(title, max(24, int((inner.width + 2 * scale.pad) / 7.4) - len(count) - 2))
-    width = max(inner.width, 22 + 7.4 * (len(title) + len(count))) + 2 * scale.pad
+    width = max(inner.width, scale.least, 22 + 7.4 * (len(title) + len(count))) + 2 * scale.pad
     height = inner.height + scale.head + 2 * scale.pad - 4
     heading = (
         label(title, scale.pad, scale.pad + 12, "strong"),
@@ -141,40 +170,46 @@ def _flow(boxes: Sequence[_Box], widest: float, gap: float) -> _Box:
     return _Box(width, y + row, tuple(parts))
 
 
-def _legend(nodes: Sequence[GpuNode], scale: _Scale, y: float) -> Iterator[str]:
-    """Yield what the marks mean, of those that are drawn, in one line."""
-    if scale is _SMALL:
-        entries = [
-            ("gpu-heat-4", "more or less free, with the number of free GPUs"),
-            ("gpu-heat-0", "none free"),
-        ]
-        entries += [("u0", "planned, with their number")] if any(planned_gpus(node) for node in nodes) else []
-    else:
-        planned = any(planned_gpus(node) for node in nodes)
-        others = any(holder.gpus for node in nodes for holder in node.holders if not holder.is_planned)
-        colours = "in use, a colour for each job" if others else "in use"
-        marks = [state for node in nodes for state in state_marks(node)]
-        used = others or marks.count("used") > sum(map(planned_gpus, nodes))
-        entries = [("u0", "planned")] if planned else []
-        entries += [("u6" if not others else "u1", colours)] if used else []
-        entries += [("gpu-free", "free")] if "free" in marks else []
-        entries += [("gpu-bad", "unhealthy")] if "bad" in marks else []
-    x = 24.0
-    for style, words in entries:
-        yield element("rect", x=x, y=y - 10, width=13, height=13, rx=3, class_=style)
-        yield label(words, x + 20, y + 1, "small")
-        x += 44 + 6.6 * len(words)
+def _entry(style: str, words: str) -> _Box:
+    """Return an entry of the legend; one without a *style* has no mark."""
+    mark = [_mark(0, 1, style)] if style else []
+    start = 20.0 if style else 0.0
+    return _Box(start + _SMALL_LETTER * len(words), 18.0, (*mark, label(words, start, 12, "small")))
+
+
+def _legend(nodes: Sequence[GpuNode], scale: _Scale) -> Iterator[tuple[str, str]]:
+    """Yield the style of each mark that is drawn, and what it means."""
+    planned = any(planned_gpus(node) for node in nodes)
+    if planned:
+        yield "u0", "planned"
+    if not scale.named:
+        steps = {_free_step(node) for node in nodes if not planned_gpus(node)}
+        yield from [("gpu-heat-4", "all free")] if 4 in steps else []
+        yield from [("gpu-heat-2", "some free")] if steps & {1, 2, 3} else []
+        yield from [("gpu-heat-0", "none free")] if 0 in steps else []
+        yield "", f"numbers: free GPUs{' or planned ones' if planned else ''} of a node"
+        return
+    others = any(holder.gpus for node in nodes for holder in node.holders if not holder.is_planned)
+    marks = [state for node in nodes for state in state_marks(node)]
+    if others or marks.count("used") > sum(map(planned_gpus, nodes)):
+        yield ("u1", "in use, a colour for each job") if others else ("u6", "in use")
+    yield from [("gpu-free", "free")] if "free" in marks else []
+    yield from [("gpu-bad", "unhealthy")] if "bad" in marks else []
+
+
+def _mark(x: float, y: float, style: str) -> str:
+    """Return the mark of a GPU: a square, or a disc where it is planned, so that no colour has to be told apart."""
+    return element("rect", x=x, y=y, width=13, height=13, rx=6.5 if style == "u0" else 3, class_=style)
 
 
 def _tile(node: GpuNode, colours: Mapping[str, int], scale: _Scale, *, linked: bool) -> _Box:
     words = [f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free", node.machine, *remarks(node)]
-    small = scale is _SMALL
-    drawn = _small_tile(node) if small else _large_tile(node, colours)
+    drawn = _large_tile(node, colours) if scale.named else _small_tile(node)
     group = titled([word for word in words if word], *drawn)
     if linked:
         group = element("a", group, href=f"#node-{node.name}")
     width, height = scale.tile
-    return _Box(width, height + (0 if small else _extra(node)), (group,))
+    return _Box(width, height + (_extra(node) if scale.named else 0), (group,))
 
 
 def _extra(node: GpuNode) -> float:
@@ -190,7 +225,7 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
     ]
     for index, (style, tip) in enumerate(_marks(node, colours)):
         x, y = 9 + 17.4 * (index % _PER_ROW), 24 + 17.0 * (index // _PER_ROW)
-        mark = element("rect", x=x, y=y, width=13, height=13, rx=3, class_=style)
+        mark = _mark(x, y, style)
         parts.append(titled(tip, mark) if tip else mark)
     closed = not node.ready or node.unschedulable
     words = ", ".join(remarks(node)) if closed else node.machine
@@ -220,15 +255,26 @@ def _marks(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str
 
 
 def _small_tile(node: GpuNode) -> list[str]:
-    """Return a tile that is the greener the more is free, with the number of free GPUs; the rest is in the tooltip."""
+    """Return a tile that is the greener the more is free, with the number of free GPUs; the rest is in the tooltip.
+
+    The ends of a tile with planned GPUs are round.
+    """
     width, height = _SMALL.tile
-    planned = planned_gpus(node)
-    free = node.gpu_free if node.ready and not node.unschedulable else 0
-    # Five steps can be told apart: none, up to a third, up to two thirds, up to all, and all.
-    step = 0 if not free else 4 if free == node.gpu_total else 1 + min(2, 3 * free // max(node.gpu_total, 1))
+    planned, step = planned_gpus(node), _free_step(node)
     style = "u0" if planned else f"gpu-heat-{step}"
-    words, ink = (str(planned), " on-user") if planned else (str(free), " on-user" if step == 4 else "")
+    number, ink = (planned, " on-user") if planned else (_free(node), " on-user" if step == 4 else "")
     return [
-        element("rect", width=width, height=height, rx=3, class_=style),
-        label(words, width / 2, height / 2 + 3.5, f"tiny middle{ink}"),
+        element("rect", width=width, height=height, rx=height / 2 if planned else 3, class_=style),
+        label(str(number), width / 2, height / 2 + 3.5, f"tiny middle{ink}"),
     ]
+
+
+def _free_step(node: GpuNode) -> int:
+    """Return how free a node is in five steps that can be told apart: none, up to a third, two thirds, or all, and all."""
+    free = _free(node)
+    return 0 if not free else 4 if free == node.gpu_total else 1 + min(2, 3 * free // max(node.gpu_total, 1))
+
+
+def _free(node: GpuNode) -> int:
+    """Return the number of GPUs that a pod could get: none on a node that takes no pods."""
+    return node.gpu_free if node.ready and not node.unschedulable else 0

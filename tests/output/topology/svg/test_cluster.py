@@ -3,12 +3,10 @@
 import re
 import xml.etree.ElementTree as ET
 from collections import Counter
-from dataclasses import replace
 
-from arena_topo.model.cluster.snapshot import Fabric, Holder, Snapshot
 from arena_topo.output.topology.svg.cluster import cluster_picture
 from arena_topo.output.topology.svg.elements import Headline
-from tests.output.clusters import machine, small_cluster
+from tests.output.clusters import map_of, small_cluster
 from tests.output.drawings import SVG, tips
 
 
@@ -22,16 +20,6 @@ def test_the_cluster_shows_domains_and_a_square_for_each_gpu() -> None:
     assert 28 + len(legend) == len(squares)
     assert legend <= {text.text for text in root.iter(f"{SVG}text")}
     assert {"zone a", "rack r1", "in no rack", "cordoned"} <= {text.text for text in root.iter(f"{SVG}text")}
-
-
-def map_of(count: int) -> Snapshot:
-    """Return *count* nodes in racks of sixteen, of which the first is planned and the last is full."""
-    nodes = [replace(machine("n"), name=f"n{index}") for index in range(count)]
-    plan = Holder("plan", "vgg-worker-0", "vgg", 4, (0, 1, 2, 3), is_planned=True)
-    nodes[0] = replace(nodes[0], holders=(plan,), requested={"nvidia.com/gpu": 4}, used=frozenset(range(4)))
-    nodes[-1] = replace(nodes[-1], requested={"nvidia.com/gpu": 8}, used=frozenset(range(8)))
-    paths = {node.name: (f"r{index // 16}",) for index, node in enumerate(nodes)}
-    return Snapshot(tuple(nodes), Fabric(("example.com/rack",), paths), "prod")
 
 
 def test_a_large_cluster_is_a_map_with_numbers() -> None:

@@ -70,3 +70,20 @@ def test_text_on_a_gpu_can_be_read(scheme: str, ground: str) -> None:
     colours = palette(scheme)
 
     assert contrast(colours["text-on-user"], colours[ground]) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_numbers_on_a_node_of_a_map_can_be_read(scheme: str) -> None:
+    """However free it is; browsers mix the ground from two colours."""
+    colours = palette(scheme)
+    shares = [int(share) / 100 for share in re.findall(r"var\(--freeline\) (\d+)%, var\(--card\)", STYLE)]
+    grounds = [mixed(colours["freeline"], colours["card"], share) for share in shares]
+
+    assert 3 == len(grounds)
+    assert [] == [ground for ground in grounds if contrast(colours["ink"], ground) < 4.5]
+
+
+def mixed(a: str, b: str, share: float) -> str:
+    """Return the colour with *share* of *a* and the rest of *b*."""
+    pairs = [(int(a[place : place + 2], 16), int(b[place : place + 2], 16)) for place in (1, 3, 5)]
+    return "#" + "".join(f"{round(share * one + (1 - share) * other):02x}" for one, other in pairs)
