@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
 CREATED = "2026-11-21T01:00:00Z"

@@ -23,8 +23,8 @@ from arena_topo.jobs.lookup import fetch_job_view
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.other_plans import reservations, unreserved_snapshot
 from arena_topo.jobs.placement.plan import plan_demand
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement

@@ -95,9 +95,9 @@ def _names(items: Iterable[Any]) -> list[str]:
 
 def _jobs(connection: "ConnectionFlags", _: click.Context) -> list[str]:
     from arena_topo.errors import NotFound
+    from arena_topo.kinds.mpijob import ApiVersion
     from arena_topo.kube import version_cache
     from arena_topo.kube.resources import mpijobs
-    from arena_topo.model.job.mpijob import ApiVersion
 
     session = _session(connection)
     recent = version_cache.load(session.server)
@@ -111,7 +111,7 @@ def _jobs(connection: "ConnectionFlags", _: click.Context) -> list[str]:
 
 def _instances(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
     from arena_topo.jobs.lookup import find_job, pods_of
-    from arena_topo.model.job.validation import named_job
+    from arena_topo.kinds.names import named_job
 
     # click leaves the arguments of a line that ends in a flag without its value where they are.
     name = named_job(str(ctx.params.get("name") or ctx.args[0]))

@@ -10,7 +10,7 @@ from functools import partial
 from arena_topo.cluster.capabilities.worker_schema import POD_FIELDS
 from arena_topo.gang.auto import choose_backend
 from arena_topo.model.cluster.finding import Finding, State
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts
 from arena_topo.pin.admission import VERSION
 
@@ -30,7 +30,7 @@ class Subject:
     queue: str = ""
 
     @property
-    def version(self) -> ApiVersion | None:
+    def version(self) -> Kind | None:
         """The version of MPIJob in which jobs are submitted."""
         return self.facts.versions[0] if self.facts.versions else None
 
@@ -89,11 +89,11 @@ def _mpijob(subject: Subject) -> CheckResult:
             follows="no job can be submitted",
             command=f"kubectl apply --server-side -f {_OPERATOR}",
         )
-    versions = ", ".join(version.value for version in subject.facts.versions)
+    versions = ", ".join(version.version for version in subject.facts.versions)
     return CheckResult(
         state=State.OK,
         found=f"{versions} served",
-        follows=f"jobs are submitted as {subject.version.value}",
+        follows=f"jobs are submitted as {subject.version.version}",
     )
 
 
@@ -101,7 +101,7 @@ def _worker_template(subject: Subject) -> CheckResult | None:
     facts = subject.facts
     if not subject.version:
         return None
-    evidence = f"the schema of MPIJob {subject.version.value} in /openapi/v3"
+    evidence = f"the schema of MPIJob {subject.version.version} in /openapi/v3"
     if facts.worker_fields is None:
         return CheckResult(
             state=State.UNKNOWN,

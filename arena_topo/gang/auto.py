@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.kind import Kind, title
 from arena_topo.model.plan.capabilities import ClusterFacts
 
 _SCHEDULERS = {
@@ -30,10 +30,6 @@ _INSTALLATION = {
 }
 
 _NEED_QUEUE = frozenset({"kai", "kueue"})
-_SUPPORTED_VERSIONS = {
-    "kueue": frozenset({ApiVersion.V2BETA1}),
-    "kai": frozenset({ApiVersion.V2BETA1, ApiVersion.V1}),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +47,7 @@ class _Candidate:
     reason: str
 
 
-def choose_backend(facts: ClusterFacts, *, version: ApiVersion, queue: str = "") -> BackendChoice:
+def choose_backend(facts: ClusterFacts, *, version: Kind, queue: str = "") -> BackendChoice:
     """Return the first back-end that fits a job of *version* on a cluster with *facts*.
 
     For example, on a cluster whose Volcano is not ready and whose MPIJob v2beta1 keeps scheduling gates, the reasons are
@@ -66,7 +62,7 @@ def choose_backend(facts: ClusterFacts, *, version: ApiVersion, queue: str = "")
     return BackendChoice("", tuple(reasons))
 
 
-def check_installed(facts: ClusterFacts, backend: str, *, version: ApiVersion, queue: str = "") -> None:
+def check_installed(facts: ClusterFacts, backend: str, *, version: Kind, queue: str = "") -> None:
     """Raise ``UsageError`` where the scheduler of *backend*, which the user named, is not installed on the cluster.
 
     Its PodGroups would be refused with a bare 404, or its pods would wait for it for ever.
@@ -100,10 +96,10 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
     )
 
 
-def _candidates(facts: ClusterFacts, version: ApiVersion, queue: str) -> Iterator[_Candidate]:
+def _candidates(facts: ClusterFacts, version: Kind, queue: str) -> Iterator[_Candidate]:
     gangs = facts.operator_gangs
     # The operator puts every job under its own gang scheduler, whatever the job says. That of v1alpha1 has none.
-    if gangs and version is not ApiVersion.V1ALPHA1:
+    if gangs and version.suspend:
         backend = "volcano" if gangs == "volcano" else "coscheduling"
         yield _Candidate(backend, fits=True, reason=f"the MPI operator runs with --gang-scheduling={gangs}")
         return
@@ -141,13 +137,13 @@ def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
     return program.ready, f"{backend} {state} ({program.location})"
 
 
-def _obstacle(backend: str, version: ApiVersion, queue: str) -> str:
-    if version not in _SUPPORTED_VERSIONS.get(backend, frozenset(ApiVersion)):
-        return f", but it does not support MPIJob {version.value}"
+def _obstacle(backend: str, version: Kind, queue: str) -> str:
+    if backend in version.refused_by:
+        return f", but it does not support {title(version)}"
     return ", but it needs a queue" if backend in _NEED_QUEUE and not queue else ""
 
 
-def _stock_candidates(facts: ClusterFacts, version: ApiVersion) -> Iterator[_Candidate]:
+def _stock_candidates(facts: ClusterFacts, version: Kind) -> Iterator[_Candidate]:
     if facts.pod_groups:
         # MPIJob templates drop the field by which a pod joins a PodGroup, and only the policy can set it.
         reached = facts.policy.current and facts.policy.gangs
@@ -160,6 +156,6 @@ def _stock_candidates(facts: ClusterFacts, version: ApiVersion) -> Iterator[_Can
         yield _Candidate("native", fits=reached, reason=f"{group} is served, and {how}")
     # Unlike a gate that the user names, one that is chosen must be known to be kept: dropped, the workers of the gang
     # would start one by one.
-    kept = version is not ApiVersion.V1ALPHA1 and facts.keeps("schedulingGates")
+    kept = bool(version.suspend) and facts.keeps("schedulingGates")
     verb = "keeps" if kept else "may drop" if facts.worker_fields is None else "drops"
-    yield _Candidate("gates", fits=kept, reason=f"MPIJob {version.value} {verb} scheduling gates")
+    yield _Candidate("gates", fits=kept, reason=f"{title(version)} {verb} scheduling gates")

@@ -5,8 +5,8 @@ Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import refuse_other_operator, unsupported_version
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.gang import Decoration, Gang
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import KAI_QUEUE
 from arena_topo.model.notation.words import last_part
 

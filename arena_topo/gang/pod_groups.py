@@ -5,8 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 from arena_topo.errors import UsageError
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.kind import title
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
 from arena_topo.model.notation.quantity import parse_quantity
 from arena_topo.model.objects import Object
@@ -50,7 +51,7 @@ def _plain_decimal(value: Decimal) -> str:
 def unsupported_version(gang: Gang, backend: str, why: str) -> UsageError:
     """Return the error for a version of MPIJob with which *backend* cannot work."""
     return UsageError(
-        f"--gang-scheduler {backend} cannot be used with MPIJob {gang.version.value}: {why}",
+        f"--gang-scheduler {backend} cannot be used with {title(gang.version)}: {why}",
         hint="use another gang scheduler (arena-topo doctor lists what this cluster has), "
         "or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
     )

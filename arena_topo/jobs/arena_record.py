@@ -8,7 +8,7 @@ from arena_topo import __version__
 from arena_topo.errors import Conflict, Forbidden, NotFound
 from arena_topo.kube.resources import CONFIG_MAPS
 from arena_topo.kube.session import Session
-from arena_topo.model.job.mpijob import owner_reference
+from arena_topo.model.job.kind import owner_reference
 from arena_topo.model.keys import ARENA_CREATED_BY, MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
 

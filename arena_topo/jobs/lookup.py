@@ -8,12 +8,13 @@ from typing import TypeVar
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
+from arena_topo.kinds.mpijob import ApiVersion, launcher_name
 from arena_topo.kube import version_cache
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
 from arena_topo.model.job.job_view import JobView
-from arena_topo.model.job.mpijob import ApiVersion, launcher_name, pod_selector
+from arena_topo.model.job.kind import pod_selector
 from arena_topo.model.objects import Object
 
 Read = TypeVar("Read")

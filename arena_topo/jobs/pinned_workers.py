@@ -3,8 +3,8 @@
 from arena_topo.errors import Forbidden
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
+from arena_topo.kinds.mpijob import worker_name
 from arena_topo.kube.session import Session
-from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.plan.plan_record import PlanRecord
 

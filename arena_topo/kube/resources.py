@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job import object_shapes
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.notation.shapes import Part
 
 
@@ -74,7 +74,7 @@ def resource_of(api_version: str, kind: str) -> Resource:
 _SHAPES: Mapping[str, Part] = {
     "pods": object_shapes.POD,
     "nodes": object_shapes.NODE,
-    "mpijobs": object_shapes.MPI_JOB,
+    "mpijobs": object_shapes.TRAINING_JOB,
     "jobs": object_shapes.BATCH_JOB,
     "deployments": object_shapes.DEPLOYMENT,
     "events": object_shapes.EVENT,

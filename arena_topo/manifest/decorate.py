@@ -5,8 +5,8 @@ from copy import deepcopy
 from typing import Any
 
 from arena_topo.errors import UsageError
+from arena_topo.kinds.mpijob import Role, pod_templates
 from arena_topo.model.job.gang import Decoration
-from arena_topo.model.job.mpijob import Role, pod_templates
 from arena_topo.model.objects import Object, section
 
 

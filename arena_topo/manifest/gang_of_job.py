@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
+from arena_topo.kinds.mpijob import ApiVersion, Role, pod_templates, version_of, worker_count
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.mpijob import ApiVersion, Role, pod_templates, version_of, worker_count
 from arena_topo.model.notation.quantity import Resources, resources, times
 from arena_topo.model.objects import Object
 

@@ -5,7 +5,8 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena_topo.model.job.mpijob import Role, containers, pod_templates, version_of, worker_template_path
+from arena_topo.kinds.mpijob import Role, pod_templates, version_of, worker_template_path
+from arena_topo.model.job.kind import containers
 from arena_topo.model.keys import (
     CLAIMED_GPUS,
     DRA_GPU,

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.kinds.mpijob import ApiVersion, replicas, version_of
+from arena_topo.kinds.names import check_pod_names
 from arena_topo.manifest import over_ssh, pods
 from arena_topo.manifest.templates import render_template
 from arena_topo.manifest.tensorboard import tensorboard_objects
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion, replicas, version_of
-from arena_topo.model.job.object_shapes import MPI_JOB
-from arena_topo.model.job.validation import check_for_version
+from arena_topo.model.job.object_shapes import TRAINING_JOB
 from arena_topo.model.notation.shapes import misfit
 from arena_topo.model.notation.yaml_documents import load
 from arena_topo.model.objects import Object
@@ -51,7 +51,7 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
 
     Raises ``UsageError`` for what this version of the API cannot express, ``DocumentError`` for a bad template.
     """
-    check_for_version(job.name, job.workers, context.version)
+    check_pod_names(job.name, job.workers, context.version)
     _check_expressible(job, context.version)
     name = f"mpijob.{context.version.value}.yaml.j2"
     rendered = _parse(name, render_template(name, _values(job, context), user_template=template))
@@ -120,7 +120,7 @@ def _parse(name: str, text: str) -> Object:
         raise DocumentError(f"template {name} does not render to one Kubernetes object")
     # The error names another kind, rather than what that lacks of an MPIJob.
     version_of(document)
-    fault = misfit(document, MPI_JOB) or next(
+    fault = misfit(document, TRAINING_JOB) or next(
         (f"{key} is missing" for key in ("metadata", "spec") if document.get(key) is None), ""
     )
     if fault:

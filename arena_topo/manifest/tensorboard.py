@@ -6,9 +6,9 @@ pkg/argsbuilder/submit_tensorboard.go.
 
 import posixpath
 
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model import keys
 from arena_topo.model.job.job_spec import JobSpec, TensorBoard
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
 _PORT = 6006

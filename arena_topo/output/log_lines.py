@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable
 from zlib import crc32
 
+from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.model.job.log_line import LogLine
-from arena_topo.model.job.mpijob import parse_worker_name
 
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 """Codes of the ANSI standard; red is left to errors."""

@@ -6,7 +6,8 @@ k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.
 
 from collections.abc import Sequence
 
-from arena_topo.model.job.mpijob import owner_reference, worker_name
+from arena_topo.kinds.mpijob import worker_name
+from arena_topo.model.job.kind import owner_reference
 from arena_topo.model.keys import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
 from arena_topo.model.objects import Object
 

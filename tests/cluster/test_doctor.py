@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from arena_topo.cluster.doctor import diagnose
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.cluster.finding import Finding, State
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts, Policy, Program
 from arena_topo.output.doctor import findings_document, findings_text
 from arena_topo.pin.admission import VERSION

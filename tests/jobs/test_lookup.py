@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.lookup import fetch_job_view, look_up_job
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from tests.fakes import Answer, Call, Script, missing, refusal, session, unserved
 from tests.objects import mpijob, pod
 

@@ -5,7 +5,7 @@ import pytest
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.pinned_workers import unpinned_workers
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot

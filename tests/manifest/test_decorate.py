@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.decorate import decorated
 from arena_topo.model.job.gang import Decoration
-from arena_topo.model.job.mpijob import ApiVersion
 from tests.gang.jobs import V1, V2, job
 
 FULL = Decoration(

@@ -7,6 +7,7 @@ import pytest
 
 from arena_topo.gang.backends import BACKENDS, decorate
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.decorate import decorated
 from arena_topo.manifest.fresh import as_submitted, fresh
 from arena_topo.manifest.gang_of_job import gang_of
@@ -14,7 +15,6 @@ from arena_topo.manifest.plan_on_job import Pins, with_pins
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage

@@ -2,8 +2,8 @@
 
 import pytest
 
+from arena_topo.kinds.mpijob import ApiVersion, Role, pod_templates
 from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.model.job.mpijob import ApiVersion, Role, pod_templates
 from tests.gang.jobs import ALPHA, V1, V2, job
 
 

@@ -5,8 +5,9 @@ from copy import deepcopy
 import pytest
 
 from arena_topo.errors import DocumentError
+from arena_topo.kinds.mpijob import Role, pod_templates
 from arena_topo.manifest.plan_on_job import Pins, changes, with_pins
-from arena_topo.model.job.mpijob import Role, containers, pod_templates
+from arena_topo.model.job.kind import containers
 from arena_topo.model.objects import Object
 from tests.objects import mpijob
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.pods import literal
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Toleration
@@ -28,7 +29,6 @@ from arena_topo.model.job.job_spec import (
     TensorBoard,
     TrainedModel,
 )
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
 from arena_topo.model.notation.yaml_documents import dump
 from tests.paths import GOLDEN

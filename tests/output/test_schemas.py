@@ -15,9 +15,9 @@ from arena_topo.cli.app import cli
 from arena_topo.cli.errors import run
 from arena_topo.cli.options.output_form import OutputNotation
 from arena_topo.jobs.status.view import job_view
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.model.job.log_line import LogLine
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
 from arena_topo.output.documents import compact

@@ -118,7 +118,7 @@ class JobName(Notation[str]):
     def read(self, text: str, flag: str) -> str:
         """Return the name alone."""
         del flag
-        from arena_topo.model.job.validation import named_job
+        from arena_topo.kinds.names import named_job
 
         return named_job(text)
 

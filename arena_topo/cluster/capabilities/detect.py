@@ -11,6 +11,7 @@ from arena_topo.cluster.capabilities.permissions import review_access
 from arena_topo.cluster.capabilities.programs import find_programs
 from arena_topo.cluster.capabilities.worker_schema import worker_fields
 from arena_topo.errors import Forbidden, NotFound
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import (
     DEPLOYMENTS,
@@ -22,7 +23,6 @@ from arena_topo.kube.resources import (
     resource_slices,
 )
 from arena_topo.kube.session import Session, items_of
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
 from arena_topo.model.notation.shapes import Each, Named, Part, fitted, name, quantity, text
 from arena_topo.model.objects import Object

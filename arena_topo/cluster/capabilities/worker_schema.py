@@ -6,8 +6,8 @@ Read from the API server's OpenAPI documents, which every user may read.
 from collections.abc import Container
 
 from arena_topo.errors import Forbidden, NotFound
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.session import Session
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
 POD_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")

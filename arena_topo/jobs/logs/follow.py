@@ -28,11 +28,11 @@ from arena_topo.jobs.logs.wait import (
 from arena_topo.jobs.lookup import find_job, pods_of
 from arena_topo.jobs.status.conditions import ending
 from arena_topo.jobs.status.pod_status import why_waiting
+from arena_topo.kinds.mpijob import is_launcher
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.kube.transport import Response
 from arena_topo.model.job.log_line import LogLine
-from arena_topo.model.job.mpijob import is_launcher
 from arena_topo.model.objects import Object
 
 _SILENCE = 600.0

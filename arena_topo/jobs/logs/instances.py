@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from arena_topo.errors import NotFound, UsageError
 from arena_topo.jobs.logs.wait import can_be_of
-from arena_topo.model.job.mpijob import Role, is_launcher, parse_worker_name, worker_count, worker_name
+from arena_topo.kinds.mpijob import Role, is_launcher, parse_worker_name, worker_count, worker_name
 from arena_topo.model.notation.words import natural_sort_key, plural
 from arena_topo.model.objects import Object
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.kinds.mpijob import replicas
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import replicas
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object

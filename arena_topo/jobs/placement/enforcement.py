@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import Pins
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     GpuEnforcement,

@@ -10,12 +10,12 @@ from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.kinds.mpijob import ApiVersion, Role, parse_worker_name, replicas
 from arena_topo.kube.discovery import served_versions
 from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion, Role, parse_worker_name, replicas
-from arena_topo.model.job.object_shapes import MPI_JOB, POD
+from arena_topo.model.job.object_shapes import POD, TRAINING_JOB
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.shapes import Part, fitted
@@ -76,7 +76,7 @@ def other_plans(
     are named in *warnings*.
     """
     resource = mpijobs(version)
-    jobs = _listed(session, resource.path(), resource.path(session.namespace), MPI_JOB)
+    jobs = _listed(session, resource.path(), resource.path(session.namespace), TRAINING_JOB)
     others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid]
     # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he likes.
     now = session.server_time or datetime.now(UTC)

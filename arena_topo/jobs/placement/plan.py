@@ -6,11 +6,11 @@ from functools import partial
 
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.job.job_spec import Compute, JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.notation.quantity import times
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.comparison import Comparison

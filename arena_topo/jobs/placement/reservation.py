@@ -17,11 +17,11 @@ from arena_topo.jobs.placement.other_plans import (
     order_of,
     other_plans,
 )
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
     GpuEnforcement,

@@ -9,10 +9,10 @@ from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.placement.reservation import plan_of
 from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import Pins, changes, is_suspended, with_pins, without_pins
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object

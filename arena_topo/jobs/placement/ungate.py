@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from arena_topo.errors import Conflict, NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
+from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
-from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.pin.gates import is_gated, release_patch

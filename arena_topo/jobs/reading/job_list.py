@@ -13,18 +13,10 @@ from typing import Any
 from arena_topo.jobs.lookup import in_served_version
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
+from arena_topo.kinds.mpijob import ApiVersion, launcher_name, launchers_selector, parse_worker_name, replicas
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
 from arena_topo.kube.session import Decode, Session
 from arena_topo.model.job.job_view import JobView
-from arena_topo.model.job.mpijob import (
-    ApiVersion,
-    all_pods_selector,
-    job_name_label,
-    launcher_name,
-    launchers_selector,
-    parse_worker_name,
-    replicas,
-)
 from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.model.objects import Object
@@ -103,7 +95,7 @@ def _key(item: Object) -> JobKey:
 
 
 def _by_job(version: ApiVersion, pods: Sequence[Object]) -> dict[JobKey, list[Object]]:
-    label = job_name_label(version)
+    label = version.job_label
     jobs: dict[JobKey, list[Object]] = defaultdict(list)
     for pod in pods:
         # Pods are chosen by the label, which a server may garble.
@@ -113,7 +105,7 @@ def _by_job(version: ApiVersion, pods: Sequence[Object]) -> dict[JobKey, list[Ob
 
 
 def _whole_pods(session: Session, version: ApiVersion, namespace: str) -> dict[JobKey, list[Object]]:
-    return _by_job(version, session.list(PODS.path(namespace), labelSelector=all_pods_selector(version)))
+    return _by_job(version, session.list(PODS.path(namespace), labelSelector=version.selector))
 
 
 def _rough_pods(
@@ -185,5 +177,5 @@ def _waits(word: str) -> bool:
 
 def _launcher_jobs(session: Session, namespace: str) -> dict[JobKey, Object]:
     """Return the batch Jobs of launchers of v1alpha1, which alone say when such a job ended."""
-    selector = all_pods_selector(ApiVersion.V1ALPHA1)
+    selector = ApiVersion.V1ALPHA1.selector
     return {_key(job): job for job in session.list(JOBS.path(namespace), labelSelector=selector)}

@@ -14,11 +14,12 @@ from queue import Empty, SimpleQueue
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired
 from arena_topo.jobs.lookup import in_served_version, launcher_job_of
 from arena_topo.jobs.status.view import job_view
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobView
-from arena_topo.model.job.mpijob import ApiVersion, all_pods_selector, job_name_label, pod_selector
-from arena_topo.model.job.object_shapes import MPI_JOB, POD
+from arena_topo.model.job.kind import pod_selector
+from arena_topo.model.job.object_shapes import POD, TRAINING_JOB
 from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.notation.shapes import Part, fitted, misfit, text
 from arena_topo.model.objects import Object
@@ -220,7 +221,7 @@ class JobWatch:
         self._session = session
 
         def opened(version: ApiVersion) -> Watch:
-            pods = pod_selector(version, name) if name else all_pods_selector(version)
+            pods = pod_selector(version, name) if name else version.selector
             query = {
                 "fieldSelector": f"metadata.name={name}" if name else None,
                 "labelSelector": selector or None,
@@ -228,7 +229,7 @@ class JobWatch:
             return Watch(
                 session,
                 (
-                    Collection(mpijobs(version).path(namespace), MPI_JOB, query),
+                    Collection(mpijobs(version).path(namespace), TRAINING_JOB, query),
                     Collection(PODS.path(namespace), POD, {"labelSelector": pods}),
                 ),
             )
@@ -238,7 +239,7 @@ class JobWatch:
     def views(self) -> dict[JobKey, JobView]:
         """Return the view of every job, as it is now."""
         jobs, pods = self._watch.objects
-        label = job_name_label(self._version)
+        label = self._version.job_label
         by_job: dict[JobKey, list[Object]] = {}
         for pod in pods.values():
             meta = pod["metadata"]

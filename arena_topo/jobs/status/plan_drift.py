@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.job.job_view import PlannedWorker, PlanView
-from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text

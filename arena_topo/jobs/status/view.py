@@ -10,9 +10,9 @@ from arena_topo.jobs.status.advice import advice
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
 from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
+from arena_topo.kinds.mpijob import ApiVersion, is_launcher, replicas
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
-from arena_topo.model.job.mpijob import ApiVersion, is_launcher, replicas
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount

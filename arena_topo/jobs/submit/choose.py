@@ -8,8 +8,8 @@ from arena_topo.gang.backends import check_backend
 from arena_topo.jobs.placement.enforcement import PinSupport, choose_enforcement
 from arena_topo.jobs.submit.look import TargetCluster
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_GPU
 from arena_topo.model.plan.capabilities import ClusterFacts
 from arena_topo.model.plan.plan_record import Enforcement, Pin

@@ -7,7 +7,7 @@ from arena_topo.jobs.arena_record import write_arena_record
 from arena_topo.kube.resources import mpijobs, path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import Manifest
-from arena_topo.model.job.mpijob import owner_reference
+from arena_topo.model.job.kind import owner_reference
 from arena_topo.model.objects import Object
 
 

@@ -11,10 +11,11 @@ from arena_topo.jobs.lookup import look_up_job
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.submit.rerun import record_of
 from arena_topo.jobs.submit.submit import PreparedJob
+from arena_topo.kinds.mpijob import pod_templates
 from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.fresh import unplanned
-from arena_topo.model.job.mpijob import containers, pod_templates
+from arena_topo.model.job.kind import containers
 from arena_topo.model.notation.yaml_documents import dump
 from arena_topo.model.objects import Object
 

@@ -3,8 +3,8 @@
 from arena_topo.jobs.lookup import ServedJob, look_up_job, pods_of
 from arena_topo.jobs.placement.ungate import gated_workers
 from arena_topo.jobs.status.conditions import ending
+from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.kube.session import Session
-from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     PlanRecord,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_view import Goal
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.plan_record import Pin
 
 

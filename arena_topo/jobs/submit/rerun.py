@@ -11,13 +11,14 @@ from arena_topo.jobs.submit.choose import choose, without_plan
 from arena_topo.jobs.submit.look import look, missing_rights
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.jobs.submit.submit import PreparedJob, with_gang
+from arena_topo.kinds.mpijob import replicas, version_of, worker_count
+from arena_topo.kinds.names import check_pod_names
 from arena_topo.kube.resources import CONFIG_MAPS
 from arena_topo.kube.session import Session
 from arena_topo.manifest.fresh import FreshJob, fresh
 from arena_topo.manifest.render import Manifest
 from arena_topo.model.job.job_spec import JobSpec, PodOptions
-from arena_topo.model.job.mpijob import replicas, version_of, worker_count
-from arena_topo.model.job.validation import check_for_version, check_job_name
+from arena_topo.model.job.validation import check_job_name
 from arena_topo.model.keys import ACK_GPU, GPU_RESOURCES
 from arena_topo.model.notation.quantity import amount
 from arena_topo.model.objects import Object
@@ -85,7 +86,7 @@ def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptio
         source.job, new_name, rewritten(str(source.job["metadata"]["name"]), record) if record else None
     )
     job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
-    check_for_version(new_name, worker_count(job), version)
+    check_pod_names(new_name, worker_count(job), version)
     spec = _spec_of(job, again)
     place = _with_options(place, record, again)
     cluster = look(session, spec, SubmitOptions(), place)

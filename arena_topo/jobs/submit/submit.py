@@ -31,6 +31,7 @@ from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, 
 from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.decorate import decorated
@@ -38,7 +39,6 @@ from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU, PREFERRED_LEVEL, REQUIRED_LEVEL
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.objects import Object
 
 
@@ -29,7 +29,7 @@ class Gang:
 
     job: str
     namespace: str
-    version: ApiVersion
+    version: Kind
     workers: int
     launcher_waits: bool
     requests: Mapping[str, str] = field(default_factory=dict)

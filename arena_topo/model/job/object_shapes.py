@@ -1,9 +1,8 @@
-"""The shapes of MPIJobs, of their pods and of batch Jobs: what the program reads of objects that others wrote.
+"""The shapes of jobs, of their pods and of batch Jobs: what the program reads of objects that others wrote.
 
 Source: the APIs of kubeflow.org v1alpha1, v1 and v2beta1, core/v1 and batch/v1.
 """
 
-from arena_topo.model.job.mpijob import Role
 from arena_topo.model.notation.shapes import (
     Each,
     Named,
@@ -107,7 +106,9 @@ _CONDITIONS = Each(
 
 _REPLICAS = Part({"replicas": count, "template": _TEMPLATE, "restartPolicy": text})
 
-MPI_JOB = Part(
+_REPLICA_SPECS = ("mpiReplicaSpecs", "pytorchReplicaSpecs", "tfReplicaSpecs")
+
+TRAINING_JOB = Part(
     {
         "apiVersion": text,
         "kind": text,
@@ -115,7 +116,7 @@ MPI_JOB = Part(
         "spec": Part(
             {
                 "runPolicy": Part({"suspend": truth}),
-                "mpiReplicaSpecs": Part({role.value: _REPLICAS for role in Role}),
+                **{specs: Named(_REPLICAS) for specs in _REPLICA_SPECS},
                 "replicas": count,
                 "template": _TEMPLATE,
                 "slotsPerWorker": count,

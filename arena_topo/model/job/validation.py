@@ -1,14 +1,12 @@
 """Names that Kubernetes accepts: checked before anything is sent.
 
-Sources: ``k8s.io/apimachinery/pkg/util/validation``; the limit of 49 is Arena's
-(pkg/util/validate.go); a v2beta1 worker's name must be a DNS-1035 label (mpi-operator, validation.go).
+Sources: ``k8s.io/apimachinery/pkg/util/validation``; the limit of 49 is Arena's (pkg/util/validate.go).
 """
 
 import re
 from collections.abc import Mapping
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.mpijob import ApiVersion, worker_name
 
 # Limits below: 63 characters for a DNS label and for a label's name or value, 253 for a whole DNS name.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
@@ -18,12 +16,6 @@ _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?")
 _ENV_NAME = re.compile(r"[!-<>-~]+")
 
 LONGEST_JOB_NAME = 49
-
-_KINDS = frozenset(
-    {"mpijob", "mpijobs", *(f"{kind}.kubeflow.org" for kind in ("mpijob", "mpijobs"))}
-    | {f"mpijobs.{version.value}.kubeflow.org" for version in ApiVersion}
-)
-"""What may stand before the slash of KIND/NAME: what kubectl prints and takes."""
 
 
 def check_job_name(name: str) -> None:
@@ -40,39 +32,6 @@ def check_job_name(name: str) -> None:
             f"the job name {name!r} must consist of lower case alphanumeric characters or '-', "
             "and must start and end with an alphanumeric character",
             hint="for example --name=vgg16-4gpu",
-        )
-
-
-def named_job(text: str) -> str:
-    """Return the name of the job that *text* refers to, ``NAME`` or kubectl's ``mpijob/NAME``.
-
-    It is all that may become part of a path of the API: an empty name would stand for all jobs, and ``job/status`` for
-    a part of one. Jobs that others submitted may have longer names than ours, with dots. Raises ``UsageError``.
-    """
-    kind, slash, name = text.rpartition("/")
-    is_job = not slash or kind.lower() in _KINDS
-    if not is_job or not _SUBDOMAIN.fullmatch(name) or len(name) > 253:
-        raise UsageError(
-            f"{text!r} does not name an MPI job",
-            hint="give the name of a job, as arena-topo list prints it, or mpijob/NAME",
-        )
-    return name
-
-
-def check_for_version(name: str, workers: int, version: ApiVersion) -> None:
-    """Raise ``UsageError`` where *version* names pods so that *name* cannot be used."""
-    # Its operator refuses workers whose names are not DNS-1035 labels, which start with a letter.
-    if version is ApiVersion.V2BETA1 and not name[0].isalpha():
-        raise UsageError(
-            f"the job name {name!r} must start with a letter: the workers' host names are made from it",
-            hint=f"for example --name=job-{name}",
-        )
-    # No worker has a longer name than the last one.
-    longest = worker_name(name, max(workers - 1, 0))
-    if len(longest) > 63:
-        raise UsageError(
-            f"the worker's name {longest!r} would have {len(longest)} characters, and 63 are allowed",
-            hint="use a shorter --name",
         )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.model.job.kind import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ClusterFacts:
 
     kubernetes: str = ""
     groups: frozenset[str] = frozenset()
-    versions: tuple[ApiVersion, ...] = ()
+    versions: tuple[Kind, ...] = ()
     worker_fields: frozenset[str] | None = None
     programs: Mapping[str, Program] | None = None
     ack: bool | None = None

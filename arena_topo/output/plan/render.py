@@ -4,8 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
-from arena_topo.model.job.mpijob import worker_name
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
 from arena_topo.model.plan.plan_record import PlanRecord

@@ -100,7 +100,7 @@ def test_a_bad_name_is_one_error_and_touches_nothing(
     outcome = invoke(*args)
 
     assert (2, "", []) == (outcome.code, outcome.out, transport.calls)
-    assert f"error: {args[-1]!r} does not name an MPI job\n" in outcome.err
+    assert f"error: {args[-1]!r} does not name a training job\n" in outcome.err
 
 
 def test_a_name_may_have_its_kind_before_it(invoke: Invoke, serve: Serve) -> None:

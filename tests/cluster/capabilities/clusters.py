@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from arena_topo.cluster.capabilities.detect import detect
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from tests.fakes import Answer, Call, FakeTransport, refusal, session, unserved
 
 

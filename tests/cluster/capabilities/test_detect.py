@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from arena_topo.cluster.capabilities.detect import uses_device_plugin
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.pin.admission import VERSION, policy_objects
 from tests.cluster.capabilities.clusters import Cluster, found, mpijob_document, pod_schema
 from tests.fakes import session

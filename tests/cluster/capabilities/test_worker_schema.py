@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from arena_topo.cluster.capabilities.worker_schema import kept_fields
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from tests.cluster.capabilities.clusters import mpijob_document, pod_schema
 
 ALL = {"schedulingGates", "resourceClaims", "schedulingGroup"}

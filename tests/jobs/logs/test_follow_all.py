@@ -12,7 +12,7 @@ from arena_topo.jobs.logs.follow import LogOptions
 from arena_topo.jobs.logs.follow_all import GangLog
 from arena_topo.jobs.logs.instances import Instances
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.model.job.mpijob import Role
+from arena_topo.kinds.mpijob import Role
 from tests.fakes import Answer, Call, refusal, session
 from tests.jobs.logs.torture import Event, Torments, TorturedJob
 from tests.objects import condition, mpijob, pod

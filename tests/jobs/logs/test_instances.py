@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.errors import NotFound, UsageError
 from arena_topo.jobs.logs.instances import Instances, parse_instances
-from arena_topo.model.job.mpijob import Role
+from arena_topo.kinds.mpijob import Role
 from tests.objects import mpijob, pod
 
 PODS = [

@@ -7,10 +7,10 @@ import pytest
 from arena_topo.errors import UsageError
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.job.job_spec import PodOptions
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.parallelism import Parallelism
 from tests.jobs.placement.specs import JOB
 from tests.objects import mpijob

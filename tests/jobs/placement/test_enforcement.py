@@ -10,8 +10,8 @@ from arena_topo.jobs.placement.enforcement import (
     rewritten,
     suspended_with_plan,
 )
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import changes, with_pins
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PIN_NODES, PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot

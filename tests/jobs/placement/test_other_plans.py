@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.jobs.placement.other_plans import other_plans
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot

@@ -11,7 +11,7 @@ from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.place import WaitPolicy, place_job
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import Reservation
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
 from tests.fakes import Answer, session

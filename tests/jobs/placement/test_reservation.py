@@ -6,9 +6,9 @@ import pytest
 
 from arena_topo.errors import Conflict, Invalid
 from arena_topo.jobs.placement.reservation import Reservation
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot

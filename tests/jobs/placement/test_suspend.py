@@ -10,9 +10,9 @@ from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
 from arena_topo.jobs.placement.reservation import plan_of
 from arena_topo.jobs.placement.suspend import suspend_job, wait_until_stopped
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import with_pins
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage

@@ -6,7 +6,7 @@ from arena_topo.errors import WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.ungate import Released, ungate_as_created, ungate_existing
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage

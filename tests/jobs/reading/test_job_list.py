@@ -6,8 +6,8 @@ import pytest
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.reading.job_list import list_jobs
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_view import JobStatus
-from arena_topo.model.job.mpijob import ApiVersion
 from tests.fakes import Answer, Call, session, unserved
 from tests.objects import condition, mpijob, pod
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from arena_topo.jobs.status.view import chief_pod, job_view
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_view import JobStatus, JobView, PlannedWorker
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
 from tests.objects import condition, mpijob, pod

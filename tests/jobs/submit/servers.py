@@ -1,7 +1,7 @@
 """A scripted API server for submits: it serves MPIJobs of one version, and not much else."""
 
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
-from arena_topo.model.job.mpijob import ApiVersion
 from tests.fakes import Answer, Call, missing, unserved
 
 JOB = JobSpec(name="job", namespace="default", image="i", command=("c",), workers=2, gpus=1)

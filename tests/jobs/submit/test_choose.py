@@ -8,9 +8,9 @@ from arena_topo.errors import Forbidden, UsageError
 from arena_topo.jobs.submit.choose import SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.look import TargetCluster
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.plan.capabilities import ClusterFacts, Policy
 from arena_topo.model.plan.plan_record import Enforcement, Pin
 

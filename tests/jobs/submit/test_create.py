@@ -6,8 +6,8 @@ import pytest
 
 from arena_topo.errors import ArenaTopoError, Conflict, Forbidden, NotFound
 from arena_topo.jobs.submit.create import create
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import Manifest, RenderContext, render
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from tests.fakes import refusal, session
 from tests.jobs.submit.servers import FILES, JOB, Server

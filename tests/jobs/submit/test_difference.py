@@ -8,10 +8,10 @@ import pytest
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
 from arena_topo.jobs.submit.difference import difference
 from arena_topo.jobs.submit.submit import PreparedJob
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec, PodOptions
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage

@@ -7,8 +7,8 @@ import pytest
 from arena_topo.errors import Conflict, NotFound, UsageError
 from arena_topo.jobs.submit.look import TargetCluster, look
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_spec import JobSpec, PodOptions
-from arena_topo.model.job.mpijob import ApiVersion
 from tests.fakes import Answer, refusal, session, unserved
 from tests.jobs.submit.servers import JOB, Server
 from tests.objects import mpijob

@@ -13,8 +13,8 @@ from arena_topo.jobs.submit.rerun import (
     source_from_cluster,
     source_from_documents,
 )
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.render import RenderContext, render
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from tests.fakes import session
 from tests.jobs.submit.servers import FILES, JOB, Server

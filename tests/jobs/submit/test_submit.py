@@ -8,7 +8,7 @@ import pytest
 from arena_topo.errors import ArenaTopoError
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.jobs.submit.submit import prepare, prepare_offline
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 from tests.fakes import session
 from tests.jobs.submit.servers import JOB, Server
 

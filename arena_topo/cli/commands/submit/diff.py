@@ -20,7 +20,7 @@ from arena_topo.cli.options.placement import (
 )
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ArenaTopoError, ExitCode
-from arena_topo.model.job.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion
 
 diff = CommandGroup(
     name="diff",

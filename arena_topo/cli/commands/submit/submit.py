@@ -28,9 +28,9 @@ from arena_topo.cli.options.placement import (
 from arena_topo.cli.snapshot_source import write_text
 from arena_topo.cli.terminal import say, warn
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, UsageError
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model import arena_texts
-from arena_topo.model.job.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:

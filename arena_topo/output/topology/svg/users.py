@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder
-from arena_topo.model.job.mpijob import parse_worker_name
 from arena_topo.output.topology.svg.elements import USERS
 
 

@@ -10,7 +10,7 @@ import copy
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from arena_topo.model.job.mpijob import launcher_name, worker_name
+from arena_topo.kinds.mpijob import launcher_name, worker_name
 from arena_topo.model.keys import OPERATOR_JOB_NAME, OPERATOR_JOB_ROLE, OPERATOR_REPLICA_INDEX
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.sim.objects import owner_reference

@@ -6,7 +6,7 @@ Source: github.com/kubeflow/mpi-operator 0.8.2 pkg/controller/mpi_job_controller
 import copy
 from contextlib import suppress
 
-from arena_topo.model.job.mpijob import worker_name
+from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.objects import Api, timestamp
 from arena_topo.sandbox.api.status_errors import StatusError

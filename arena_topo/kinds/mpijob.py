@@ -6,27 +6,20 @@ worker's pod by its index, which is also its line in the hostfile.
 Sources: mpi-operator 0.8.2 (``workerName``, v2beta1), training-operator 1.9 (v1), Arena's own operator (v1alpha1).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.model import keys
+from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.objects import Object
 
 _GROUP, _KIND = "kubeflow.org", "MPIJob"
 _WORKER_MARKER = "-worker-"
 _ROLE_LABELS = (keys.OPERATOR_JOB_ROLE, keys.OPERATOR_REPLICA_TYPE, keys.ALPHA_ROLE)
-
-
-class ApiVersion(Enum):
-    """A version of the MPIJob API; a cluster serves one, the newest is the first."""
-
-    V2BETA1 = "v2beta1"
-    V1 = "v1"
-    V1ALPHA1 = "v1alpha1"
+_SPECS = "/spec/mpiReplicaSpecs"
 
 
 class Role(Enum):
@@ -37,19 +30,131 @@ class Role(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Replicas:
-    """The pods of one role: how many there are, and the template of each."""
-
-    count: int
-    template: Object
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerName:
     """The parts of a worker's name: its job and its index."""
 
     job: str
     index: int
+
+
+class ApiVersion(Enum):
+    """A version of the MPIJob API, each a ``Kind``; a cluster serves one, the newest is the first."""
+
+    V2BETA1 = "v2beta1"
+    V1 = "v1"
+    V1ALPHA1 = "v1alpha1"
+
+    @property
+    def group(self) -> str:
+        """The API group."""
+        return _GROUP
+
+    @property
+    def version(self) -> str:
+        """The version of the API."""
+        return self.value
+
+    @property
+    def kind(self) -> str:
+        """The ``kind`` of its objects."""
+        return _KIND
+
+    @property
+    def plural(self) -> str:
+        """The resource."""
+        return "mpijobs"
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``submit`` and ``--type`` call it."""
+        return ("mpijob", "mpi", "mj")
+
+    @property
+    def container(self) -> str:
+        """The operators take any name; this one is Arena's."""
+        return "mpi"
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The workers are planned; the launcher goes anywhere."""
+        return ("worker",)
+
+    @property
+    def job_label(self) -> str:
+        """The label by which a pod names its job."""
+        return keys.ALPHA_JOB_NAME if self is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the pods of all jobs of this version."""
+        # The operator of v1 serves other kinds of jobs too, whose pods have the same labels: callers ask for those of jobs
+        # that they know.
+        return self.job_label
+
+    @property
+    def suspend(self) -> tuple[str, ...]:
+        """The operator of v1alpha1 cannot suspend a job."""
+        return () if self is ApiVersion.V1ALPHA1 else ("runPolicy", "suspend")
+
+    @property
+    def loose(self) -> Loose:
+        """No webhook keeps templates as they are."""
+        return Loose.NOTHING if self is ApiVersion.V1ALPHA1 else Loose.EVERYTHING
+
+    @property
+    def succeeded(self) -> str:
+        """The condition of a job that has ended well; v1alpha1 has none."""
+        return "Succeeded"
+
+    @property
+    def failed(self) -> str:
+        """The condition of a job that has failed; v1alpha1 has none."""
+        return "Failed"
+
+    @property
+    def refused_by(self) -> frozenset[str]:
+        """The gang back-ends whose schedulers do not take this version."""
+        refusals = {ApiVersion.V1: {"kueue"}, ApiVersion.V1ALPHA1: {"kueue", "kai"}}
+        return frozenset(refusals.get(self, ()))
+
+    @property
+    def elastic(self) -> Elastic | None:
+        """Under Horovod workers may come and go; a world of plain mpirun is fixed."""
+        return (
+            None if self is ApiVersion.V1ALPHA1 else Elastic("worker", f"{_SPECS}/Worker/replicas", keeps=1)
+        )
+
+    @property
+    def is_pinnable(self) -> str:
+        """A worker, by its name: v1alpha1 gives the launcher the workers' template, and neither a role's label."""
+        # A pod whose name is generated may have none yet when the policy sees it.
+        return f"has(object.metadata.name) && object.metadata.name.matches('{_WORKER_MARKER}[0-9]+$')"
+
+    @property
+    def index(self) -> str:
+        """The number at the end of its name.
+
+        The label ``training.kubeflow.org/replica-index`` counts from one where the launcher is a worker too, and v1alpha1
+        has none.
+        """
+        return "int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
+
+    def replicas(self, job: Object) -> list[Replicas]:
+        """Return the pods of *job*, workers first."""
+        return replicas(job)
+
+    def member(self, pod: Object) -> Member | None:
+        """Return which worker *pod* is, None for a launcher."""
+        worker = parse_worker_name(pod["metadata"]["name"])
+        return None if worker is None else Member(worker.job, "worker", worker.index)
+
+    def pod_name(self, member: Member) -> str:
+        """Return the name of a pod."""
+        return f"{member.job}-{member.role}-{member.index}"
+
+    def is_chief(self, pod: Object) -> bool:
+        """Whether *pod* is a launcher."""
+        return is_launcher(pod)
 
 
 def version_of(job: Object) -> ApiVersion:
@@ -90,10 +195,15 @@ def replicas(job: Object) -> list[Replicas]:
     spec = job["spec"]
     # Only v1alpha1 has a template at the top; jobs of others are not asked for their apiVersion, which may be unknown.
     if "template" in spec:
-        return [Replicas(int(spec.get("replicas") or 1), spec["template"])]
+        return [Replicas("worker", int(spec.get("replicas") or 1), spec["template"], "/spec/template")]
     specs = spec.get("mpiReplicaSpecs") or {}
     return [
-        Replicas(int(specs[role.value].get("replicas") or 1), specs[role.value].get("template") or {})
+        Replicas(
+            role.value.lower(),
+            int(specs[role.value].get("replicas") or 1),
+            specs[role.value].get("template") or {},
+            f"{_SPECS}/{role.value}/template",
+        )
         for role in Role
         if specs.get(role.value)
     ]
@@ -113,11 +223,6 @@ def worker_template_path(version: ApiVersion) -> str:
     if version is ApiVersion.V1ALPHA1:
         return "/spec/template"
     return f"/spec/mpiReplicaSpecs/{Role.WORKER.value}/template"
-
-
-def containers(template: Object) -> Iterator[Object]:
-    """Yield the containers of a pod template."""
-    yield from (template.get("spec") or {}).get("containers") or ()
 
 
 def worker_name(job: str, index: int) -> str:
@@ -140,29 +245,12 @@ def launcher_name(job: str) -> str:
     return f"{job}-launcher"
 
 
-def job_name_label(version: ApiVersion) -> str:
-    """Return the label by which a pod names its job."""
-    return keys.ALPHA_JOB_NAME if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_NAME
-
-
-def pod_selector(version: ApiVersion, name: str) -> str:
-    """Return the label selector of the pods of job *name*."""
-    return f"{job_name_label(version)}={name}"
-
-
-def all_pods_selector(version: ApiVersion) -> str:
-    """Return the label selector of the pods of all jobs of *version*."""
-    # The operator of v1 serves other kinds of jobs too, whose pods have the same labels: callers ask for those of jobs
-    # that they know.
-    return job_name_label(version)
-
-
 def launchers_selector(version: ApiVersion, *, workers: bool = False) -> str:
     """Return the label selector of the launchers of all jobs of *version*, or of their *workers*."""
     role = keys.ALPHA_ROLE if version is ApiVersion.V1ALPHA1 else keys.OPERATOR_JOB_ROLE
     # The operator of v1 gives its launchers the role master, and its workers none.
     chosen = "notin" if workers else "in"
-    return f"{job_name_label(version)},{role} {chosen} (launcher,master)"
+    return f"{version.job_label},{role} {chosen} (launcher,master)"
 
 
 def is_launcher(pod: Object) -> bool:
@@ -170,14 +258,3 @@ def is_launcher(pod: Object) -> bool:
     labels = pod["metadata"].get("labels") or {}
     # The operator of v1 gives the launcher the role master.
     return any(labels.get(label) in ("launcher", "master") for label in _ROLE_LABELS)
-
-
-def owner_reference(owner: Mapping[str, Any]) -> dict[str, str]:
-    """Return the reference to *owner*, an object as the server has it: the garbage collector deletes both together."""
-    meta = owner["metadata"]
-    return {
-        "apiVersion": owner["apiVersion"],
-        "kind": owner["kind"],
-        "name": meta["name"],
-        "uid": meta["uid"],
-    }

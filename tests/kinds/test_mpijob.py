@@ -3,19 +3,19 @@
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.job.mpijob import (
+from arena_topo.kinds.mpijob import (
     ApiVersion,
     Role,
     WorkerName,
     is_launcher,
     parse_worker_name,
-    pod_selector,
     pod_templates,
     replicas,
     version_of,
     worker_count,
     worker_name,
 )
+from arena_topo.model.job.kind import pod_selector
 from tests.objects import mpijob
 
 

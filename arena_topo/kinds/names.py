@@ -1,0 +1,53 @@
+"""Names of jobs: which job a text names, and which names the pods of a kind leave room for.
+
+Sources: the pods of MPIJob v2beta1, and the Services of the training operator's jobs, have DNS-1035 labels for names
+(mpi-operator, validation.go; training-operator, pkg/webhooks).
+"""
+
+from arena_topo.errors import UsageError
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import KINDS
+from arena_topo.model.job.kind import Kind, Member
+from arena_topo.model.job.validation import is_object_name
+
+_KINDS = frozenset(
+    form
+    for kind in KINDS
+    for word in (kind.kind.lower(), kind.plural)
+    for form in (word, f"{word}.{kind.group}", f"{word}.{kind.version}.{kind.group}")
+)
+"""What may stand before the slash of KIND/NAME: what kubectl prints and takes."""
+
+_DIGIT_MAY_COME_FIRST = (ApiVersion.V1, ApiVersion.V1ALPHA1)
+
+
+def named_job(text: str) -> str:
+    """Return the name of the job that *text* refers to, ``NAME`` or kubectl's ``mpijob/NAME``.
+
+    It is all that may become part of a path of the API: an empty name would stand for all jobs, and ``job/status`` for
+    a part of one. Jobs that others submitted may have longer names than ours, with dots. Raises ``UsageError``.
+    """
+    kind, slash, name = text.rpartition("/")
+    is_job = not slash or kind.lower() in _KINDS
+    if not is_job or not is_object_name(name):
+        raise UsageError(
+            f"{text!r} does not name a training job",
+            hint="give the name of a job, as arena-topo list prints it, or mpijob/NAME",
+        )
+    return name
+
+
+def check_pod_names(name: str, workers: int, kind: Kind) -> None:
+    """Raise ``UsageError`` where *kind* names the pods of a job with *workers* so that *name* cannot be used."""
+    if kind not in _DIGIT_MAY_COME_FIRST and not name[0].isalpha():
+        raise UsageError(
+            f"the job name {name!r} must start with a letter: the workers' host names are made from it",
+            hint=f"for example --name=job-{name}",
+        )
+    # No worker has a longer name than the last one.
+    longest = kind.pod_name(Member(name, "worker", max(workers - 1, 0)))
+    if len(longest) > 63:
+        raise UsageError(
+            f"the worker's name {longest!r} would have {len(longest)} characters, and 63 are allowed",
+            hint="use a shorter --name",
+        )

@@ -1,0 +1,28 @@
+"""Every kind of job, in the order in which they are looked for."""
+
+from arena_topo.errors import DocumentError
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.model.job.kind import Kind, api_version
+from arena_topo.model.objects import Object
+
+KINDS: tuple[Kind, ...] = (*ApiVersion, PYTORCHJOB, TFJOB)
+
+
+def kind_of(job: Object) -> Kind:
+    """Return the kind of *job*. Raises ``DocumentError`` when it is none of ours."""
+    found = (job.get("apiVersion"), job.get("kind"))
+    kind = next((kind for kind in KINDS if found == (api_version(kind), kind.kind)), None)
+    if kind is None:
+        names = ", ".join(dict.fromkeys(kind.kind for kind in KINDS))
+        raise DocumentError(
+            f"a {job.get('kind')} of {job.get('apiVersion')} is no job that can be planned",
+            hint=f"the kinds of jobs are {names}",
+        )
+    return kind
+
+
+def kinds_called(word: str) -> tuple[Kind, ...]:
+    """Return the kinds that *word* names, as in ``--type``; empty where it names none."""
+    return tuple(kind for kind in KINDS if word.lower() in kind.words)

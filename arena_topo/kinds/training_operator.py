@@ -1,0 +1,97 @@
+"""What the jobs of kubeflow/training-operator have in common: a template for each role under one key of the spec.
+
+Source: training-operator 1.9 (pkg/controller.v1/common/pod.go, pkg/apis/kubeflow.org/v1).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from arena_topo.model import keys
+from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
+from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.objects import Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingOperatorKind:
+    """A ``Kind`` of kubeflow.org/v1.
+
+    ``specs`` is the key of the replica specs; ``roles`` gives the name of each role, as pods have it, its key there, in
+    the order of ranks.
+    """
+
+    kind: str
+    plural: str
+    words: tuple[str, ...]
+    container: str
+    specs: str
+    roles: Mapping[str, str]
+    elastic: Elastic | None = None
+    group: str = "kubeflow.org"
+    version: str = "v1"
+    job_label: str = keys.OPERATOR_JOB_NAME
+    suspend: tuple[str, ...] = ("runPolicy", "suspend")
+    loose: Loose = Loose.EVERYTHING
+    succeeded: str = "Succeeded"
+    failed: str = "Failed"
+    refused_by: frozenset[str] = frozenset()
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """All roles are planned."""
+        return tuple(self.roles)
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the pods of all jobs of this kind."""
+        return f"{keys.OPERATOR_NAME}={self._operator}"
+
+    @property
+    def is_pinnable(self) -> str:
+        """A pod that the operator made for a job of this kind."""
+        labels = "object.metadata.labels"
+        return (
+            f"has({labels}) && '{keys.OPERATOR_NAME}' in {labels} && '{keys.OPERATOR_REPLICA_INDEX}' in {labels} && "
+            f"{labels}['{keys.OPERATOR_NAME}'] == '{self._operator}'"
+        )
+
+    @property
+    def index(self) -> str:
+        """Its index in its role."""
+        return f"int(object.metadata.labels['{keys.OPERATOR_REPLICA_INDEX}'])"
+
+    @property
+    def _operator(self) -> str:
+        return f"{self.kind.lower()}-controller"
+
+    def replicas(self, job: Object) -> list[Replicas]:
+        """Return the pods of *job*, by role in the order of ranks."""
+        specs = job["spec"].get(self.specs) or {}
+        return [
+            Replicas(
+                role,
+                # The operator's default; zero is a number too.
+                1 if specs[key].get("replicas") is None else int(specs[key]["replicas"]),
+                specs[key].get("template") or {},
+                f"/spec/{self.specs}/{key}/template",
+            )
+            for role, key in self.roles.items()
+            if specs.get(key)
+        ]
+
+    def member(self, pod: Object) -> Member | None:
+        """Return which pod of its job *pod* is."""
+        labels = pod["metadata"].get("labels") or {}
+        role = str(labels.get(keys.OPERATOR_REPLICA_TYPE))
+        index = optional_number(labels.get(keys.OPERATOR_REPLICA_INDEX))
+        if role not in self.roles or index is None:
+            return None
+        return Member(str(labels.get(self.job_label, "")), role, index)
+
+    def pod_name(self, member: Member) -> str:
+        """Return the name of a pod."""
+        return f"{member.job}-{member.role}-{member.index}"
+
+    def is_chief(self, pod: Object) -> bool:
+        """Whether *pod* is the one whose end is the job's: the master, the chief, or worker 0 where there is neither."""
+        return (pod["metadata"].get("labels") or {}).get(keys.OPERATOR_JOB_ROLE) == "master"

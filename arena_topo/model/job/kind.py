@@ -1,0 +1,237 @@
+"""A kind of job: all that planning, pinning, creating and reading a job must know of its API.
+
+The modules of ``kinds/`` have these facts, one module for each kind; ``kinds/table.py`` lists them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Protocol
+
+from arena_topo.model.objects import Object
+
+
+@dataclass(frozen=True, slots=True)
+class Replicas:
+    """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
+
+    ``template`` is a part of the job itself, so that a change of it changes the job.
+    """
+
+    role: str
+    count: int
+    template: Object
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Which pod of its job a pod is: the job's name, the role, and the pod's index in that role."""
+
+    job: str
+    role: str
+    index: int
+
+
+class Loose(Enum):
+    """What of a pod template may change while its job is suspended."""
+
+    NOTHING = "nothing"
+    SCHEDULING = "labels, annotations, node selector, tolerations and scheduling gates"
+    EVERYTHING = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class Elastic:
+    """The role that grows and shrinks while the job runs: the highest indices leave, and ``keeps`` stays to the last.
+
+    ``replicas`` is the JSON pointer to the number of its pods.
+    """
+
+    role: str
+    replicas: str
+    keeps: int = 0
+
+
+class Kind(Protocol):
+    """One kind of job, in one version of its API.
+
+    A planned pod has a number in its job, which is its place in the plan: those of the role that ``ranks`` names first
+    come first, by index, then those of the next. A PyTorchJob has ``("master", "worker")``, so that its worker 0 is number
+    one, as its rank among the nodes is.
+    """
+
+    @property
+    def group(self) -> str:
+        """The API group, such as ``kubeflow.org``."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """The version of the API."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """The ``kind`` of its objects, such as ``PyTorchJob``."""
+        ...
+
+    @property
+    def plural(self) -> str:
+        """The resource as paths and RBAC write it."""
+        ...
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What ``submit`` and ``--type`` call it, the first as Arena's tables do."""
+        ...
+
+    @property
+    def container(self) -> str:
+        """The name that the operator expects of the main container, empty where any will do."""
+        ...
+
+    @property
+    def ranks(self) -> tuple[str, ...]:
+        """The roles whose pods are planned, in the order of their numbers; a launcher, for example, is none."""
+        ...
+
+    @property
+    def job_label(self) -> str:
+        """The label by which a pod names its job."""
+        ...
+
+    @property
+    def selector(self) -> str:
+        """The label selector of the pods of all jobs of this kind."""
+        ...
+
+    @property
+    def suspend(self) -> tuple[str, ...]:
+        """The keys from ``spec`` to the field that suspends the job, none where it cannot be suspended."""
+        ...
+
+    @property
+    def loose(self) -> Loose:
+        """What of its templates may change while it is suspended."""
+        ...
+
+    @property
+    def succeeded(self) -> str:
+        """The condition of a job that has ended well."""
+        ...
+
+    @property
+    def failed(self) -> str:
+        """The condition of a job that has failed."""
+        ...
+
+    @property
+    def refused_by(self) -> frozenset[str]:
+        """The gang back-ends whose schedulers do not take jobs of this kind."""
+        ...
+
+    @property
+    def elastic(self) -> Elastic | None:
+        """What grows and shrinks, None for a kind that cannot."""
+        ...
+
+    @property
+    def is_pinnable(self) -> str:
+        """A CEL condition on ``object``, a pod at its creation: it is one of the pods that ``ranks`` names."""
+        ...
+
+    @property
+    def index(self) -> str:
+        """A CEL expression of ``object``, such a pod: its index in its role, an int.
+
+        Its number is that and the number in the annotation ``arena-topo.dev/pin-offset`` (none is 0).
+        """
+        ...
+
+    def replicas(self, job: Object) -> list[Replicas]:
+        """Return the pods of *job*, those of ``ranks`` first, in their order.
+
+        Jobs of others may lack a role or a template: nothing is raised.
+        """
+        ...
+
+    def member(self, pod: Object) -> Member | None:
+        """Return which pod of its job *pod* is, None for one that is not of ``ranks``."""
+        ...
+
+    def pod_name(self, member: Member) -> str:
+        """Return the name of a pod, or what it begins with where the rest is random."""
+        ...
+
+    def is_chief(self, pod: Object) -> bool:
+        """Whether *pod* is the one whose log is the job's, and whose end is the job's."""
+        ...
+
+
+def api_version(kind: Kind) -> str:
+    """Return the ``apiVersion`` of objects of *kind*."""
+    return f"{kind.group}/{kind.version}"
+
+
+def pod_selector(kind: Kind, name: str) -> str:
+    """Return the label selector of the pods of the job *name* of *kind*."""
+    of_job = f"{kind.job_label}={name}"
+    # The operator of several kinds gives their pods the same label, and jobs of two kinds may have one name.
+    return of_job if kind.selector == kind.job_label else f"{of_job},{kind.selector}"
+
+
+def title(kind: Kind) -> str:
+    """Return how messages name *kind*, such as ``MPIJob v2beta1``."""
+    return f"{kind.kind} {kind.version}"
+
+
+def containers(template: Object) -> Iterator[Object]:
+    """Yield the containers of a pod template."""
+    yield from (template.get("spec") or {}).get("containers") or ()
+
+
+def owner_reference(owner: Mapping[str, Any]) -> dict[str, str]:
+    """Return the reference to *owner*, an object as the server has it: the garbage collector deletes both together."""
+    meta = owner["metadata"]
+    return {
+        "apiVersion": owner["apiVersion"],
+        "kind": owner["kind"],
+        "name": meta["name"],
+        "uid": meta["uid"],
+    }
+
+
+def planned_members(kind: Kind, job: Object) -> list[Member]:
+    """Return the pods of *job* that are planned, each at its number.
+
+    For example, of a PyTorchJob with three workers: master 0, worker 0, worker 1, worker 2.
+    """
+    name = str(job["metadata"]["name"])
+    return [
+        Member(name, replicas.role, index)
+        for replicas in planned_replicas(kind, job)
+        for index in range(replicas.count)
+    ]
+
+
+def planned_replicas(kind: Kind, job: Object) -> list[Replicas]:
+    """Return the pods of *job* that are planned, by role."""
+    return [replicas for replicas in kind.replicas(job) if replicas.role in kind.ranks]
+
+
+def offsets(kind: Kind, job: Object) -> dict[str, int]:
+    """Return the number of the first pod of each planned role of *job*."""
+    found, number = {}, 0
+    for replicas in planned_replicas(kind, job):
+        found[replicas.role] = number
+        number += replicas.count
+    return found
+
+
+def is_suspended(kind: Kind, job: Object) -> bool:
+    """Whether the spec of *job* keeps its operator from creating pods."""
+    value: Any = job["spec"]
+    for key in kind.suspend:
+        value = (value or {}).get(key)
+    return bool(kind.suspend and value)
