@@ -13,7 +13,10 @@ def main() -> None:
     gc.set_threshold(_OBJECTS)
     from arena_topo.cli.errors import run
 
-    sys.exit(run(sys.argv[1:]))
+    code = run(sys.argv[1:])
+    # At its end Python searches all that lives for garbage, which goes with the process anyway.
+    gc.freeze()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

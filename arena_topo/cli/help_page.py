@@ -16,7 +16,7 @@ _STACKED_BELOW = 80
 _FEW = 20
 """Flags that are read at a glance, without headings."""
 
-_WORD = re.compile(r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+""")
+_WORD = r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+"""
 """A word of a shell's line, quoted parts whole."""
 
 CONNECTION = "Connection"
@@ -194,7 +194,7 @@ def _paragraph(text: str, width: int, indent: str) -> str:
 def _example_lines(lines: Iterable[str], width: int, indent: str) -> Iterator[str]:
     for line in lines:
         own = indent + line[: len(line) - len(line.lstrip())]
-        words = _WORD.findall(line)
+        words = re.findall(_WORD, line)
         # An option and its value, as a backslash of the line itself, stay with the word before.
         row, begin = "", own
         for index, word in enumerate(words):

@@ -65,8 +65,8 @@ def wants_colour(stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-_COLUMNS = re.compile(r"\S {2,}\S")
-_MARGIN = re.compile(r"(?:\x1b\[[0-9;]*m| )*")
+_COLUMNS = r"\S {2,}\S"
+_MARGIN = r"(?:\x1b\[[0-9;]*m| )*"
 
 _STATUS_COLOURS = {
     "RUNNING": "green",
@@ -125,11 +125,11 @@ def broken_between_words(text: str, width: int) -> str:
 def _broken(line: str, width: int) -> Iterator[str]:
     plain = click.unstyle(line)
     # Only a row of a table has more than one blank between two words.
-    if len(plain) <= width or _COLUMNS.search(plain):
+    if len(plain) <= width or re.search(_COLUMNS, plain):
         yield line
         return
     # Codes may stand before the blanks that a line begins with.
-    margin = _MARGIN.match(line)[0]  # type: ignore[index]  # it matches nothing, too
+    margin = re.match(_MARGIN, line)[0]  # type: ignore[index]  # it matches nothing, too
     hanging = " " * (len(click.unstyle(margin)) + 2 * plain.lstrip(" ").startswith("- "))
     head, *words = line.removeprefix(margin).split(" ")
     part = margin + head

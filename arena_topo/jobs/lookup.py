@@ -2,20 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.conditions import ended_without_condition
-from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name
 from arena_topo.kube import version_cache
 from arena_topo.kube.resources import JOBS, PODS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
-from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.kind import pod_selector
 from arena_topo.model.objects import Object
+
+if TYPE_CHECKING:
+    from arena_topo.model.job.job_view import JobView
 
 Read = TypeVar("Read")
 
@@ -101,11 +101,16 @@ def pods_of(session: Session, served: ServedJob) -> list[Object]:
     return session.list(PODS.path(session.namespace), labelSelector=selector)
 
 
-def fetch_job_view(session: Session, name: str) -> JobView:
+def fetch_job_view(session: Session, name: str) -> "JobView":
     """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``.
 
     One more where pods have GPUs by ResourceClaims that ``submit`` did not write.
     """
+    # The values of a view take their time to define, and a log needs none of them.
+    from datetime import UTC, datetime
+
+    from arena_topo.jobs.status.view import job_view
+
     served = find_job(session, name)
     pods = pods_of(session, served)
     if any((pod.get("spec") or {}).get("resourceClaims") for pod in pods):

@@ -277,10 +277,17 @@ class Session:
         self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
     ) -> Response:
         """Open an answer that is read for long, as a log is; *timeout* is the longest silence in seconds."""
-        request = Request(
-            "GET", _with_query(path, query), None, self._headers, self._timeout, silence=timeout
-        )
-        return self._accepted(request, stream=True)
+        return self._stream(path, query, timeout, own=True)
+
+    def stream_once(
+        self, path: str, *, timeout: float | None = None, **query: str | int | bool | None
+    ) -> Response:
+        """Like ``stream``, over the kept connection, without another TLS handshake: it is read before anything else is asked."""
+        return self._stream(path, query, timeout, own=False)
+
+    def _stream(self, path: str, query: Query, silence: float | None, *, own: bool) -> Response:
+        request = Request("GET", _with_query(path, query), None, self._headers, self._timeout, silence)
+        return self._accepted(request, stream=own)
 
     def close(self) -> None:
         """Close the connections."""

@@ -14,7 +14,7 @@ from arena_topo.model.job.log_line import LogLine
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 """Codes of the ANSI standard; red is left to errors."""
 
-_ESCAPES = re.compile(
+_ESCAPES = (
     # A control sequence, an operating system command up to its end, or any other escape of two characters.
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
     # Other controls but the tab and the line's end; those of the upper half as UTF-8 writes them.
@@ -48,7 +48,7 @@ def printer(
 
 def without_controls(text: bytes) -> bytes:
     """Return *text* without escape sequences and control characters, tabs and line ends apart."""
-    return _ESCAPES.sub(b"", text)
+    return re.sub(_ESCAPES, b"", text)
 
 
 def _name(instance: str, *, colour: bool) -> bytes:

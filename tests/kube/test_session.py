@@ -237,6 +237,18 @@ def test_a_session_goes_on_beside_its_stream(make: Make, server: Server) -> None
         assert {"a": 1} == asking.get("/x")
 
 
+def test_a_stream_may_come_over_the_kept_connection(make: Make, server: Server) -> None:
+    """One that is read to its end before anything else is asked needs no second handshake; dropped, it leaves none."""
+    server.rule = lambda seen: Reply(chunks=[b"one\n", b"two\n"]) if "log" in seen.path else Reply()
+    asking = session(make(target(server)))
+    asking.get("/x")
+    with closing(asking.stream_once("/log")) as stream:
+        assert b"one\n" == stream.readline()
+    asking.get("/x")
+
+    assert [1, 2, 1] == [seen.turn for seen in server.seen]
+
+
 def test_what_a_request_waits_for_is_told(make: Make, server: Server) -> None:
     """With the time and the number of the attempt; at most ten seconds, five times."""
     server.rule = lambda _: Reply(429, headers={"Retry-After": "3600"})

@@ -11,8 +11,8 @@ import click
 MOST = 1_000_000
 """The largest count that any flag takes; no cluster has as many nodes, GPUs or lines on a screen."""
 
-_WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
-_DECIMAL = re.compile(r"[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})([eE][+-]?[0-9]{1,2})?")
+_WHOLE = r"[+-]?[0-9]{1,18}"
+_DECIMAL = r"[+-]?([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})([eE][+-]?[0-9]{1,2})?"
 
 
 class Whole(click.ParamType[int]):
@@ -27,7 +27,7 @@ class Whole(click.ParamType[int]):
         """Return the number; a default that is one stays as it is."""
         if isinstance(value, int):
             return value
-        if not _WHOLE.fullmatch(value):
+        if not re.fullmatch(_WHOLE, value):
             self.fail(f"{value[:80]!r} is not a valid integer.", param, ctx)
         number = int(value)
         if number > self._most or (self._least is not None and number < self._least):
@@ -45,6 +45,6 @@ class Decimal(click.ParamType[float]):
         """Return the number; a default that is one stays as it is."""
         if isinstance(value, float):
             return value
-        if not _DECIMAL.fullmatch(value):
+        if not re.fullmatch(_DECIMAL, value):
             self.fail(f"{value[:80]!r} is not a valid float.", param, ctx)
         return float(value)

@@ -10,7 +10,6 @@ from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from email.utils import parsedate_to_datetime
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
 from arena_topo.jobs.logs.cursor import LogCursor
@@ -96,7 +95,7 @@ def read(session: Session, name: str, target: LogTarget, options: LogOptions) ->
 
 def read_pod(session: Session, pod: Object, container: str, options: LogOptions) -> Iterator[LogLine]:
     """Yield the lines of one container as they are now."""
-    stream = session.stream(
+    stream = session.stream_once(
         _path(session, pod),
         timeout=_SILENCE,
         container=container,
@@ -339,6 +338,9 @@ class Follower:
         # These two count from now, and what is written until the next stream would come before it.
         if self.options.tail != 0 and not self.options.since:
             return ""
+        # Few logs begin by the clock, and the parser of dates takes a while to import.
+        from email.utils import parsedate_to_datetime
+
         try:
             now = parsedate_to_datetime(stream.header("Date"))
         except (ValueError, OverflowError):

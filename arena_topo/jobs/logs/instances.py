@@ -10,7 +10,7 @@ from arena_topo.kinds.mpijob import Role, is_launcher, parse_worker_name, worker
 from arena_topo.model.notation.words import natural_sort_key, plural
 from arena_topo.model.objects import Object
 
-_RANGE = re.compile(r"(?:worker-)?(\d{1,7})(?:-(\d{1,7}))?", re.ASCII)
+_RANGE = r"(?:worker-)?(\d{1,7})(?:-(\d{1,7}))?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def parse_instances(text: str, role: str, *, every: bool) -> Instances:
         return Instances(every=every, role=Role(role.capitalize()) if role else None)
     indices, names, launcher = [], [], False
     for part in text.split(","):
-        if match := _RANGE.fullmatch(part):
+        if match := re.fullmatch(_RANGE, part, re.ASCII):
             indices.append(_indices(match, part))
         elif part == "launcher":
             launcher = True

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from arena_topo.jobs.status.advice import advice
+from arena_topo.jobs.status.chief import chief_pod
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
 from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
@@ -17,16 +18,6 @@ from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
 from arena_topo.model.objects import Object
-
-
-def chief_pod(pods: Sequence[Object]) -> Object | None:
-    """Return the launcher that counts, of those that a batch Job created one after the other.
-
-    It is the newest that got beyond Pending, else the newest.
-    """
-    # The batch Job retries a failed launcher with a new pod, and a pending one has no log and no end to report yet.
-    launchers = sorted(filter(is_launcher, pods), key=lambda pod: (_is_beyond_pending(pod), _created(pod)))
-    return launchers[-1] if launchers else None
 
 
 def job_view(
@@ -163,14 +154,6 @@ def _holds_gpus(pod: Object) -> bool:
 
 def _has_failed(pod: Object) -> bool:
     return bool((pod.get("status") or {}).get("phase") == "Failed")
-
-
-def _is_beyond_pending(pod: Object) -> bool:
-    return bool((pod.get("status") or {}).get("phase", "Pending") != "Pending")
-
-
-def _created(pod: Object) -> str:
-    return str(pod["metadata"]["creationTimestamp"])
 
 
 def _priority(job: Object) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 _UNIT_SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _LONGEST = 2**63 / 1e9
 """Seconds; Go counts nanoseconds in 64 bits, which are 292 years."""
-_TERM = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)", re.ASCII)
+_TERM = r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)"
 _INSTANT = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
 # Zero is the only duration that Go reads without a unit.
 _ZERO = {"0", "+0", "-0"}
@@ -20,7 +20,7 @@ def parse_duration(text: str) -> float:
     """
     if text in _ZERO:
         return 0.0
-    terms = list(_TERM.finditer(text))
+    terms = list(re.finditer(_TERM, text, re.ASCII))
     if not terms or "".join(term.group() for term in terms) != text:
         raise ValueError(f"{text!r} is not a duration such as 30s, 5m or 1h30m")
     seconds = sum(float(term.group(1)) * _UNIT_SECONDS[term.group(2)] for term in terms)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.status.view import chief_pod, job_view
+from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_view import JobStatus, JobView, PlannedWorker
 from arena_topo.model.plan.placement import Slot
@@ -75,31 +75,6 @@ def test_instances_are_the_launcher_and_the_workers_by_index() -> None:
     assert ["job-launcher-x", *names] == [
         each.name for each in seen(mpijob("job"), [*pods, LAUNCHER]).instances
     ]
-
-
-def test_the_chief_is_the_newest_launcher_that_started() -> None:
-    """A retry that still waits does not hide the one whose log there is."""
-    first, second = (
-        pod("job-launcher-a", role="launcher"),
-        pod("job-launcher-b", role="launcher", phase="Pending"),
-    )
-    second["metadata"]["creationTimestamp"] = "2026-11-21T01:01:00Z"
-
-    assert first is chief_pod([second, first])
-    second["status"]["phase"] = "Running"
-    assert second is chief_pod([first, second])
-    assert None is chief_pod(WORKERS)
-
-
-@pytest.mark.parametrize(
-    "label", ["training.kubeflow.org/job-role", "training.kubeflow.org/replica-type", "mpi_role_type"]
-)
-def test_every_operators_launcher_is_known(label: str) -> None:
-    """Each operator has its own label for the role."""
-    launcher = pod("job-launcher")
-    launcher["metadata"]["labels"] = {label: "launcher"}
-
-    assert launcher is chief_pod([launcher])
 
 
 def test_gpus_are_those_of_every_vendor() -> None:
