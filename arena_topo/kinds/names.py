@@ -6,17 +6,8 @@ Sources: the pods of MPIJob v2beta1, and the Services of the training operator's
 
 from arena_topo.errors import UsageError
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.table import KINDS
 from arena_topo.model.job.kind import Kind, Member
 from arena_topo.model.job.validation import is_object_name
-
-_KINDS = frozenset(
-    form
-    for kind in KINDS
-    for word in (kind.kind.lower(), kind.plural)
-    for form in (word, f"{word}.{kind.group}", f"{word}.{kind.version}.{kind.group}")
-)
-"""What may stand before the slash of KIND/NAME: what kubectl prints and takes."""
 
 _DIGIT_MAY_COME_FIRST = (ApiVersion.V1, ApiVersion.V1ALPHA1)
 
@@ -28,7 +19,7 @@ def named_job(text: str) -> str:
     a part of one. Jobs that others submitted may have longer names than ours, with dots. Raises ``UsageError``.
     """
     kind, slash, name = text.rpartition("/")
-    is_job = not slash or kind.lower() in _KINDS
+    is_job = not slash or kind.lower() in _words_of_kinds()
     if not is_job or not is_object_name(name):
         raise UsageError(
             f"{text!r} does not name a training job",
@@ -51,3 +42,16 @@ def check_pod_names(name: str, workers: int, kind: Kind) -> None:
             f"the worker's name {longest!r} would have {len(longest)} characters, and 63 are allowed",
             hint="use a shorter --name",
         )
+
+
+def _words_of_kinds() -> frozenset[str]:
+    """Return what may stand before the slash of KIND/NAME: what kubectl prints and takes."""
+    # Most people type the name alone, and every kind takes its time to import.
+    from arena_topo.kinds.table import KINDS
+
+    return frozenset(
+        form
+        for kind in KINDS
+        for word in (kind.kind.lower(), kind.plural)
+        for form in (word, f"{word}.{kind.group}", f"{word}.{kind.version}.{kind.group}")
+    )
