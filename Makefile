@@ -65,7 +65,7 @@ coverage: lint  ## run test, and print the share of lines and branches that it r
 docs: $(STAMP)  ## write the generated part of the documentation, and build it as a site into site/
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python docs/explanation/generate.py
-	$(BIN)/python docs/tutorial/generate.py
+	$(BIN)/python -m tools.typed_pages
 	$(BIN)/python docs/screens/generate.py
 	$(BIN)/python docs/gallery/generate.py
 	$(BIN)/python -m benchmarks.predictions --write

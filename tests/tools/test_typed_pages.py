@@ -1,0 +1,50 @@
+"""Pages whose commands are typed: each prints what stands below it."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.paths import ROOT
+from tools.typed_pages import PAGES, commands, lasting, typed
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
+    """Every command prints what the page says, typed one after the other; every drawing is the one that the page shows."""
+    text, folder = (ROOT / name).read_text(), (ROOT / name).parent
+
+    page, drawings = typed(text, PAGES[name], tmp_path)
+
+    assert lasting(text).splitlines() == lasting(page).splitlines()
+    assert {drawing: (folder / drawing).read_text() for drawing in PAGES[name]} == drawings
+
+
+def test_the_readme_types_all_that_it_tells_to_type() -> None:
+    """From an empty home to a job that runs, and back: no command stands in a block that is not run."""
+    text = (ROOT / "README.md").read_text()
+    typed_words = [" ".join(command.split()[:2]) for command in commands(text)]
+
+    assert len(commands(text)) == text.count("\n$ ")
+    assert text.count("```") == 2 * text.count("```console")
+    assert ["arena-topo submit", "arena-topo wait", "arena-topo get", "arena-topo delete"] == [
+        words for words in typed_words if words.split()[1] in {"submit", "wait", "get", "delete"}
+    ]
+
+
+def test_a_changed_output_is_noticed() -> None:
+    """What differs from run to run is left out of the comparison, and nothing else."""
+    first = "NAME           AGE\nw-launcher-abcde  Running  11s  node-1\nplan: 4 of 4 workers where planned\n"
+    again = "NAME        AGE\nw-launcher-zzzzz  Running  9s  node-2\nplan: 4 of 4 workers where planned\n"
+    wrong = again.replace("4 of 4", "3 of 4")
+
+    assert lasting(first) == lasting(again)
+    assert lasting(first) != lasting(wrong)
+
+
+def test_what_a_command_prints_takes_the_place_of_what_stood_below_it(tmp_path: Path) -> None:
+    """On both streams, under the home of nobody in particular; what commands leave is there for the next one."""
+    text = "Type:\n\n```console\n$ echo $HOME; echo told >&2\nold\n$ cd ..; pwd > here\n```\n\n```console\n$ cat here\n```\n"
+
+    page, _ = typed(text, (), tmp_path)
+
+    assert page == text.replace("old\n", "/home/ann\ntold\n").replace("cat here\n", "cat here\n/home/ann\n")
