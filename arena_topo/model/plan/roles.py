@@ -6,7 +6,7 @@ from enum import Enum
 
 from arena_topo.model.cluster.scheduling import SelectorTerm, Toleration
 from arena_topo.model.notation.quantity import Resources
-from arena_topo.model.plan.demand import Demand, TopologyPolicy
+from arena_topo.model.plan.demand import Demand, Objective, TopologyPolicy
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Slot, Step
 
 
@@ -54,7 +54,8 @@ class Role:
     ``needs_hostname`` are as in ``Demand``. ``slices`` are the coarse one first; a slice of all pods keeps the role in
     one domain. ``serves`` names the workers whose parameters the role keeps: its pods go where NIC rate is free, by the
     rule of ``planner.roles.servers``. A role that exchanges nothing during a step, such as a launcher, goes ``anywhere``.
-    ``preferences`` decide between choices of equal bandwidth, never against bandwidth.
+    ``preferences`` decide between choices of equal bandwidth, never against bandwidth; with another objective than bandwidth
+    they decide nothing.
     """
 
     name: str
@@ -96,14 +97,15 @@ class Role:
 class GangDemand:
     """A gang of ``roles``, placed together or not at all.
 
-    ``policy``, ``required_level`` and ``preferred_level`` are as in ``Demand``; they are about the roles that exchange
-    data, so about none that goes anywhere.
+    ``policy``, ``required_level``, ``preferred_level`` and ``objective`` are as in ``Demand``; the levels are about the roles
+    that exchange data, so about none that goes anywhere, and the objective compares the nodes of each role.
     """
 
     roles: tuple[Role, ...]
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
     required_level: str = ""
     preferred_level: str = ""
+    objective: Objective = Objective.BANDWIDTH
 
 
 @dataclass(frozen=True, slots=True)

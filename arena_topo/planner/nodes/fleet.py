@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from itertools import accumulate
 
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
 from arena_topo.model.keys import HOSTNAME
@@ -10,7 +11,7 @@ from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
 from arena_topo.planner.memo import Memo
-from arena_topo.planner.nodes.node_state import NodeState, PlanningTables
+from arena_topo.planner.nodes.node_state import NodeState, PlanningTables, free_rate
 
 # An integer, because free amounts are subtracted and divided; more bytes than any node has.
 _UNLIMITED = 1 << 62
@@ -91,6 +92,20 @@ class Fleet:
         for position, state_id in enumerate(self.state_ids):
             positions[state_id].append(position)
         return positions
+
+    @cached_property
+    def free_gpus_before(self) -> list[int]:
+        """The free GPUs on all nodes before each one, and on all nodes at the end."""
+        return list(accumulate((self.states[state_id].free for state_id in self.state_ids), initial=0))
+
+    @cached_property
+    def free_rates(self) -> list[float]:
+        """The NIC rate in GB/s that the jobs on a node leave free, by state: each GPU in use takes its share of it.
+
+        A node that does not tell its rate has the lowest that is known, 1 where none is.
+        """
+        unknown = min((state.rate for state in self.states if state.rate), default=1.0)
+        return [free_rate(state, unknown) for state in self.states]
 
     @cached_property
     def parents(self) -> list[list[int | None]]:

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from operator import attrgetter
 
@@ -18,7 +19,7 @@ NODE = "node"
 CLUSTER = "cluster"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Capacity:
     """How many workers of one gang the nodes of a fleet take.
 
@@ -31,8 +32,12 @@ class Capacity:
     """
 
     places: Sequence[int]
-    before: Sequence[int]
     by_state: Sequence[int] | None = None
+
+    @cached_property
+    def before(self) -> Sequence[int]:
+        """The places on all nodes before each one, and on all nodes at the end."""
+        return list(accumulate(self.places, initial=0))
 
     def within(self, domain: Domain) -> int:
         """Return the places in *domain*."""
@@ -46,7 +51,7 @@ class Capacity:
 
 def capacity_of(places: Sequence[int], by_state: Sequence[int] | None = None) -> Capacity:
     """Return the capacity that *places* are, node by node in fabric order."""
-    return Capacity(places, list(accumulate(places, initial=0)), by_state)
+    return Capacity(places, by_state)
 
 
 def capacity_by_domain(capacity: Capacity, domains: Sequence[Domain]) -> list[int]:

@@ -114,28 +114,7 @@ class PlanningTables:
 
     def _offer(self, key: OfferKey) -> Offer:
         gpus, use, state_id, workers, places = key
-        state, count = self._states[state_id], workers * gpus
-        if not count:
-            # A pod without GPUs may take the cpu and memory that a GPU needs to be of use: where more GPUs are free it
-            # does more damage. Of nodes with as many, the one whose places it fills is taken.
-            left = float(places - workers)
-            return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
-        choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES)
-        bandwidth_sensitive = use is not Use.DAMAGE_ONLY
-        # A single GPU has no peer on the node, so the links around it do not matter.
-        communicates = bandwidth_sensitive and count > 1
-        inside = (choice.busbw if choice else 0.0) if communicates else inf
-        loss = choice.loss if choice else 0.0
-        return Offer(
-            workers=workers,
-            inside=inside,
-            busbw=min(inside, nic_rate(state, count)) if bandwidth_sensitive else inf,
-            stranded=state.free - count,
-            loss=loss,
-            damage=damage(state.free - count, loss),
-            choice=choice,
-            exact=choice is None or choice.exact,
-        )
+        return offer_of(self._states[state_id], gpus, use, workers, places)
 
     def _row(self, key: RowKey) -> OfferRow:
         gpus, use, state_id, most, fewest = key
@@ -157,6 +136,39 @@ class PlanningTables:
             damages=[offer.damage if offer else inf for offer in offers],
             inexact=frozenset(state_id for state_id, offer in enumerate(offers) if offer and not offer.exact),
         )
+
+
+def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -> Offer:
+    """Return what a node in *state*, which takes *places* workers of *gpus* GPUs, gives *workers* of them."""
+    count = workers * gpus
+    if not count:
+        # A pod without GPUs may take the cpu and memory that a GPU needs to be of use: where more GPUs are free it
+        # does more damage. Of nodes with as many, the one whose places it fills is taken.
+        left = float(places - workers)
+        return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
+    choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES)
+    bandwidth_sensitive = use is not Use.DAMAGE_ONLY
+    # A single GPU has no peer on the node, so the links around it do not matter.
+    communicates = bandwidth_sensitive and count > 1
+    inside = (choice.busbw if choice else 0.0) if communicates else inf
+    loss = choice.loss if choice else 0.0
+    return Offer(
+        workers=workers,
+        inside=inside,
+        busbw=min(inside, nic_rate(state, count)) if bandwidth_sensitive else inf,
+        stranded=state.free - count,
+        loss=loss,
+        damage=damage(state.free - count, loss),
+        choice=choice,
+        exact=choice is None or choice.exact,
+    )
+
+
+def free_rate(state: NodeState, unknown: float) -> float:
+    """Return the NIC rate in GB/s that the jobs on a node leave free; *unknown* is that of a node which does not say."""
+    rate = (state.rate or unknown) * NIC_EFFICIENCY
+    # A node whose GPUs are all in use still carries what its own servers send, if slowly.
+    return rate * max(state.free, 0.5) / state.total if state.total else rate
 
 
 def damage(stranded: int, loss: float) -> int:

@@ -10,7 +10,7 @@ from arena_topo.planner.assign import node_part
 from arena_topo.planner.nodes.levels import level_names, level_words, spanned
 from arena_topo.planner.roles.board import Board, Seat
 from arena_topo.planner.roles.gang_choice import GangChoice
-from arena_topo.planner.roles.servers import server_merit, step_traffic
+from arena_topo.planner.roles.servers import step_traffic
 from arena_topo.planner.roles.taken import Taken
 from arena_topo.planner.roles.turn import RoleChoice, Turn
 
@@ -22,10 +22,10 @@ def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPla
     turn = Turn(board, 0, {}, Taken())
     while turn.number < len(board.seats):
         choice = found.choices[turn.number]
-        placed |= _of_seat(turn, choice, exact=found.exact)
+        served = None if turn.seat.serves is None else step_traffic(turn, choice.counts)
+        placed |= _of_seat(turn, choice, tuple(_steps(turn, choice, served, exact=found.exact)))
         # A gang has one set of parameter servers, and where it has several the first of them is compared.
-        if turn.seat.serves is not None and traffic is None:
-            traffic = step_traffic(turn, choice.counts)
+        traffic = traffic or served
         turn = turn.after(choice)
     deciding = [number for number, seat in enumerate(board.seats) if seat in board.deciding]
     positions = [position for number in deciding for position, _ in found.choices[number].chosen]
@@ -40,31 +40,36 @@ def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPla
     )
 
 
-def _of_seat(turn: Turn, choice: RoleChoice, *, exact: bool) -> dict[str, RolePlacement]:
-    """Return the placements of the roles whose *turn* it is, by name: they get its places in rank order."""
+def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[str, RolePlacement]:
+    """Return the placements of the roles whose *turn* it is, by name: they get its places in rank order, for *steps*."""
     seat, fleet = turn.seat, turn.board.fleet
     slots, gpu_parts = list[tuple[int, tuple[int, ...] | None]](), {}
     for position, offer in choice.chosen:
         part = node_part(fleet.nodes[position], turn.taken.state(fleet, position), offer, seat.role.gpus)
         slots += [(position, gpus) for gpus in part.by_worker]
         gpu_parts[position] = part
-    steps = tuple(_steps(turn, choice, exact=exact))
     placed, first = {}, 0
     for name, pods in seat.roles:
         own = slots[first : first + pods]
         first += pods
+        by_node: dict[int, list[int]] = {}
+        for pod, (at, _) in enumerate(own):
+            by_node.setdefault(at, []).append(pod)
         shares = []
-        for position, part in gpu_parts.items():
-            indices = tuple(pod for pod, (at, _) in enumerate(own) if at == position)
-            if not indices:
-                continue
+        for position, indices in by_node.items():
+            part = gpu_parts[position]
             gpus = part.gpus
             if len(seat.roles) > 1 and gpus is not None:
                 # The node's GPUs are one communicator of all roles that choose as one; each shows its own.
                 gpus = tuple(gpu for pod in indices for gpu in own[pod][1] or ())
             shares.append(
                 NodeShare(
-                    fleet.nodes[position].name, indices, gpus, part.busbw, part.best, fleet.paths[position]
+                    fleet.nodes[position].name,
+                    tuple(indices),
+                    gpus,
+                    part.busbw,
+                    part.best,
+                    fleet.paths[position],
                 )
             )
         level, domain = spanned(fleet, own[0][0], own[-1][0])
@@ -92,23 +97,23 @@ def _level_step(board: Board, found: GangChoice, level: int, name: str) -> Step:
     )
 
 
-def _steps(turn: Turn, choice: RoleChoice, *, exact: bool) -> Iterator[Step]:
+def _steps(turn: Turn, choice: RoleChoice, served: StepTraffic | None, *, exact: bool) -> Iterator[Step]:
     board, seat, nodes = turn.board, turn.seat, len(choice.chosen)
     proven = choice.exact and (exact or seat not in board.deciding)
     spread = seat.role.spread is not Spread.NONE
-    if seat.serves is not None:
-        seconds, *_ = server_merit(turn, choice.counts)
+    if served is not None:
         workers = f"the least beside the nodes of {seat.role.serves}"
-        yield Step("step time", f"{seconds:.3g} s for each GB of parameters", bound=workers, proven=proven)
+        yield Step(
+            "step time", f"{served.servers:.3g} s for each GB of parameters", bound=workers, proven=proven
+        )
     yield Step("nodes", plural(nodes, "node"), bound=_together(seat, spread=spread), proven=proven)
-    busbw = -choice.merit[2]
+    busbw = choice.busbw
     if seat.role.gpus and not isinf(busbw):
         yield Step("busbw", f"{busbw:.3g} GB/s" if busbw else "unknown links", proven=proven)
-    if seat.serves is not None:
+    if served is not None:
         return
-    stranded = sum(offer.stranded for _, offer in choice.chosen)
     if any(state.total for state in board.fleet.states):
-        yield Step("left over", f"{plural(stranded, 'GPU')} free on these nodes", proven=proven)
+        yield Step("left over", f"{plural(choice.stranded, 'GPU')} free on these nodes", proven=proven)
 
 
 def _together(seat: Seat, *, spread: bool) -> str:

@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from arena_topo.errors import UsageError
-from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.model.plan.roles import GangDemand, Role, Spread
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fit import capacity_for
@@ -52,12 +52,13 @@ class Seat:
 
 @dataclass(frozen=True, eq=False)
 class Board:
-    """The seats of a gang in the order in which they choose, and the fleet."""
+    """The seats of a gang in the order in which they choose, the fleet, and by what nodes are compared."""
 
     fleet: Fleet
     seats: tuple[Seat, ...]
+    objective: Objective = Objective.BANDWIDTH
 
-    @property
+    @cached_property
     def deciding(self) -> tuple[Seat, ...]:
         """The seats that share the domain of the gang; all, where none has to."""
         return tuple(seat for seat in self.seats if seat.decides_domain) or self.seats
@@ -97,7 +98,8 @@ def make_board(gang: GangDemand, fleet: Fleet) -> Board:
     roles = _merged(gang.roles)
     ordered = _in_order(gang, roles)
     number_of = {name: number for number, (_, names) in enumerate(ordered) for name, _ in names}
-    return Board(fleet, tuple(_seat(role, names, number_of, fleet) for role, names in ordered))
+    seats = tuple(_seat(role, names, number_of, fleet) for role, names in ordered)
+    return Board(fleet, seats, gang.objective)
 
 
 _Merged = tuple[Role, tuple[tuple[str, int], ...]]

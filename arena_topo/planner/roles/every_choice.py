@@ -67,7 +67,7 @@ def _rest_fits(turn: Turn, choice: RoleChoice, spans: Spans, effort: Effort) -> 
 def _bare(counts: Counts) -> RoleChoice:
     """Return a choice that is nothing but so many pods on each node."""
     offers = ((position, Offer(count, 0.0, 0.0, 0, 0.0, 0, None)) for position, count in counts.items())
-    return RoleChoice(tuple(offers), (0, 0, 0.0, 0.0, 0), exact=False)
+    return RoleChoice(tuple(offers), (), exact=False)
 
 
 def every_count(turn: Turn, span: Domain, places: Sequence[int], effort: Effort) -> Iterator[Counts]:

@@ -9,19 +9,22 @@ best nodes of one role leave no place for another, every choice is tried where t
 is not, the tightest roles are placed first, and the result says that it may not be the best.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
-from itertools import groupby
+from itertools import groupby, islice
 from math import inf
+from operator import itemgetter
 
+from arena_topo.model.plan.demand import Objective
 from arena_topo.model.plan.roles import Spread
 from arena_topo.planner.nodes.bounds import DomainBounds
 from arena_topo.planner.nodes.domain_choice import EFFORT, NODES_PER_STEP
-from arena_topo.planner.nodes.fleet import Domain
+from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import Room, capacity_by_domain, domain_at, domains_at, rooms
 from arena_topo.planner.nodes.node_choice import Problem
-from arena_topo.planner.nodes.node_state import Use, damage
+from arena_topo.planner.nodes.node_state import Use
+from arena_topo.planner.nodes.objective import Goal
 from arena_topo.planner.nodes.search import Effort
 from arena_topo.planner.roles.board import Board, Seat
 from arena_topo.planner.roles.every_choice import Counts, OutOfEffort, Spans, best_that_leaves_room
@@ -35,8 +38,10 @@ _MOST_DOMAINS = 6
 """Domains that are planned in full; the bounds rule out the others, or the result says that they do not."""
 _MOST_TRIED = 48
 """Domains that are tried until one of them holds all roles."""
+_NOWHERE = 1 << 62
+"""More room than any domain has."""
 _SMALL = 64
-_NO_RATES = (-(1 << 30), -(1 << 30), -inf, -inf)
+_NO_PROMISE = (-inf,)
 _MOST_CHOICES = 20_000
 """On fleets of up to so many nodes, so many choices are tried where the roles get into each other's way."""
 
@@ -78,19 +83,23 @@ def choose_gang(board: Board, closest: int, widest: int) -> GangChoice | Unplace
     return Unplaced(proven)
 
 
-def holding(board: Board, level: int) -> list[Domain]:
-    """Return the domains of *level* in which each seat that decides the domain has places, taken by itself."""
-    fleet = board.fleet
-    if level == 0:
-        # Mostly some role has more pods than any node takes, and no node has to be looked at.
-        if any(max(seat.capacity.places, default=0) < seat.role.pods for seat in board.deciding):
-            return []
-        able = [True] * len(fleet.nodes)
+def _holding_nodes(board: Board) -> Iterator[tuple[int, list[int]]]:
+    """Yield the nodes that each seat that decides the domain has places on, taken by itself, by the id of their state."""
+    needed = sum(seat.role.gpus * seat.role.pods for seat in board.deciding)
+    for state_id, nodes in enumerate(board.fleet.nodes_by_state):
+        able = nodes if board.fleet.states[state_id].free >= needed else []
         for seat in board.deciding:
-            pods = seat.role.pods
-            able = [well and places >= pods for well, places in zip(able, seat.capacity.places, strict=True)]
-        return [Domain((), position, position + 1) for position, well in enumerate(able) if well]
-    domains = domains_at(fleet, level)
+            places, by_state, pods = seat.capacity.places, seat.capacity.by_state, seat.role.pods
+            if by_state is None:
+                able = [position for position in able if places[position] >= pods]
+            elif by_state[state_id] < pods:
+                able = []
+        if able:
+            yield state_id, able
+
+
+def _holding(board: Board, domains: Sequence[Domain], level: int) -> list[int]:
+    """Return the numbers of *domains* of *level* in which each seat that decides the domain has places, by itself."""
     numbers = list(range(len(domains)))
     for seat in board.deciding:
         within = capacity_by_domain(seat.capacity, domains)
@@ -98,7 +107,14 @@ def holding(board: Board, level: int) -> list[Domain]:
         # Within one domain of its level a slice is kept by any pods.
         if seat.apart or seat.whole > 1 or any(at < level for _, at in seat.slices):
             numbers = [number for number in numbers if _kept(board, seat, domains[number]) >= seat.role.pods]
-    return [domains[number] for number in numbers if _has_gpus(board, domains[number])]
+    seats = [seat for seat in board.deciding if seat.role.gpus]
+    # One seat alone was counted already.
+    if len(seats) < 2:
+        return numbers
+    needed, before = sum(seat.role.gpus * seat.role.pods for seat in seats), board.fleet.free_gpus_before
+    return [
+        number for number in numbers if before[domains[number].end] - before[domains[number].start] >= needed
+    ]
 
 
 def _kept(board: Board, seat: Seat, domain: Domain) -> int:
@@ -107,17 +123,6 @@ def _kept(board: Board, seat: Seat, domain: Domain) -> int:
         return sliceable(board, seat, domain)
     places, parts = seat.capacity.places, board.parts(seat.apart or 0, domain)
     return sum(any(places[part.start : part.end]) for part in parts)
-
-
-def _has_gpus(board: Board, domain: Domain) -> bool:
-    """Whether *domain* has as many free GPUs as the deciding seats ask for together."""
-    seats = [seat for seat in board.deciding if seat.role.gpus]
-    # One seat alone was counted already.
-    if len(seats) < 2:
-        return True
-    states, ids = board.fleet.states, board.fleet.state_ids[domain.start : domain.end]
-    free = sum(states[state_id].free for state_id in ids)
-    return free >= sum(seat.role.gpus * seat.role.pods for seat in seats)
 
 
 _Rank = tuple[RoleMerit, Room, int]
@@ -133,15 +138,14 @@ class _Placed:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Candidate:
-    """A domain that may hold the gang; ``rates`` is the beginning of the best merit that the first seat can have there.
+    """A domain that may hold the gang; ``promise`` begins a merit that the first seat's choice there is no better than.
 
-    ``bounds`` know the rest by the ``number`` of the domain; without them ``damage`` is it, ``sets_exact`` or not.
+    ``bounds`` know the rest by the ``number`` of the domain; without them the promise is all there is, ``sets_exact`` or not.
     """
 
     domain: Domain
     room: Room
-    rates: tuple[int, int, float, float]
-    damage: int = 0
+    promise: RoleMerit
     sets_exact: bool = True
     bounds: DomainBounds | None = None
     number: int = 0
@@ -149,9 +153,8 @@ class _Candidate:
     def bound(self) -> RoleMerit:
         """Return a merit that the first seat's choice in this domain is no better than."""
         if self.bounds is None:
-            return (*self.rates, self.damage)
-        *_, stranded, loss = self.bounds.bound(self.number, self.domain)
-        return (*self.rates, damage(int(stranded), loss))
+            return self.promise
+        return (*self.promise[:2], *self.bounds.bound(self.number, self.domain))
 
     def is_exact(self) -> bool:
         """Whether the bound rests on sets of GPUs that are proven to be the best."""
@@ -178,8 +181,8 @@ class _LevelSearch:
         tried = 0
         for candidate in self._candidates():
             if best is not None:
-                # Candidates come in the order of their rates: where this one cannot win, none of those after it can.
-                if candidate.rates > best.rank[0][:4]:
+                # Candidates come in the order of their promise: where this one cannot win, none of those after it can.
+                if candidate.promise > best.rank[0][: len(candidate.promise)]:
                     self.exact = self.exact and candidate.is_exact()
                     break
                 if (candidate.bound(), candidate.room, candidate.domain.start) > best.rank:
@@ -195,71 +198,77 @@ class _LevelSearch:
         return best
 
     def _candidates(self) -> Iterator[_Candidate]:
-        """Yield the domains that may hold the gang, the best rates first, then the tightest, then by name."""
-        domains = holding(self._board, self._level)
-        self.rivals = len(domains)
-        if not domains:
-            return
+        """Yield the domains that may hold the gang, the best promise first, then the tightest, then by name."""
         if self._level == 0:
-            yield from self._nodes(domains)
+            yield from islice(self._nodes(), _MOST_TRIED + 1)
             return
         seat, fleet = self._first, self._board.fleet
-        of_level = domains_at(fleet, self._level)
-        tier = len(domains[0].path)
-        room_of = dict(zip(of_level, rooms(fleet, seat.capacity, tier), strict=True))
-        # A role that is spread takes more nodes and not fewer, which these bounds do not know.
-        if len(domains) == 1 or seat.role.spread is Spread.PREFERRED:
-            yield from (
-                _Candidate(domain, room_of[domain], _NO_RATES)
-                for domain in sorted(domains, key=lambda domain: (room_of[domain], domain.start))
-            )
+        domains = domains_at(fleet, self._level)
+        numbers = _holding(self._board, domains, self._level)
+        self.rivals = len(numbers)
+        if not numbers:
             return
-        places = seat.capacity.places
+        room_of = rooms(fleet, seat.capacity, len(domains[0].path))
+        # A role that is spread takes more nodes and not fewer, which these bounds do not know.
+        if len(numbers) == 1 or seat.role.spread is Spread.PREFERRED:
+            for number in sorted(numbers, key=lambda number: (room_of[number], number)):
+                yield _Candidate(domains[number], room_of[number], _NO_PROMISE)
+            return
+        places, pods = seat.capacity.places, seat.role.pods
         # Slices and ties can only cost nodes, so the fewest without them are a bound.
         counted = sorted(
-            ((fewest_nodes(places[domain.start : domain.end], seat.role.pods), domain) for domain in domains),
-            key=lambda entry: (entry[0], entry[1].start),
+            (fewest_nodes(places[domains[number].start : domains[number].end], pods), number)
+            for number in numbers
         )
-        for count, alike in groupby(counted, key=lambda entry: entry[0]):
-            yield from self._with_as_many(count, [domain for _, domain in alike], room_of)
+        for count, alike in groupby(counted, key=itemgetter(0)):
+            yield from self._with_as_many(count, domains, [number for _, number in alike], room_of)
 
     def _with_as_many(
-        self, count: int, domains: Sequence[Domain], room_of: dict[Domain, Room]
+        self, count: int, domains: Sequence[Domain], numbers: Sequence[int], room_of: Sequence[Room]
     ) -> Iterator[_Candidate]:
-        """Yield the *domains*, which take the first seat on *count* nodes."""
-        seat, fleet = self._first, self._board.fleet
-        numbers = {domain: number for number, domain in enumerate(domains_at(fleet, self._level))}
+        """Yield the *domains* with these *numbers*, which take the first seat on *count* nodes."""
+        seat, fleet, objective = self._first, self._board.fleet, self._board.objective
         places = seat.capacity.places
+        hardware = fleet.hardware_by_domain[len(domains[0].path)]
         bounds = DomainBounds(
-            Problem(fleet, seat.capacity, seat.role.pods, seat.role.gpus),
+            Problem(fleet, seat.capacity, seat.role.pods, seat.role.gpus, objective=objective),
             count,
-            max(max(places[domain.start : domain.end]) for domain in domains),
-            fleet.hardware_by_domain[len(domains[0].path)],
+            max(max(places[domains[number].start : domains[number].end]) for number in numbers),
+            hardware,
         )
-        ordered = sorted(
-            (bounds.when_empty(numbers[domain])[:2], room_of[domain], domain.start, domain)
-            for domain in domains
-        )
-        for (busbw, inside), room, _, domain in ordered:
-            yield _Candidate(domain, room, (0, count, busbw, inside), bounds=bounds, number=numbers[domain])
+        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
+        if objective is Objective.BANDWIDTH:
+            by_hardware = {hardware[number]: bounds.when_empty(number)[:2] for number in numbers}
+            promised = [by_hardware[hardware[number]] for number in numbers]
+        else:
+            promised = [bounds.bound(number, domains[number]) for number in numbers]
+        for promise, room, number in sorted(
+            zip(promised, map(room_of.__getitem__, numbers), numbers, strict=True)
+        ):
+            yield _Candidate(domains[number], room, (0, count, *promise), bounds=bounds, number=number)
 
-    def _nodes(self, domains: Sequence[Domain]) -> Iterator[_Candidate]:
+    def _nodes(self) -> Iterator[_Candidate]:
         """Yield the nodes that hold all deciding seats, the best first."""
         seat, fleet = self._first, self._board.fleet
-        room_of = rooms(fleet, seat.capacity, len(fleet.tiers))
-        numbers, places = self._board.numbers[1], seat.capacity.places
-
-        def rank(domain: Domain) -> tuple[RoleMerit, Room, int, Domain, bool]:
-            position, number = domain.start, numbers[domain.start]
-            offer = fleet.tables.offer(
-                seat.role.gpus, Use.ONE_NODE, fleet.state_ids[position], seat.role.pods, places[position]
-            )
-            # A node that is in no domain is taken after those that are.
-            room = room_of[number] if number >= 0 else (1 << 62,)
-            return (0, 1, -offer.inside, -offer.inside, offer.damage), room, position, domain, offer.exact
-
-        for merit, room, _, domain, exact in nsmallest(_MOST_TRIED + 1, map(rank, domains)):
-            yield _Candidate(domain, room, merit[:4], merit[4], exact)
+        role, goal = (
+            seat.role,
+            Goal(1, seat.role.pods, self._board.objective, seat.role.gpus * seat.role.pods),
+        )
+        alike: dict[RoleMerit, list[int]] = {}
+        inexact: set[RoleMerit] = set()
+        for state_id, able in _holding_nodes(self._board):
+            self.rivals += len(able)
+            for width, nodes in _by_places(able, seat):
+                offer = fleet.tables.offer(role.gpus, Use.ONE_NODE, state_id, role.pods, width)
+                merit = (0, 1, *goal.merit(offer.inside, offer.inside, offer.damage))
+                alike.setdefault(merit, []).extend(nodes)
+                if not offer.exact:
+                    inexact.add(merit)
+        for merit in sorted(alike):
+            for room, position in _tightest_first(fleet, seat, sorted(alike[merit])):
+                yield _Candidate(
+                    Domain((), position, position + 1), room, merit, sets_exact=merit not in inexact
+                )
 
     def _placed(self, candidate: _Candidate, best: _Placed | None) -> _Placed | None:
         """Return the placement in the domain of *candidate*, None where there is none, or none better than *best*."""
@@ -360,6 +369,28 @@ class _LevelSearch:
                 for position in range(span.start, span.end)
                 if places[position] and other[position]
             }
-        freed = Board(board.fleet, (replace(seat, beside=None),))
+        freed = replace(board, seats=(replace(seat, beside=None),))
         alone = choose_nodes(Turn(freed, 0, {}, Taken()), span, self._effort)
         return None if alone is None else alone.counts
+
+
+def _by_places(nodes: Sequence[int], seat: Seat) -> Iterable[tuple[int, Sequence[int]]]:
+    """Return *nodes* of one state with the places that count for what they offer *seat*: with GPUs, none do."""
+    if seat.role.gpus:
+        return [(0, nodes)]
+    by_places: dict[int, list[int]] = {}
+    for position in nodes:
+        by_places.setdefault(seat.capacity.places[position], []).append(position)
+    return by_places.items()
+
+
+def _tightest_first(fleet: Fleet, seat: Seat, nodes: Sequence[int]) -> Iterator[tuple[Room, int]]:
+    """Yield *nodes*, in fabric order, with the room of their finest domain: the tightest first, those in none last."""
+    room_of, domains = rooms(fleet, seat.capacity, len(fleet.tiers)), domains_at(fleet, 1)
+    left = list(nodes)
+    for number in sorted(range(len(domains)), key=lambda number: (room_of[number], number)):
+        first = bisect_left(left, domains[number].start)
+        last = bisect_left(left, domains[number].end, first)
+        yield from ((room_of[number], position) for position in left[first:last])
+        del left[first:last]
+    yield from (((_NOWHERE,), position) for position in left)

@@ -78,6 +78,7 @@ def _planned_alone(gang: GangDemand, fleet: Fleet) -> GangVerdict | None:
         policy=gang.policy,
         required_level=gang.required_level,
         preferred_level=gang.preferred_level,
+        objective=gang.objective,
     )
     answer = plan_shape(demand, fleet)
     if isinstance(answer, Infeasible):

@@ -6,9 +6,10 @@ to what stays free.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
+from operator import add
 
 from arena_topo.model.plan.roles import Spread
 from arena_topo.planner.nodes.fleet import Domain
@@ -74,7 +75,8 @@ class _Part:
         if not count:
             return [], False
         groups, sets_exact = self._groups(places, count, pods)
-        goal = Goal(count, pods)
+        role, objective = self.turn.seat.role, self.turn.board.objective
+        goal = Goal(count, pods, objective, role.gpus * pods * size)
         found = search(groups, goal, effort)
         chosen = found if found is not None else (_even(groups, pods) if spread else greedy(groups, goal))
         if size > 1:
@@ -83,7 +85,7 @@ class _Part:
 
     def _groups(self, places: Sequence[int], count: int, pods: int) -> tuple[list[NodeGroup], bool]:
         """Return the nodes that can be among the *count* chosen, equal ones in one group, and whether all offers are exact."""
-        widest = sorted(places, reverse=True)[:count]
+        widest = sorted(places, reverse=True)[:count] if count > 1 else [max(places)]
         slack = sum(widest) - pods
         # A node that has fewer places than the narrowest of the widest by more than the slack is never chosen.
         least = max(widest[-1] - slack, 1)
@@ -101,45 +103,57 @@ class _Part:
     def _alike(self, places: Sequence[int], least: int, count: int) -> Iterator[tuple[int, list[int]]]:
         """Yield the nodes that have *least* places or more, equal ones together, at most *count* of each, with their places."""
         fleet, penalties, start = self.turn.board.fleet, self.turn.seat.penalties, self.domain.start
-        touched = [position for position in self.turn.taken.nodes if self.turn.touches(position)]
+        touched = {
+            position: (taken.gpus, taken.mask)
+            for position, taken in self.turn.taken.nodes.items()
+            if taken.gpus
+        }
         if penalties is None and len(places) > _MANY:
             yield from self._of_each_kind(places, least, count, touched)
             return
-        alike: dict[tuple[int, int, int, int], list[int]] = {}
+        alike: dict[tuple[int, int, int, tuple[int, int]], list[int]] = {}
         for index in compress(range(len(places)), map(least.__le__, places)):
             position = start + index
-            # What others have taken of a node is its own affair.
-            own = position if position in touched else -1
             misses = 0 if penalties is None else penalties[position]
-            nodes = alike.setdefault((places[index], fleet.state_ids[position], misses, own), [])
+            # Nodes of which others have taken the same GPUs are alike as well.
+            taken = touched.get(position, (0, 0))
+            nodes = alike.setdefault((places[index], fleet.state_ids[position], misses, taken), [])
             if len(nodes) < count:
                 nodes.append(position)
         for (width, *_), nodes in alike.items():
             yield width, nodes
 
     def _of_each_kind(
-        self, places: Sequence[int], least: int, count: int, touched: Sequence[int]
+        self, places: Sequence[int], least: int, count: int, touched: Mapping[int, tuple[int, int]]
     ) -> Iterator[tuple[int, list[int]]]:
         """Yield the same for a large domain, which has few kinds of nodes: each kind's first nodes are looked for."""
         fleet, start, end = self.turn.board.fleet, self.domain.start, self.domain.end
         ids: Sequence[int] = fleet.state_ids[start:end]
         # To pods without GPUs, nodes with as many free GPUs are equally good.
-        if not self.turn.seat.role.gpus:
-            free = [state.free for state in fleet.states]
-            ids = list(map(free.__getitem__, ids))
-        kinds = list(zip(ids, places, strict=True))
-        for position in touched:
+        if self.turn.seat.role.gpus:
+            alike: Sequence[int] = range(len(fleet.states))
+        else:
+            alike = [state.free for state in fleet.states]
+        # A kind and its places as one number, because ten thousand pairs take their time.
+        base = max(places) + 1
+        scaled = [base * kind for kind in alike]
+        kinds = list(map(add, map(scaled.__getitem__, ids), places))
+        left_of: dict[tuple[int, int, tuple[int, int]], list[int]] = {}
+        for position, taken in touched.items():
             if start <= position < end:
-                kinds[position - start] = (-1, 0)
-                if places[position - start] >= least:
-                    yield places[position - start], [position]
+                kinds[position - start] = -1
+                if (width := places[position - start]) >= least:
+                    left_of.setdefault((width, fleet.state_ids[position], taken), []).append(position)
+        for (width, *_), nodes in left_of.items():
+            yield width, sorted(nodes)[:count]
         for kind, number in Counter(kinds).items():
-            if kind[1] >= least:
+            width = kind % base
+            if kind >= 0 and width >= least:
                 nodes, index = [], -1
                 for _ in range(min(number, count)):
                     index = kinds.index(kind, index + 1)
                     nodes.append(start + index)
-                yield kind[1], nodes
+                yield width, nodes
 
     def _offer(self, position: int, taken: int, width: int, *, several: bool) -> Offer:
         """Return what a node gives so many slices of those that stay on one node, counted as one pod each."""
@@ -163,19 +177,19 @@ def _even(groups: Sequence[NodeGroup], pods: int) -> Chosen:
 def _one_each(turn: Turn, span: Domain, places: Sequence[int]) -> list[tuple[Domain, int]]:
     """Return the best node of as many domains as there are pods, where each takes one; none where too few do."""
     pods = turn.seat.role.pods
+    goal = Goal(1, 1, turn.board.objective, turn.seat.role.gpus)
     rated = []
     for part in turn.board.parts(turn.seat.apart or 0, span):
         nodes = [position for position in range(part.start, part.end) if places[position - span.start]]
         if nodes:
+            offers = [
+                turn.offer(position, 1, places[position - span.start], several=pods > 1) for position in nodes
+            ]
             ranks = [
-                (*_single(turn.offer(position, 1, places[position - span.start], several=pods > 1)), position)
-                for position in nodes
+                (goal.merit(offer.busbw, offer.inside, offer.damage), position)
+                for offer, position in zip(offers, nodes, strict=True)
             ]
             rated.append(min(ranks))
     if len(rated) < pods:
         return []
-    return [(Domain((), position, position + 1), 1) for *_, position in sorted(rated)[:pods]]
-
-
-def _single(offer: Offer) -> tuple[float, float, int]:
-    return -offer.busbw, -offer.inside, offer.damage
+    return [(Domain((), position, position + 1), 1) for _, position in sorted(rated)[:pods]]

@@ -22,12 +22,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain, product
+from operator import add, neg
 
 from arena_topo.model.plan.roles import Spread, StepTraffic
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import domain_at
-from arena_topo.planner.nodes.node_state import NIC_EFFICIENCY, NodeState
 from arena_topo.planner.roles.traffic import NodeLoad, all_reduce_seconds, node_seconds, summed_seconds
 from arena_topo.planner.roles.turn import RoleChoice, Turn, evened
 
@@ -53,13 +54,13 @@ ServerMerit = tuple[float, int, int, int]
 
 def server_merit(turn: Turn, counts: Mapping[int, int]) -> ServerMerit:
     """Return what the servers *counts*, by the position of their node, are compared by."""
-    rule, fleet = _Rule.of(turn), turn.board.fleet
+    return _merit(_Rule.of(turn), counts)
+
+
+def _merit(rule: "_Rule", counts: Mapping[int, int]) -> ServerMerit:
+    fleet = rule.fleet
     seconds = max(
-        rule.seconds(
-            free_rate(fleet.state(position), rule.unknown),
-            rule.workers.get(position, 0),
-            counts.get(position, 0),
-        )
+        rule.times[rule.rate(position), rule.workers.get(position, 0)][counts.get(position, 0)]
         for position in {*counts, *rule.workers}
     )
     return (
@@ -73,7 +74,7 @@ def server_merit(turn: Turn, counts: Mapping[int, int]) -> ServerMerit:
 def step_traffic(turn: Turn, counts: Mapping[int, int]) -> StepTraffic:
     """Return how long a step exchanges data with the servers at *counts*, and without them."""
     rule, fleet, seat = _Rule.of(turn), turn.board.fleet, turn.seat
-    worker = [free_rate(fleet.state(position), rule.unknown) for position in rule.workers]
+    worker = [rule.rate(position) for position in rule.workers]
     # A pod that asks for what a server does, on a node without GPUs: what would help to sum.
     places = seat.capacity.places
     available = sum(
@@ -82,7 +83,7 @@ def step_traffic(turn: Turn, counts: Mapping[int, int]) -> StepTraffic:
         if not state.total
     )
     return StepTraffic(
-        servers=server_merit(turn, counts)[0],
+        servers=_merit(rule, counts)[0],
         all_reduce=all_reduce_seconds(worker, rule.total),
         with_cpu_nodes=tuple(
             (count, summed_seconds(len(worker), count, min(worker))) for count in _powers(len(worker))
@@ -98,26 +99,12 @@ def _powers(most: int) -> list[int]:
     return [*powers, most] if most > 1 else []
 
 
-def free_rate(state: NodeState, unknown: float) -> float:
-    """Return the NIC rate in GB/s that the jobs on a node leave free: each GPU in use takes its share of it.
-
-    *unknown* is the rate of a node that does not say.
-    """
-    rate = (state.rate or unknown) * NIC_EFFICIENCY
-    # A node whose GPUs are all in use still carries what its own servers send, if slowly.
-    return rate * max(state.free, 0.5) / state.total if state.total else rate
-
-
-def lowest_rate(fleet: Fleet) -> float:
-    """Return the lowest rate of a node's NICs that is known, by which those that do not say are counted; 1 where none is."""
-    return min((state.rate for state in fleet.states if state.rate), default=1.0)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Rule:
     """What the places of servers are compared by: the workers on each node, and the domains around most of them.
 
     ``homes`` are those domains, the finest tier first and the cluster last; None where the workers have none there.
+    ``times`` are the seconds that a NIC of some rate takes with so many workers on its node: by the servers beside them.
     """
 
     fleet: Fleet
@@ -125,7 +112,7 @@ class _Rule:
     workers: Mapping[int, int]
     total: int
     homes: tuple[Domain | None, ...]
-    unknown: float
+    times: Memo[tuple[float, int], list[float]]
 
     @classmethod
     def of(cls, turn: Turn) -> "_Rule":
@@ -133,20 +120,33 @@ class _Rule:
         workers = turn.placed[seat.serves].counts if seat.serves is not None else {}
         homes: list[Domain | None] = []
         for tier in reversed(fleet.domains):
-            by_domain: dict[Domain, int] = {}
-            for position, count in workers.items():
-                if domain := domain_at(tier, position):
-                    by_domain[domain] = by_domain.get(domain, 0) + count
-            # Of domains with as many workers the first in fabric order.
-            homes.append(max(by_domain, key=lambda domain: (by_domain[domain], -domain.start), default=None))
+            most, home, domain, held = 0, None, None, 0
+            for position in sorted(workers):
+                if domain is None or position >= domain.end:
+                    domain, held = domain_at(tier, position), 0
+                held += workers[position]
+                # Of domains with as many workers the first in fabric order.
+                if domain is not None and held > most:
+                    most, home = held, domain
+            homes.append(home)
+        servers, total = seat.role.pods, sum(workers.values())
+
+        def times(key: tuple[float, int]) -> list[float]:
+            loads = (NodeLoad(*key, own) for own in range(servers + 1))
+            return [round(node_seconds(load, total, servers), _DIGITS) for load in loads]
+
         return cls(
             fleet=fleet,
-            servers=seat.role.pods,
+            servers=servers,
             workers=workers,
-            total=sum(workers.values()),
+            total=total,
             homes=(*homes, fleet.cluster),
-            unknown=lowest_rate(fleet),
+            times=Memo(times, limit=_MOST_KINDS),
         )
+
+    def rate(self, position: int) -> float:
+        """Return the free NIC rate of the node at *position* in GB/s."""
+        return self.fleet.free_rates[self.fleet.state_ids[position]]
 
     def distance(self, position: int) -> int:
         """Return how many levels up the first domain is that holds the node and most workers; 0 is the finest tier."""
@@ -156,94 +156,157 @@ class _Rule:
             if home is not None and home.start <= position < home.end
         )
 
-    def seconds(self, rate: float, workers: int, servers: int) -> float:
-        """Return how long a NIC of *rate* takes with so many workers and servers on its node."""
-        return round(node_seconds(NodeLoad(rate, workers, servers), self.total, self.servers), _DIGITS)
-
     def allowed(self, rate: float, workers: int, places: int, limit: float) -> tuple[int, int] | None:
         """Return the fewest and the most servers with which a node stays within *limit* seconds; None for none.
 
         Without servers a node's time is that of its workers, and each server adds n - 2 w parts: the times rise with
         the servers, or fall where most workers are on the node.
         """
-        most = min(places, self.servers)
-        counts = range(most + 1)
+        times, most = self.times[rate, workers], min(places, self.servers)
         if self.total > 2 * workers:
-            fitting = bisect_right(counts, limit, key=lambda servers: self.seconds(rate, workers, servers))
+            fitting = bisect_right(times, limit, 0, most + 1)
             return (0, fitting - 1) if fitting else None
-        least = bisect_left(counts, -limit, key=lambda servers: -self.seconds(rate, workers, servers))
+        least = bisect_left(times, -limit, 0, most + 1, key=neg)
         return (least, most) if least <= most else None
+
+
+_Bounds = Memo[tuple[float, int, int], tuple[int, int]]
+"""The fewest and the most servers of a node, by its free NIC rate, its workers and its places."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Nodes:
+    """The nodes of ``span`` with their ``places``.
+
+    ``kinds`` are nodes' states and places as one number, ``base`` times the one plus the other, because ten thousand pairs
+    take their time.
+    """
+
+    span: Domain
+    places: Sequence[int]
+    kinds: Sequence[int]
+    base: int
+
+    @classmethod
+    def of(cls, rule: _Rule, span: Domain, places: Sequence[int]) -> "_Nodes":
+        base, state_ids = max(places, default=0) + 1, rule.fleet.state_ids[span.start : span.end]
+        scaled = [base * state_id for state_id in range(len(rule.fleet.states))]
+        return cls(
+            span=span,
+            places=places,
+            kinds=list(map(add, map(scaled.__getitem__, state_ids), places)),
+            base=base,
+        )
+
+    def places_at(self, position: int) -> int:
+        """Return the places of the node at *position*, none outside of the span."""
+        return self.places[position - self.span.start] if self.has(position) else 0
+
+    def has(self, position: int) -> bool:
+        """Whether the node at *position* is in the span."""
+        return self.span.start <= position < self.span.end
 
 
 def _counts(rule: _Rule, span: Domain, places: Sequence[int]) -> dict[int, int]:
     """Return the servers of each node that gets any."""
-    fleet, start = rule.fleet, span.start
-    rates = [free_rate(state, rule.unknown) for state in fleet.states]
-    state_ids = fleet.state_ids[span.start : span.end]
-    kinds = Counter(zip(state_ids, places, strict=True))
-    for position in rule.workers:
-        # Their own traffic makes workers' nodes unlike all others.
-        if span.start <= position < span.end:
-            kinds[fleet.state_ids[position], places[position - start]] -= 1
-    occupied = [
-        (position, places[position - start] if span.start <= position < span.end else 0)
-        for position in rule.workers
-    ]
-    alike: Counter[tuple[float, int, int]] = Counter()
-    for (state, width), count in kinds.items():
-        # More places than there are servers are as good as that many.
-        alike[rates[state], 0, min(width, rule.servers)] += count if width else 0
-    for position, width in occupied:
-        alike[rates[fleet.state_ids[position]], rule.workers[position], min(width, rule.servers)] += 1
-    limit = _shortest(rule, alike)
-    bounds: Memo[tuple[float, int, int], tuple[int, int] | None] = Memo(
-        lambda key: rule.allowed(*key, limit), limit=_MOST_KINDS
-    )
-
-    def bound(position: int) -> tuple[int, int]:
-        width = places[position - start] if span.start <= position < span.end else 0
-        key = rates[fleet.state_ids[position]], rule.workers.get(position, 0), width
-        return bounds[key] or (0, 0)
-
+    nodes = _Nodes.of(rule, span, places)
+    limit = _shortest(rule, _alike(rule, nodes))
+    bounds: _Bounds = Memo(lambda key: rule.allowed(*key, limit) or (0, 0), limit=_MOST_KINDS)
     # Where most workers are on one node, it may be too slow without servers of its own.
-    counts = {position: least for position, _ in occupied if (least := bound(position)[0])}
-    for candidates in _by_cost(rule, span):
-        left = rule.servers - sum(counts.values())
-        room = {
-            position: more
-            for position in candidates
-            if (more := bound(position)[1] - counts.get(position, 0)) > 0
-        }
-        # Nodes that have servers already cost nothing, then the widest are the fewest.
-        for position in sorted(
-            room,
-            key=lambda at: (at not in counts, -room[at], fleet.state(at).free, at),
-        ):
-            added = min(room[position], left)
-            if added:
-                counts[position] = counts.get(position, 0) + added
-                left -= added
+    counts = {
+        position: least
+        for position, own in rule.workers.items()
+        if (least := bounds[rule.rate(position), own, nodes.places_at(position)][0])
+    }
+    left = rule.servers - sum(counts.values())
+    for ring, with_gpus in product(_rings(rule, span), (False, True)):
         if not left:
             break
+        ranked = _ranked(rule, nodes, bounds, counts, ring, with_gpus=with_gpus)
+        # Nodes that have servers already cost nothing, then the widest are the fewest.
+        for _, negative, _, position in ranked:
+            added = min(-negative, left)
+            if not added:
+                break
+            counts[position] = counts.get(position, 0) + added
+            left -= added
     return counts
+
+
+def _ranked(
+    rule: _Rule,
+    nodes: _Nodes,
+    bounds: _Bounds,
+    counts: Mapping[int, int],
+    ring: Sequence[range],
+    *,
+    with_gpus: bool,
+) -> Iterator[tuple[bool, int, int, int]]:
+    """Yield the nodes of *ring* that take servers, best first: without servers so far, places (negative), free GPUs, position."""
+    fleet = rule.fleet
+    apart = {*rule.workers, *counts}
+    # Workers' nodes one by one, all others by their kind.
+    known: dict[tuple[bool, int, int], list[int]] = {}
+    kinds: dict[tuple[bool, int, int], set[int]] = {}
+    for position in apart:
+        state = fleet.state(position)
+        if (state.total > 0) is with_gpus and any(position in part for part in ring):
+            key = rule.rate(position), rule.workers.get(position, 0), nodes.places_at(position)
+            if more := bounds[key][1] - counts.get(position, 0):
+                known.setdefault((position not in counts, -more, state.free), []).append(position)
+    for kind in set(chain.from_iterable(_kinds_of(nodes, part) for part in ring)):
+        state_id, width = divmod(kind, nodes.base)
+        state = fleet.states[state_id]
+        if (
+            width
+            and (state.total > 0) is with_gpus
+            and (most := bounds[fleet.free_rates[state_id], 0, width][1])
+        ):
+            kinds.setdefault((True, -most, state.free), set()).add(kind)
+    for rank in sorted({*known, *kinds}):
+        wanted = kinds.get(rank, ())
+        alike = [
+            position
+            for part in (ring if wanted else ())
+            for position, kind in zip(part, _kinds_of(nodes, part), strict=True)
+            if kind in wanted and position not in apart
+        ]
+        yield from ((*rank, position) for position in sorted([*known.get(rank, ()), *alike]))
+
+
+def _kinds_of(nodes: _Nodes, part: range) -> Sequence[int]:
+    return nodes.kinds[part.start - nodes.span.start : part.stop - nodes.span.start]
+
+
+def _alike(rule: _Rule, nodes: _Nodes) -> Mapping[tuple[float, int, int], int]:
+    """Return how many nodes have a rate, workers and places, no more of these than there are servers."""
+    rates, kinds = rule.fleet.free_rates, Counter(nodes.kinds)
+    alike: Counter[tuple[float, int, int]] = Counter()
+    for position, count in rule.workers.items():
+        # Their own traffic makes workers' nodes unlike all others.
+        if nodes.has(position):
+            kinds[nodes.kinds[position - nodes.span.start]] -= 1
+        alike[rule.rate(position), count, min(nodes.places_at(position), rule.servers)] += 1
+    for kind, number in kinds.items():
+        state, width = divmod(kind, nodes.base)
+        if number and width:
+            alike[rates[state], 0, min(width, rule.servers)] += number
+    return alike
 
 
 def _shortest(rule: _Rule, alike: Mapping[tuple[float, int, int], int]) -> float:
     """Return the shortest time in which all servers have a place: how many nodes have a rate, workers, and places."""
     times = sorted(
         {
-            rule.seconds(rate, workers, servers)
-            for (rate, workers, width), count in alike.items()
-            if count
-            for servers in range(min(width, rule.servers) + 1)
+            time
+            for rate, workers, width in alike
+            for time in rule.times[rate, workers][: min(width, rule.servers) + 1]
         }
     )
 
     def holds(limit: float) -> bool:
         fewest = most = 0
         for (rate, workers, width), count in alike.items():
-            if not count:
-                continue
             allowed = rule.allowed(rate, workers, width, limit)
             if allowed is None:
                 return False
@@ -254,18 +317,17 @@ def _shortest(rule: _Rule, alike: Mapping[tuple[float, int, int], int]) -> float
     return times[bisect_left(times, 1, key=lambda limit: int(holds(limit)))]
 
 
-def _by_cost(rule: _Rule, span: Domain) -> Iterator[list[int]]:
-    """Yield the nodes of *span* by what a server costs there: the closest to the workers first, without GPUs before with."""
-    state_ids, states = rule.fleet.state_ids, rule.fleet.states
-    has_gpus = [state.total > 0 for state in states]
+def _rings(rule: _Rule, span: Domain) -> Iterator[list[range]]:
+    """Yield the nodes of *span* by their distance from the workers, the closest first."""
     closer: list[Domain] = []
     for home in rule.homes:
         if home is None:
             continue
-        ring = list(range(max(home.start, span.start), min(home.end, span.end)))
         # The block with most workers need not be the one around the rack with most workers.
-        for inner in closer:
-            ring = [position for position in ring if not inner.start <= position < inner.end]
-        for wanted in (False, True):
-            yield [position for position in ring if has_gpus[state_ids[position]] is wanted]
+        start, end = max(home.start, span.start), min(home.end, span.end)
+        ring: list[range] = []
+        for inner in sorted(closer, key=lambda inner: inner.start):
+            ring.append(range(start, min(inner.start, end)))
+            start = max(start, inner.end)
+        yield [part for part in (*ring, range(start, end)) if part]
         closer.append(home)

@@ -43,6 +43,8 @@ def fewest_nodes(places: Sequence[int], pods: int) -> int:
     >>> fewest_nodes([2, 4, 1], 5)
     2
     """
+    if max(places, default=0) >= pods:
+        return 1
     for count, width in enumerate(sorted(places, reverse=True), 1):
         pods -= width
         if pods <= 0:

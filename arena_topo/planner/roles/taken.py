@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.gpus.locality import positions_of
 from arena_topo.planner.nodes.fit import requests
-from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.node_state import NodeState, Offer
 
 
@@ -36,31 +37,34 @@ class Taken:
         mask = None if state.mask is None else state.mask & ~taken.mask
         return replace(state, free=state.free - taken.gpus, mask=mask)
 
-    def places(self, demand: Demand, fleet: Fleet, position: int, before: int) -> int:
-        """Return how many pods of *demand* the node at *position* still takes; it took *before* untouched."""
-        taken = self.nodes.get(position)
-        if taken is None or not before:
-            return before
-        places = before
-        for resource, amount in requests(demand).items():
-            places = min(places, (fleet.free[resource][position] - taken.amounts.get(resource, 0)) // amount)
-        if demand.gpus:
-            places = min(places, (fleet.state(position).free - taken.gpus) // demand.gpus)
-        return max(places, 0)
+    def lower(self, places: list[int], span: Domain, demand: Demand, fleet: Fleet) -> None:
+        """Lower *places*, those of the nodes of *span* untouched, in place to the pods of *demand* that they still take."""
+        asked = [(fleet.free[resource], resource, amount) for resource, amount in requests(demand).items()]
+        for position, taken in self.nodes.items():
+            index = position - span.start
+            if not span.start <= position < span.end or not places[index]:
+                continue
+            left = min(
+                [(free[position] - taken.amounts.get(name, 0)) // amount for free, name, amount in asked]
+            )
+            if demand.gpus:
+                left = min(left, (fleet.state(position).free - taken.gpus) // demand.gpus)
+            places[index] = max(min(places[index], left), 0)
 
     def with_pods(self, demand: Demand, fleet: Fleet, chosen: Iterable[tuple[int, Offer]]) -> "Taken":
         """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""
-        nodes = dict(self.nodes)
+        nodes, asked = dict(self.nodes), requests(demand)
         for position, offer in chosen:
-            mask = gpus_of(self.state(fleet, position), offer, demand.gpus)
-            nodes[position] = _more(nodes.get(position, _UNTOUCHED), demand, offer.workers, mask or 0)
+            mask = gpus_of(self.state(fleet, position), offer, demand.gpus) if demand.gpus else 0
+            taken = nodes.get(position, _UNTOUCHED)
+            nodes[position] = _more(taken, asked, demand.gpus, offer.workers, mask or 0)
         return Taken(nodes)
 
     def with_counts(self, demand: Demand, counts: Mapping[int, int]) -> "Taken":
         """Return what is taken once so many pods of *demand* stand on each node, whichever GPUs they get."""
-        nodes = dict(self.nodes)
+        nodes, asked = dict(self.nodes), requests(demand)
         for position, count in counts.items():
-            nodes[position] = _more(nodes.get(position, _UNTOUCHED), demand, count, 0)
+            nodes[position] = _more(nodes.get(position, _UNTOUCHED), asked, demand.gpus, count, 0)
         return Taken(nodes)
 
 
@@ -76,8 +80,8 @@ def gpus_of(state: NodeState, offer: Offer, gpus: int) -> int | None:
     return sum(1 << position for position in positions_of(state.mask)[: offer.workers * gpus])
 
 
-def _more(taken: NodeTaken, demand: Demand, pods: int, mask: int) -> NodeTaken:
+def _more(taken: NodeTaken, asked: Resources, gpus: int, pods: int, mask: int) -> NodeTaken:
     amounts = dict(taken.amounts)
-    for resource, amount in requests(demand).items():
+    for resource, amount in asked.items():
         amounts[resource] = amounts.get(resource, 0) + amount * pods
-    return NodeTaken(amounts, taken.gpus + demand.gpus * pods, taken.mask | mask)
+    return NodeTaken(amounts, taken.gpus + gpus * pods, taken.mask | mask)

@@ -4,14 +4,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter, itemgetter
 
+from arena_topo.model.plan.demand import Objective
 from arena_topo.model.plan.roles import Spread
 from arena_topo.planner.nodes.fleet import Domain
-from arena_topo.planner.nodes.node_state import Offer, PlanningTables, Use
+from arena_topo.planner.nodes.node_state import Offer, Use, offer_of
+from arena_topo.planner.nodes.objective import Goal
 from arena_topo.planner.roles.board import Board, Seat
 from arena_topo.planner.roles.taken import Taken
 
-RoleMerit = tuple[int, int, float, float, int]
-"""The rank of a role's choice, the lowest best: crowding, nodes, bandwidths (both negative), misses and damage."""
+RoleMerit = tuple[float, ...]
+"""The rank of a role's choice, the lowest best: crowding, nodes, and what ``Goal.merit`` compares by its objective."""
 
 # Above every damage of a gang: thousandths of GB/s take 50 bits, and GPUs left free 30 more.
 _MISS_BITS = 80
@@ -29,9 +31,19 @@ class RoleChoice:
     exact: bool
 
     @property
-    def crowd(self) -> int:
+    def crowd(self) -> float:
         """The most pods on one node, where the role is spread; else 0."""
         return self.merit[0]
+
+    @property
+    def busbw(self) -> float:
+        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
+        return min(offer.busbw if len(self.chosen) > 1 else offer.inside for _, offer in self.chosen)
+
+    @property
+    def stranded(self) -> int:
+        """The GPUs left over on the nodes."""
+        return sum(offer.stranded for _, offer in self.chosen)
 
     @property
     def counts(self) -> dict[int, int]:
@@ -62,10 +74,7 @@ class Turn:
         """Return the places on each node of *span* that earlier seats leave, within the tie of this one."""
         seat, fleet = self.seat, self.board.fleet
         places = list(seat.capacity.places[span.start : span.end])
-        for position in self.taken.nodes:
-            if span.start <= position < span.end:
-                index = position - span.start
-                places[index] = self.taken.places(seat.demand, fleet, position, places[index])
+        self.taken.lower(places, span, seat.demand, fleet)
         if seat.beside:
             number, level = seat.beside
             numbers = self.board.numbers[level]
@@ -83,11 +92,12 @@ class Turn:
         fleet, gpus, seat = self.board.fleet, self.seat.role.gpus, self.seat
         use = Use.SEVERAL_NODES if several else Use.ONE_NODE
         if self.touches(position):
-            state = self.taken.state(fleet, position)
-            offer = PlanningTables((state,)).offer(gpus, use, 0, pods, places)
+            offer = offer_of(self.taken.state(fleet, position), gpus, use, pods, places)
         else:
             offer = fleet.tables.offer(gpus, use, fleet.state_ids[position], pods, places)
-        misses = 0 if seat.penalties is None else seat.penalties[position]
+        # Beside another objective than bandwidth, what a preference is worth has no measure.
+        counted = self.board.objective is Objective.BANDWIDTH
+        misses = seat.penalties[position] if seat.penalties is not None and counted else 0
         return replace(offer, damage=offer.damage + (misses * pods << _MISS_BITS)) if misses else offer
 
     def touches(self, position: int) -> bool:
@@ -108,13 +118,14 @@ class Turn:
     def chosen(self, offers: Iterable[tuple[int, Offer]], *, exact: bool) -> RoleChoice:
         """Return nodes with their *offers* as a choice."""
         nodes = tuple(sorted(offers, key=_POSITION))
-        taken = [offer for _, offer in nodes]
+        taken, role = [offer for _, offer in nodes], self.seat.role
         inside = min(map(_INSIDE, taken))
         busbw = inside if len(taken) == 1 else min(map(_BUSBW, taken))
         crowd, count = 0, len(taken)
-        if self.seat.role.spread is Spread.PREFERRED:
+        if role.spread is Spread.PREFERRED:
             crowd, count = max(offer.workers for offer in taken), -count
-        return RoleChoice(nodes, (crowd, count, -busbw, -inside, sum(map(_DAMAGE, taken))), exact)
+        goal = Goal(len(taken), role.pods, self.board.objective, role.gpus * role.pods)
+        return RoleChoice(nodes, (crowd, count, *goal.merit(busbw, inside, sum(map(_DAMAGE, taken)))), exact)
 
 
 _POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
