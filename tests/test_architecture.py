@@ -26,6 +26,7 @@ HEAVY = (
     "pydantic",
     "msgspec",
     "jinja2",
+    "textual",
 )
 
 

@@ -46,6 +46,8 @@ class CommandGroup(click.Group):
         # Arena's programs take "help COMMAND" for "COMMAND --help".
         if args[:1] == ["help"] and "help" not in self.list_commands(ctx):
             args = [*args[1:], "--help"]
+        # Of the names of commands that are written like flags, click would say that there is no such flag.
+        args = [self.canonical(args[0]), *args[1:]] if args else args
         # A lone flag is --help or --version, which start faster without kubectl's flags.
         if len(args) > 1 and args[0].startswith("-"):
             from arena_topo.cli.options.kube import hoist

@@ -1,8 +1,9 @@
 """Draw what commands print on a terminal of 60 and of 120 columns: ``python docs/screens/generate.py``.
 
-They run on a sandbox with a home of its own, in a terminal of that width.
+They run on a sandbox with a home of its own, in a terminal of that width. The live view draws itself.
 """
 
+import asyncio
 import fcntl
 import os
 import pty
@@ -19,6 +20,13 @@ from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
+from textual.widgets import Static
+
+from arena_topo.cli.commands.cluster.top_watch import LiveCluster
+from arena_topo.jobs.overview import ClusterWatch
+from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube.session import connect
+from arena_topo.output.live.app import LiveView
 
 FOLDER = Path(__file__).parent
 WIDTHS = (60, 120)
@@ -56,11 +64,13 @@ def drawn(folder: Path) -> dict[str, str]:
     }
     try:
         _run(["bash", "-c", _JOBS], environment)
-        return {
+        drawings = {
             f"{name}-{width}.svg": drawing(words, shown(words, width, environment), width)
             for name, words in SCREENS.items()
             for width in WIDTHS
         }
+        config = folder / ".local" / "state" / "arena-topo" / "sandbox" / "kubeconfig"
+        return drawings | {f"watch-{width}.svg": asyncio.run(live_view(config, width)) for width in WIDTHS}
     finally:
         _run(["arena-topo", "sandbox", "stop"], environment)
 
@@ -97,8 +107,24 @@ def drawing(title: str, text: str, width: int) -> str:
     for line in Text.from_ansi(text).split("\n", allow_blank=False):
         for part in line.divide(range(width, len(line), width)):
             console.print(part, soft_wrap=True)
-    svg = console.export_svg(title=f"arena-topo {title}", unique_id="screen")
-    # The fonts of rich's own drawings come from elsewhere: whoever looks at these has a font.
+    return _without_fonts(console.export_svg(title=f"arena-topo {title}", unique_id="screen"))
+
+
+async def live_view(config: Path, width: int) -> str:
+    """Return the screen of ``top --watch`` at *width* columns, as an SVG."""
+    session = connect(ConnectionFlags(kubeconfig=str(config)))
+    view = LiveView(LiveCluster(session, ClusterWatch(session)), first="cluster", cluster="")
+    async with view.run_test(size=(width, 36)) as pilot:
+        while "GPUs free" not in str(view.screen.query_one("#summary", Static).content):
+            await pilot.pause(0.05)
+        await pilot.pause()
+        svg = view.export_screenshot(title="arena-topo top --watch")
+    session.close()
+    return _without_fonts(re.sub(r"terminal-\d+", "screen", svg))
+
+
+def _without_fonts(svg: str) -> str:
+    """Return *svg* without fonts from elsewhere, as rich names them: whoever looks at it has a font."""
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 

@@ -56,8 +56,8 @@ LASTING: Mapping[str, tuple[str, ...]] = {
 }
 """Commands that go on until somebody ends them; they have threads, which end with their process."""
 
-ASKS_NOTHING = {"config view"}
-"""They take the flags of a connection and send nothing."""
+ASKS_NOTHING = {"config view", "top watch"}
+"""They take the flags of a connection and send nothing; `top watch` where there is no terminal, else what `list -w` and `topology` do."""
 
 
 def asking(command: click.Command = cli, words: tuple[str, ...] = ()) -> Iterator[str]:

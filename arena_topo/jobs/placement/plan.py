@@ -37,8 +37,8 @@ def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: Pl
     if not isinstance(verdict, Placement) or not verdict.gpus:
         return verdict
     nodes = {node.name: node for node in snapshot.nodes}
-    predicted = partial(_prediction, verdict.shares, verdict.gpus, nodes, demand, options)
-    has_rdma = _requests_rdma(demand)
+    predicted = partial(predicted_rates, verdict.shares, verdict.gpus, nodes, demand, options)
+    has_rdma = requests_rdma(demand)
     prediction = predicted(rdma=has_rdma)
     notes = [*verdict.notes, *shared_clique_notes(verdict, snapshot), *_advice(verdict, prediction)]
     # Every node must offer the devices: a gang is as fast as its slowest link.
@@ -50,7 +50,7 @@ def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: Pl
     )
 
 
-def _prediction(
+def predicted_rates(
     shares: Sequence[NodeShare],
     gpus: int,
     nodes: Mapping[str, GpuNode],
@@ -87,12 +87,12 @@ def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comp
     benchmark = benchmark_of(" ".join(job.command))
 
     nodes = {node.name: node for node in snapshot.nodes}
-    rdma = _requests_rdma(demand)
+    rdma = requests_rdma(demand)
 
     def figures(shares: Sequence[NodeShare], gpus: int) -> tuple[Range | None, Range | None]:
         if not gpus:
             return None, None
-        prediction = _prediction(shares, gpus, nodes, demand, options, rdma=rdma)
+        prediction = predicted_rates(shares, gpus, nodes, demand, options, rdma=rdma)
         ranks = sum(len(share.workers) for share in shares) * gpus
         return prediction.busbw, _images_per_second(benchmark, ranks, _products(shares, nodes), prediction)
 
@@ -170,7 +170,8 @@ def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
         )
 
 
-def _requests_rdma(demand: Demand) -> bool:
+def requests_rdma(demand: Demand) -> bool:
+    """Whether the workers of *demand* request an RDMA device."""
     return any(map(_is_rdma, (demand.gpu_resource, *demand.requests)))
 
 

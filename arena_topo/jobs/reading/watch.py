@@ -132,8 +132,20 @@ class Watch:
             threading.Thread(target=stream.run, args=(put,), daemon=True).start()
         return changes
 
-    def _put(self, number: int) -> Callable[[Change | Lost], None]:
-        return lambda change: self._queue.put((number, change))
+    def close(self) -> None:
+        """Let the streams end: each does with its next line, or where the server ends it."""
+        self._round += 1
+
+    def _put(self, number: int) -> Callable[[Change | Lost | None], bool]:
+        """Return what reports a change of one round, and tells whether anybody listens to it; None asks just that."""
+
+        def put(change: Change | Lost | None) -> bool:
+            is_heard = number == self._round
+            if is_heard and change is not None:
+                self._queue.put((number, change))
+            return is_heard
+
+        return put
 
 
 @dataclass(slots=True)
@@ -145,15 +157,17 @@ class _Stream:
     index: int
     version: str
 
-    def run(self, put: Callable[[Change | Lost], None]) -> None:
-        """Report each change to *put*, and at last why the stream cannot go on."""
+    def run(self, put: Callable[[Change | Lost | None], bool]) -> None:
+        """Report each change to *put* as long as it is heard there, and at last why the stream cannot go on."""
         failures = 0
-        while True:
+        while put(None):
             version = self.version
             try:
                 for change in self._changes():
                     failures = 0
-                    put(change)
+                    # Whoever has listed everything again, or has closed, has no use for this stream.
+                    if not put(change):
+                        return
                 # A server that ends each stream at once must not be asked without a pause.
                 if self.version == version:
                     time.sleep(_PAUSE)
@@ -235,6 +249,8 @@ class JobWatch:
             )
 
         self._version, self._watch = in_served_version(session, opened)
+        # What said when a job of v1alpha1 ended does not change any more.
+        self._launcher_jobs: dict[str, Object | None] = {}
 
     def views(self) -> dict[JobKey, JobView]:
         """Return the view of every job, as it is now."""
@@ -253,12 +269,24 @@ class JobWatch:
                 job,
                 by_job.get(key, ()),
                 now=now,
-                launcher_job=launcher_job_of(self._session, job),
+                launcher_job=self._launcher_job(uid, job),
             )
-            for job in jobs.values()
+            for uid, job in jobs.items()
             for key in [(job["metadata"]["namespace"], job["metadata"]["name"])]
         }
 
     def wait(self, timeout: float | None = None) -> bool:
         """Wait for a change; return False when *timeout* seconds have passed without one."""
         return bool(self._watch.wait(timeout))
+
+    def close(self) -> None:
+        """Stop watching."""
+        self._watch.close()
+
+    def _launcher_job(self, uid: str, job: Object) -> Object | None:
+        if uid not in self._launcher_jobs:
+            found = launcher_job_of(self._session, job)
+            if found is None:
+                return None
+            self._launcher_jobs[uid] = found
+        return self._launcher_jobs[uid]

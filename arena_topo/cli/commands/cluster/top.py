@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import argument, command, output_format, switch, text
+from arena_topo.cli.commands.cluster.top_watch import check_shown_alone, watch, watch_cluster, watch_switch
 from arena_topo.cli.commands.job.top_job import job
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
@@ -15,7 +16,17 @@ from arena_topo.errors import NotFound, UsageError
 
 _MODES = ("none", "exclusive", "topology", "share")
 
-top = CommandGroup(name="top", help="Show how GPUs are used.")
+top = CommandGroup(
+    name="top",
+    help="""Show how GPUs are used.
+
+    \b
+      arena-topo top node
+      arena-topo top job
+      arena-topo top --watch
+    """,
+    aliases={"watch": ("--watch", "-w")},
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,11 +44,12 @@ class TopNodeFlags:
     output: str = output_format("wide", "json", "yaml")
     metric: bool = switch("--metric", help="Show how busy the GPUs are, as Prometheus has measured it.")
     refresh: bool = refresh_switch()
+    watch: bool = watch_switch()
     kube: KubeFlags
 
 
 @command("node", TopNodeFlags)
-def node(flags: TopNodeFlags) -> None:
+def node(flags: TopNodeFlags) -> int | None:
     """Show the GPUs of the nodes.
 
     The modes are Arena's: none, exclusive, topology and share. What is reserved for jobs whose pods do not run yet
@@ -47,15 +59,19 @@ def node(flags: TopNodeFlags) -> None:
       arena-topo top node
       arena-topo top node -d gpu-node-1
     """
-    if not flags.refresh:
-        _show_nodes(flags)
-        return
-    check_refreshed(flags.output)
-    shown_again(lambda: _show_nodes(flags))
+    if flags.watch:
+        check_shown_alone(flags.output, flags.nodes, refresh=flags.refresh)
+        return watch_cluster(flags.kube)
+    if flags.refresh:
+        check_refreshed(flags.output)
+        shown_again(lambda: _show_nodes(flags))
+    _show_nodes(flags)
+    return None
 
 
 top.add_command(node)
 top.add_command(job)
+top.add_command(watch)
 
 
 def _mode(text: str) -> str:

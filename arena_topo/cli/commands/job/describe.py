@@ -1,11 +1,15 @@
 """``arena-topo describe``."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arena_topo.cli.command import command
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
 from arena_topo.cli.terminal import print_page, status_paint
+
+if TYPE_CHECKING:
+    from arena_topo.kube.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,19 +28,24 @@ def describe(flags: DescribeFlags) -> None:
     \b
       arena-topo describe vgg16
     """
+    from arena_topo.kube.session import connect
+
+    print_page(page_of(connect(flags.kube), flags.name))
+
+
+def page_of(session: "Session", name: str) -> str:
+    """Return all about the job *name*, with colours where stdout wants them. Raises ``NotFound``."""
     from datetime import UTC, datetime
 
     from arena_topo.errors import Forbidden
     from arena_topo.jobs.lookup import fetch_job_view
     from arena_topo.jobs.status.events import job_events
-    from arena_topo.kube.session import connect
     from arena_topo.output.job_story import job_page
 
-    session = connect(flags.kube)
-    job = fetch_job_view(session, flags.name)
+    job = fetch_job_view(session, name)
     try:
         events = job_events(session, job)
     # The rest is worth reading without them.
     except Forbidden:
         events = None
-    print_page(job_page(job, events, datetime.now(UTC), paint=status_paint()))
+    return job_page(job, events, datetime.now(UTC), paint=status_paint())

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import command, output_format, switch, text
+from arena_topo.cli.commands.cluster.top_watch import check_shown_alone, watch_cluster, watch_switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import check_refreshed, job_names, job_type, refresh_switch
 from arena_topo.cli.terminal import print_out, shown_again, status_paint
@@ -23,11 +24,12 @@ class TopJobFlags:
     type: str = job_type()
     output: str = output_format("wide", "json", "yaml")
     refresh: bool = refresh_switch()
+    watch: bool = watch_switch()
     kube: KubeFlags
 
 
 @command("job", TopJobFlags)
-def job(flags: TopJobFlags) -> None:
+def job(flags: TopJobFlags) -> int | None:
     """Show the GPUs of jobs, or of the instances of one job.
 
     Those that request most GPUs stand first.
@@ -42,11 +44,14 @@ def job(flags: TopJobFlags) -> None:
         raise UsageError(
             "--instance is one of a job: name the job too", hint="arena-topo top job JOB -i INSTANCE"
         )
-    if not flags.refresh:
-        _show_jobs(flags)
-        return
-    check_refreshed(flags.output)
-    shown_again(lambda: _show_jobs(flags))
+    if flags.watch:
+        check_shown_alone(flags.output, flags.names, refresh=flags.refresh)
+        return watch_cluster(flags.kube, "jobs")
+    if flags.refresh:
+        check_refreshed(flags.output)
+        shown_again(lambda: _show_jobs(flags))
+    _show_jobs(flags)
+    return None
 
 
 def _show_jobs(flags: TopJobFlags) -> None:
