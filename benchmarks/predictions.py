@@ -1,21 +1,23 @@
 """Predictions against the vendor's published figures: ``python -m benchmarks.predictions [--write]``.
 
 Fits what the shipped calibration takes from the published figures, predicts all of them, and prints the tables of
-``docs/explanation/prediction.md``; ``--write`` puts them there.
+``docs/explanation/prediction.md``; ``--write`` puts them there, with the picture of the page.
 """
 
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from arena_topo.model.plan.placement import Range, Transport
+from arena_topo.output.topology.svg.elements import element, label, picture
 from arena_topo.prediction.calibration import Bandwidths, Calibration, Framework, shipped_calibration
 from arena_topo.prediction.forecast import Forecast, Workload, predict
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 
 PAGE = Path(__file__).parent.parent / "docs" / "explanation" / "prediction.md"
+PICTURE = PAGE.with_suffix(".svg")
 BEGIN, END = "<!-- python -m benchmarks.predictions --write -->\n", "<!-- end -->\n"
 RANKS = 4
 BEST_FOUR = 93.15
@@ -192,6 +194,59 @@ def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def chart() -> str:
+    """Return the picture of the page: each published figure as a bar, and on it what is predicted, with its range."""
+    figures = [(figure, forecast(figure).per_gpu) for figure in published()]
+    scale = (_RIGHT - _LEFT) / max(max(figure.rate, rate.high) for figure, rate in figures)
+    rows = [part for row, (figure, rate) in enumerate(figures) for part in _bar(row, figure, rate, scale)]
+    name = "Images per second of one GPU: published, and predicted"
+    head = [label(name, 24, 38, "title"), *_legend()]
+    described = "; ".join(
+        f"{_words(figure)}: published {figure.rate:.0f}, predicted {rate.likely:.0f}"
+        for figure, rate in figures
+    )
+    return picture(
+        _RIGHT + 112, _TOP + _ROW * len(figures) + 10, [*head, *rows], name=name, described=described
+    )
+
+
+_LEFT, _RIGHT, _TOP, _ROW = 300.0, 700.0, 104.0, 30.0
+
+
+def _words(figure: Published) -> str:
+    return f"{figure.framework} {figure.model}, {figure.transport.value}"
+
+
+def _legend() -> Iterator[str]:
+    yield element("rect", x=24, y=60, width=28, height=16, rx=3, class_="gpu-heat-2")
+    yield label("published", 60, 72, "small")
+    yield _range(150, 178, 68)
+    yield element("circle", cx=164, cy=68, r=5, class_="u6")
+    yield label("fitted on it", 186, 72, "small")
+    yield _range(276, 304, 68)
+    yield _diamond(290, 68)
+    yield label("predicted", 312, 72, "small")
+
+
+def _bar(row: int, figure: Published, rate: Range, scale: float) -> Iterator[str]:
+    y = _TOP + _ROW * row
+    yield label(_words(figure), _LEFT - 14, y + 12, "end small")
+    yield element("rect", x=_LEFT, y=y, width=figure.rate * scale, height=16, rx=3, class_="gpu-heat-2")
+    yield _range(_LEFT + rate.low * scale, _LEFT + rate.high * scale, y + 8)
+    x = _LEFT + rate.likely * scale
+    yield element("circle", cx=x, cy=y + 8, r=5, class_="u6") if figure.is_fitted else _diamond(x, y + 8)
+    words = f"{rate.likely:.0f}" if figure.is_fitted else f"{rate.likely:.0f} for {figure.rate:.0f}"
+    yield label(words, _RIGHT + 20, y + 12, "small soft" if figure.is_fitted else "small strong")
+
+
+def _range(left: float, right: float, y: float) -> str:
+    return element("line", x1=left, y1=y, x2=right, y2=y, class_="link u6", stroke_width=3)
+
+
+def _diamond(x: float, y: float) -> str:
+    return element("path", d=f"M{x:.1f} {y - 7:.1f}l7 7l-7 7l-7 -7z", class_="u0")
+
+
 def page(text: str) -> str:
     """Return the page *text* with both tables as they are now."""
     rest = re.split(f"(?<={re.escape(BEGIN)})[^<]*(?={re.escape(END)})", text)
@@ -204,6 +259,7 @@ def main() -> None:
     """Print the fit and the tables, or write the page."""
     if "--write" in sys.argv[1:]:
         PAGE.write_text(page(PAGE.read_text("utf-8")), "utf-8")
+        PICTURE.write_text(f"{chart()}\n", "utf-8")
         return
     for framework in REGULAR:
         for overlap in (0.0, 0.5, 1.0):

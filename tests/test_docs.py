@@ -12,6 +12,7 @@ from arena_topo.cli.options.arena import ArenaFlags
 from arena_topo.errors import ExitCode
 from arena_topo.model import keys
 from arena_topo.sandbox import keys as sandbox_keys
+from benchmarks import predictions
 from tests.paths import ROOT
 
 PAGES = [
@@ -160,12 +161,26 @@ def test_pages_install_from_what_exists() -> None:
     assert [] == [what for what in installs if not re.match(r"'?(\.|dist/)", what)]
 
 
-def test_the_picture_of_the_planner_is_the_planners() -> None:
-    """`make docs` draws it, and the page begins with it."""
-    folder = ROOT / "docs" / "explanation"
+EXPLANATIONS = sorted((ROOT / "docs" / "explanation").glob("*.md"))
 
-    assert (folder / "planner.svg").read_text() == generator("explanation").picture()
-    assert "(planner.svg)" in (folder / "planner.md").read_text().partition("## ")[0]
+
+@pytest.mark.parametrize("page", EXPLANATIONS, ids=lambda page: page.stem)
+def test_an_explanation_begins_with_its_idea_and_a_picture(page: Path) -> None:
+    """Before the first heading: some sentences, and a picture that exists and has words."""
+    begins = page.read_text().partition("\n## ")[0]
+
+    assert f"({page.stem}.svg)" in begins
+    assert re.search(r"^!\[.{20,}\]\(", begins, re.MULTILINE)
+    assert len(re.sub(r"^(#|!\[|```).*", "", begins, flags=re.MULTILINE).split()) > 40
+
+
+def test_the_pictures_of_explanations_are_what_the_tool_draws() -> None:
+    """`make docs` draws them."""
+    folder = ROOT / "docs" / "explanation"
+    drawn = generator("explanation").pictures()
+
+    assert {name: (folder / f"{name}.svg").read_text() for name in drawn} == drawn
+    assert predictions.PICTURE.read_text() == f"{predictions.chart()}\n"
 
 
 def test_the_gallery_is_what_the_tool_draws() -> None:

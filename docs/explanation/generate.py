@@ -1,7 +1,4 @@
-"""Draw the picture of the planner's page: ``python docs/explanation/generate.py``.
-
-It is the plan of four workers with one GPU each, on two V100 machines of which one is half used.
-"""
+"""Draw the pictures of pages that explain the planner: ``python docs/explanation/generate.py``."""
 
 import sys
 from pathlib import Path
@@ -12,13 +9,21 @@ from arena_topo.output.plan.render import render_plan
 from arena_topo.planner.plan import plan
 from arena_topo.topology.hardware.usual_wiring import usual_hardware
 
-TARGET = Path(__file__).parent / "planner.svg"
+FOLDER = Path(__file__).parent
 _GPU = "nvidia.com/gpu"
 
 
-def picture() -> str:
-    """Return the drawing."""
-    snapshot = Snapshot((_machine("v100-0", (0, 3, 5)), _machine("v100-1", (1, 2, 4, 7))), Fabric())
+def pictures() -> dict[str, str]:
+    """Return the drawings by name: plans of four workers with one GPU each on V100 machines that are used in part."""
+    # Of two machines, the one whose free GPUs are joined better; of one machine, the best four of five free GPUs.
+    clusters = {
+        "planner": (_machine("v100-0", (0, 3, 5)), _machine("v100-1", (1, 2, 4, 7))),
+        "gpu-sets": (_machine("v100-0", (3, 5, 7)),),
+    }
+    return {name: _drawn(Snapshot(machines, Fabric())) for name, machines in clusters.items()}
+
+
+def _drawn(snapshot: Snapshot) -> str:
     return render_plan("train", plan(Demand(workers=4, gpus=1), snapshot), snapshot, "svg")
 
 
@@ -38,5 +43,6 @@ def _machine(name: str, used: tuple[int, ...]) -> GpuNode:
 
 
 if __name__ == "__main__":
-    TARGET.write_text(picture())
-    sys.stdout.write(f"{TARGET.name} written\n")
+    for name, svg in pictures().items():
+        (FOLDER / f"{name}.svg").write_text(svg)
+        sys.stdout.write(f"{name}.svg written\n")
