@@ -22,11 +22,12 @@ FOLDER = Path(__file__).parent
 _GPU = "nvidia.com/gpu"
 _TIERS = ("topology.kubernetes.io/zone", "topology.kubernetes.io/rack")
 _TEAMS = ("bert", "gpt", "resnet50", "whisper", "llama", "clip")
+_CARD = {"rdma/hca": 1}
 _JOBS = {
     2: (Demand(4, 1), Demand(2, 8)),
-    16: (Demand(4, 8), Demand(5, 8, required_level="rack")),
-    100: (Demand(6, 8), Demand(8, 8, required_level="rack")),
-    1000: (Demand(64, 8), Demand(300, 8, required_level="zone")),
+    16: (Demand(4, 8, _CARD), Demand(5, 8, _CARD, required_level="rack")),
+    100: (Demand(6, 8, _CARD), Demand(8, 8, _CARD, required_level="rack")),
+    1000: (Demand(64, 8, _CARD), Demand(300, 8, _CARD, required_level="zone")),
 }
 """By the number of nodes, a job that fits and one that does not."""
 
@@ -80,7 +81,7 @@ def _node(name: str, hardware: Hardware, job: str, used: tuple[int, ...]) -> Gpu
     return GpuNode(
         name=name,
         hostname=name,
-        allocatable={_GPU: 8},
+        allocatable={_GPU: 8, "rdma/hca": 8},
         requested={_GPU: len(used)},
         machine=hardware.machine,
         gpus=hardware.gpus,

@@ -74,7 +74,7 @@ def chromium(folder: Path, *arguments: str) -> str:
         "--headless",
         "--no-sandbox",
         "--disable-gpu",
-        "--host-resolver-rules=MAP * ~NOTFOUND",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
         f"--user-data-dir={folder / 'profile'}",
         *arguments,
     ]

@@ -4,11 +4,15 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 import yaml
 
+from tests.output.chromium import chromium, needs_chromium
 from tests.paths import ROOT
 from tools.site_pages import PAGES, site_links
 
@@ -59,11 +63,13 @@ def test_every_page_can_be_found() -> None:
     assert PUBLISHED == pages_of(settings["nav"])
 
 
-def test_the_site_is_built_with_all_links_checked_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
-    """A link or an anchor that leads nowhere ends the build; scripts, styles, fonts and pictures are the site's own."""
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the site, built with every link and anchor checked: one that leads nowhere ends the build."""
+    folder = tmp_path_factory.mktemp("site")
     # Proxies that lead nowhere: a build that asks for something fails.
     offline = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"), "http://127.0.0.1:9")
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", f"--site-dir={tmp_path}"]
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", f"--site-dir={folder}"]
     built = subprocess.run(
         command,
         cwd=ROOT,
@@ -73,11 +79,89 @@ def test_the_site_is_built_with_all_links_checked_and_loads_nothing_from_elsewhe
         check=False,
     )
     assert (0, "") == (built.returncode, built.stderr)
+    return folder
 
-    text = "".join(page.read_text() for page in tmp_path.rglob("*.html"))
+
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    """Scripts, styles, fonts and pictures are the site's own."""
+    text = "".join(page.read_text() for page in site.rglob("*.html"))
     loaded = re.findall(r"<(?:script|img|iframe)\b[^>]*\bsrc=[\"']?(https?:[^\"' >]+)", text)
     styles = re.findall(
         r"<link\b[^>]*\brel=[\"']?(?:stylesheet|preload)[^>]*\bhref=[\"']?(https?:[^\"' >]+)", text
     )
+
     assert [] == [*loaded, *styles]
-    assert "busbw" in (tmp_path / "search" / "search_index.json").read_text()
+
+
+def test_every_picture_of_the_site_is_there_and_has_words(site: Path) -> None:
+    """For readers who do not see it, in the page's own words."""
+    pictures = [
+        (page, dict(re.findall(r'(src|alt)="([^"]*)"', tag)))
+        for page in site.rglob("*.html")
+        for tag in re.findall(r"<img\b[^>]*>", page.read_text())
+    ]
+
+    assert len(pictures) > 40
+    assert [] == [(page.name, found) for page, found in pictures if len(found.get("alt", "")) < 10]
+    assert [] == [
+        (page.name, found["src"]) for page, found in pictures if not (page.parent / found["src"]).is_file()
+    ]
+
+
+_PROBE = b"""<!DOCTYPE html><iframe src="index.html?q=busbw"></iframe><img src="held" alt=""><script>
+const look = setInterval(() => {
+  const links = document.querySelector("iframe").contentDocument.querySelectorAll("a.md-search-result__link");
+  if (!links.length) return;
+  clearInterval(look);
+  fetch("found", {method: "POST", body: [...links].map((link) => link.href).join("\\n")});
+}, 20);
+</script>"""
+"""Searches in a frame, and tells the server what is found; until then an image keeps the page loading."""
+
+
+class SearchedSite(ThreadingHTTPServer):
+    """Serves the site, and a page that searches in it."""
+
+    def __init__(self, site: Path) -> None:
+        """Listen on a port of its own."""
+        super().__init__(("127.0.0.1", 0), partial(_Handler, directory=str(site)))
+        self.found: list[str] = []
+        self.searched = Event()
+
+
+class _Handler(SimpleHTTPRequestHandler):
+    server: SearchedSite
+
+    def do_GET(self) -> None:
+        if self.path == "/held":
+            self.server.searched.wait(60)
+            self.send_error(404)
+        elif self.path == "/probe":
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(_PROBE)
+        else:
+            super().do_GET()
+
+    def do_POST(self) -> None:
+        self.server.found = self.rfile.read(int(self.headers["Content-Length"])).decode().splitlines()
+        self.server.searched.set()
+        self.send_response(204)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Write nothing to the terminal."""
+
+
+@needs_chromium
+def test_the_site_is_searched_without_a_network(site: Path, tmp_path: Path) -> None:
+    """By the reader's own browser, with the files that `python -m http.server -d site` serves."""
+    with SearchedSite(site) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        chromium(tmp_path, "--dump-dom", f"http://127.0.0.1:{server.server_port}/probe")
+        server.shutdown()
+
+    assert {"explanation/planner.html", "reference/glossary.html"} <= {
+        re.sub(r"^http://[^/]+/|\?.*", "", address) for address in server.found
+    }

@@ -19,6 +19,8 @@ _STATE_STYLES = {"used": "u6", "free": "gpu-free", "bad": "gpu-bad"}
 _TITLE_LETTER = 10.6  # the width of a letter of the title, on the safe side
 _SOFT_LETTER = 7.2
 _SMALL_LETTER = 6.2
+_LEAST = 372.0
+_LONG_LINE = 640.0
 _LONGEST = 400  # letters of a line above a drawing
 
 
@@ -81,8 +83,9 @@ def cluster_picture(
     box = _inside(root, tiles, scale.widest, scale, linked=linked == "domain")
     said = headline or Headline(root.name)
     lines = [*said.lines, f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free"]
-    longest = max(420.0 - 2 * scale.margin, _SOFT_LETTER * max(map(len, lines)))
-    inner = scale.widest if narrow else min(max(box.width, longest), scale.widest)
+    # A long line is broken before it makes a small drawing wide, which would then be shown small.
+    longest = min(_SOFT_LETTER * max(map(len, lines)), _LONG_LINE)
+    inner = scale.widest if narrow else min(max(box.width, longest, _LEAST), scale.widest)
     head, top = _head(said.title, lines, inner, scale.margin)
     legend = _flow([_entry(*entry) for entry in _legend(nodes, scale)], inner, 14.0)
     height = top + box.height + 14 + legend.height + scale.margin - 4
