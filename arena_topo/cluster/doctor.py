@@ -232,14 +232,16 @@ def _admission_policy(subject: Subject) -> CheckResult:
     # The version is right and the policy is still not current: it lacks the part that hands workers to PodGroups.
     reason = (
         "from before this cluster served PodGroups"
-        if policy.version == VERSION
+        if policy.version >= VERSION
         else f"and this program has version {VERSION}"
     )
     return CheckResult(
         state=State.PROBLEM,
         found=f"version {policy.version} installed, {reason}",
         evidence=evidence,
-        follows="no job relies on it",
+        follows="MPIJobs rely on it, and other kinds of jobs do not"
+        if policy.mpijobs
+        else "no job relies on it",
         command=_SETUP,
     )
 
@@ -248,7 +250,7 @@ def _native_gangs(subject: Subject) -> CheckResult | None:
     facts = subject.facts
     if not facts.pod_groups:
         return None
-    is_reached = facts.policy.current and facts.policy.gangs
+    is_reached = facts.policy.mpijobs and facts.policy.gangs
     return CheckResult(
         state=State.OK if is_reached else State.ABSENT,
         found=f"PodGroup of scheduling.k8s.io/{facts.pod_groups} served",
@@ -262,7 +264,7 @@ def _native_gangs(subject: Subject) -> CheckResult | None:
 
 def _pins_of_workers(subject: Subject) -> CheckResult:
     policy = subject.facts.policy
-    if policy.current:
+    if policy.mpijobs:
         return CheckResult(
             state=State.OK,
             found="by the admission policy",
@@ -291,7 +293,7 @@ def _pins_of_gpus(subject: Subject) -> CheckResult:
     facts = subject.facts
     follows = "--pin gpus gives each worker its planned GPUs"
     # A claim of its own for each worker needs the policy: a template has the same claims for all.
-    if facts.policy.current and facts.dra_drivers:
+    if facts.policy.mpijobs and facts.dra_drivers:
         drivers = ", ".join(facts.dra_drivers)
         return CheckResult(
             state=State.OK, found="by DRA claims", evidence=f"ResourceSlices of {drivers}", follows=follows

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from arena_topo.errors import ArenaTopoError, WaitTimeout
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
-from arena_topo.model.keys import HOSTNAME
+from arena_topo.model.keys import COMPLETION_INDEX, HOSTNAME
 from arena_topo.model.objects import Object
 from arena_topo.pin.run_lists import pin_annotations
 
@@ -43,7 +43,11 @@ def wait_until_applied(
 
 
 def _worker(namespace: str) -> Object:
-    """Return a worker with a pin, which every Pod Security Standard admits."""
+    """Return a pod with a pin, which every Pod Security Standard admits.
+
+    It is known by its label, as a policy from before other kinds of jobs than MPIJobs would not: while that one is
+    replaced, it must not pass for the new one.
+    """
     restricted = {
         "allowPrivilegeEscalation": False,
         "capabilities": {"drop": ["ALL"]},
@@ -54,6 +58,11 @@ def _worker(namespace: str) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": "arena-topo-probe-worker-0", "namespace": namespace, "annotations": annotations},
+        "metadata": {
+            "name": _NODE,
+            "namespace": namespace,
+            "labels": {COMPLETION_INDEX: "0"},
+            "annotations": annotations,
+        },
         "spec": {"containers": [{"name": "mpi", "image": "probe", "securityContext": restricted}]},
     }

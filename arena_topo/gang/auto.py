@@ -90,7 +90,7 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
         operator_gangs=facts.operator_gangs,
         api=facts.pod_groups,
         kai_topologies=facts.kai_topologies,
-        admission=facts.policy.current and facts.policy.gangs,
+        admission=facts.policy.mpijobs and facts.policy.gangs,
         # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),
     )
@@ -146,7 +146,7 @@ def _obstacle(backend: str, version: Kind, queue: str) -> str:
 def _stock_candidates(facts: ClusterFacts, version: Kind) -> Iterator[_Candidate]:
     if facts.pod_groups:
         # MPIJob templates drop the field by which a pod joins a PodGroup, and only the policy can set it.
-        reached = facts.policy.current and facts.policy.gangs
+        reached = facts.policy.mpijobs and facts.policy.gangs
         how = (
             "is reached through the admission policy"
             if reached

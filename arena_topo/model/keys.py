@@ -1,7 +1,7 @@
 """Every label, annotation and resource name that crosses the wire, in one place.
 
-Sources: kubeflow/arena 0.15.5 (charts/mpijob, pkg/apis/types), kubeflow/mpi-operator 0.8.2 and
-kubeflow/training-operator 1.9 (pkg/apis).
+Sources: kubeflow/arena 0.15.5 (charts/mpijob, pkg/apis/types), kubeflow/mpi-operator 0.8.2, kubeflow/training-operator
+1.9 (pkg/apis), JobSet 0.12 (api/jobset/v1alpha2) and k8s.io/api/batch/v1.
 """
 
 OUR_DOMAIN = "arena-topo.dev"
@@ -23,8 +23,15 @@ OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
 OPERATOR_JOB_ROLE = "training.kubeflow.org/job-role"
 OPERATOR_REPLICA_TYPE = "training.kubeflow.org/replica-type"
 OPERATOR_REPLICA_INDEX = "training.kubeflow.org/replica-index"
+OPERATOR_NAME = "training.kubeflow.org/operator-name"
 ALPHA_JOB_NAME = "mpi_job_name"
 ALPHA_ROLE = "mpi_role_type"
+
+# Labels of pods of an indexed Job, and of the Jobs of a JobSet.
+COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
+JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
+JOBSET_ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
+JOBSET_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
 
 # Labels of Arena's --gang and --gputopology.
 GANG_NAME = "pod-group.scheduling.sigs.k8s.io/name"
@@ -64,6 +71,7 @@ PIN_NODES = f"{OUR_DOMAIN}/pin-nodes"
 PIN_GPUS = f"{OUR_DOMAIN}/pin-gpus"
 PIN_CLAIMS = f"{OUR_DOMAIN}/pin-claims"
 PIN_OFFSET = f"{OUR_DOMAIN}/pin-offset"
+PODS_PER_JOB = f"{OUR_DOMAIN}/pods-per-job"
 POD_GROUP = f"{OUR_DOMAIN}/pod-group"
 POLICY_VERSION = f"{OUR_DOMAIN}/policy-version"
 GANG_GATE = f"{OUR_DOMAIN}/gang"

@@ -1,31 +1,51 @@
-"""The admission policy: the lists that a worker template carries for all workers become the pins of each worker.
+"""The admission policy: the lists that a pod template carries for all of its pods become the pins of each pod.
 
-One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its creation.
-A worker's index is the number at the end of its pod's name, in every version of MPIJob the same as its line in the
-hostfile: the label ``training.kubeflow.org/replica-index`` counts from one where the launcher is a worker too, and
-v1alpha1 has none. No process has to stay alive for it, and a recreated worker gets its place again.
+One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its creation. Which
+entry of the lists is a pod's own, its index, depends on who made the pod:
 
-Sources: k8s.io/api/admissionregistration/v1; the names of pods in mpi-operator 0.8.2 (``workerName``),
-training-operator 1.9 and Arena's operator.
+| pods of | index |
+|---|---|
+| MPIJob, every version | the number at the end of the name ``JOB-worker-N``, as in the hostfile |
+| PyTorchJob, TFJob | label ``training.kubeflow.org/replica-index``, counted in each role |
+| an indexed Job | label ``batch.kubernetes.io/job-completion-index`` |
+| JobSet, TrainJob | job index x pods per Job + completion index; the template says how many pods a Job has |
+
+A worker of an MPIJob is known by its name: its label counts from one where the launcher is a worker too, and v1alpha1
+has none. Every role has a template and lists of its own. No process has to stay alive for the policy, and a recreated
+pod gets its place again.
+
+Sources: k8s.io/api/admissionregistration/v1; names and labels of pods in mpi-operator 0.8.2 (``workerName``),
+training-operator 1.9, Arena's operator, JobSet 0.12 and Kubernetes' Job controller.
 """
 
 from arena_topo.model.keys import (
+    COMPLETION_INDEX,
     HAMI_USE_GPUS,
     HOSTNAME,
+    JOBSET_JOB_INDEX,
     MANAGED_BY,
+    OPERATOR_NAME,
+    OPERATOR_REPLICA_INDEX,
     OWN_NAME,
     PIN_CLAIMS,
     PIN_GPUS,
     PIN_NODES,
     POD_GROUP,
+    PODS_PER_JOB,
     POLICY_VERSION,
 )
 from arena_topo.model.objects import Object
 
 NAME = "arena-topo"
 GROUP = "admissionregistration.k8s.io"
-VERSION = 2
-"""Incremented with every change of what the policy does, so that an old one is recognized."""
+VERSION = 3
+"""Incremented with every change of what the policy does, so that an old one is recognized.
+
+A newer policy pins whatever an older program writes.
+"""
+
+MPIJOBS_SINCE = 2
+"""The oldest version that pins MPIJobs as this program means it; other kinds of jobs need ``VERSION``."""
 
 APIS = ("v1", "v1beta1", "v1alpha1")
 """Versions of the policy's API, best first: GA in Kubernetes 1.36, off by default before."""
@@ -81,7 +101,7 @@ def _spec(*, gangs: bool) -> Object:
         "matchConstraints": {"resourceRules": [rule]},
         "matchConditions": [
             {"name": "asks-for-a-place", "expression": _has_a_list()},
-            {"name": "is-a-worker", "expression": _is_worker()},
+            {"name": "has-an-index", "expression": _has_an_index()},
         ],
         "variables": [
             {"name": "index", "expression": _INDEX},
@@ -104,7 +124,25 @@ def _spec(*, gangs: bool) -> Object:
     }
 
 
-_INDEX = "int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
+_MPI_OPERATOR = "mpi-operator"
+_UNPINNED = 1_000_000_000
+"""Added to the index of a pod whose Job is not the first of a JobSet that does not say how many pods a Job has."""
+
+
+# Looked up without optionals: in kube-apiserver 1.36.3 the value of one is no string that int() would take.
+_LABELS = "object.metadata.labels"
+_IS_INDEXED = f"(has({_LABELS}) && '{COMPLETION_INDEX}' in {_LABELS})"
+_IS_REPLICA = (
+    f"(has({_LABELS}) && '{OPERATOR_REPLICA_INDEX}' in {_LABELS} && '{OPERATOR_NAME}' in {_LABELS} && "
+    f"{_LABELS}['{OPERATOR_NAME}'] != '{_MPI_OPERATOR}')"
+)
+_JOB_INDEX = f"('{JOBSET_JOB_INDEX}' in {_LABELS} ? int({_LABELS}['{JOBSET_JOB_INDEX}']) : 0)"
+_PODS_PER_JOB = f"('{PODS_PER_JOB}' in {_ANNOTATIONS} ? int({_ANNOTATIONS}['{PODS_PER_JOB}']) : {_UNPINNED})"
+_INDEX = (
+    f"{_IS_INDEXED} ? {_JOB_INDEX} * {_PODS_PER_JOB} + int({_LABELS}['{COMPLETION_INDEX}'])"
+    f" : {_IS_REPLICA} ? int({_LABELS}['{OPERATOR_REPLICA_INDEX}'])"
+    " : int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
+)
 
 
 def _has_a_list() -> str:
@@ -112,14 +150,15 @@ def _has_a_list() -> str:
     return f"has({_ANNOTATIONS}) && ({keys})"
 
 
-def _is_worker() -> str:
+def _has_an_index() -> str:
     # v1alpha1 gives the launcher the workers' template with the same lists, so that the name must decide.
     # A pod whose name is generated may have none yet when the policy sees it.
-    return "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
+    is_worker = "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
+    return f"{_IS_INDEXED} || {_IS_REPLICA} || ({is_worker})"
 
 
 def _lookup(name: str, key: str) -> list[dict[str, str]]:
-    """Return variables that hold the worker's own value of list *key*: that of the last run that starts by its index.
+    """Return variables that hold the pod's own value of list *key*: that of the last run that starts by its index.
 
     For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and ``4:node-b``, so
     that its value is ``node-b``.
@@ -175,9 +214,9 @@ def _group_patch() -> str:
 
 
 def _removal_patch() -> str:
-    """Return the patch that removes the lists from the pod: they describe every worker, and may be long."""
+    """Return the patch that removes the lists from the pod: they describe every pod of its role, and may be long."""
     return " + ".join(
         f"('{key}' in {_ANNOTATIONS} ? [JSONPatch{{op: 'remove', "
         f"path: '/metadata/annotations/{key.replace('/', '~1')}'}}] : [])"
-        for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS)
+        for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS, PODS_PER_JOB)
     )

@@ -19,7 +19,7 @@ GOOD = ClusterFacts(
     worker_fields=frozenset({"schedulingGates", "resourceClaims"}),
     programs={"mpi-operator": Program("mpi-operator", "mpi", ready=True)},
     pod_groups="v1alpha2",
-    policy=Policy(api="v1", version=VERSION, gangs=True, current=True),
+    policy=Policy(api="v1", version=VERSION, gangs=True, mpijobs=True, current=True),
     dra_drivers=("gpu.nvidia.com",),
     access=(AccessReview(what="create mpijobs.kubeflow.org", purpose="submit", allowed=True),),
 )
@@ -91,9 +91,9 @@ def test_a_good_cluster_lacks_nothing_but_a_second_scheduler() -> None:
         ),
         (
             "Admission policy",
-            {"policy": Policy(api="v1", version=99)},
+            {"policy": Policy(api="v1", version=VERSION - 1, gangs=True, mpijobs=True)},
             State.PROBLEM,
-            "version 99 installed, and this program has",
+            f"version {VERSION - 1} installed, and this program has version {VERSION}",
             SETUP,
         ),
         (

@@ -32,13 +32,19 @@ def acts(kube: Kube) -> bool:
 
 
 def tried(
-    kube: Kube, name: str, annotations: Mapping[str, str], namespace: str = "default", **spec: Any
+    kube: Kube,
+    name: str,
+    annotations: Mapping[str, str],
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    **spec: Any,
 ) -> Object:
-    """Return a pod as the API server would make it; nothing is stored."""
+    """Return a pod as the API server would make it, its name generated where *name* ends in a hyphen; nothing is stored."""
+    named = {"generateName" if name.endswith("-") else "name": name}
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {"name": name, "annotations": dict(annotations)},
+        "metadata": {**named, "labels": dict(labels or {}), "annotations": dict(annotations)},
         "spec": {"containers": [{"name": "mpi", "image": "i"}, {"name": "side", "image": "i"}], **spec},
     }
     path = kube.path("v1", "Pod", namespace)

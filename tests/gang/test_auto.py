@@ -13,7 +13,7 @@ from tests.gang.jobs import ALPHA, V1, V2, gang
 
 GATES = frozenset({"schedulingGates"})
 STOCK = ClusterFacts(versions=(V2,), worker_fields=GATES, programs={})
-POLICY = Policy(api="v1", version=1, gangs=True, current=True)
+POLICY = Policy(api="v1", version=1, gangs=True, mpijobs=True, current=True)
 
 
 def runs(*kinds: str, ready: bool = True, gangs: str = "") -> dict[str, Program]:

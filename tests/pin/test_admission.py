@@ -8,7 +8,7 @@ import pytest
 
 from arena_topo.pin.admission import APIS, VERSION, installed_version, policy_objects, sets_gangs
 
-KNOWN = {1: "488fbef87609d039", 2: "83730c1c206e89cf"}
+KNOWN = {1: "488fbef87609d039", 2: "83730c1c206e89cf", 3: "1f917393295fe7cf"}
 
 
 def digest() -> str:
@@ -61,4 +61,6 @@ def test_a_worker_that_cannot_be_pinned_does_not_slip_through() -> None:
         spec["failurePolicy"],
         spec["matchConstraints"]["resourceRules"][0]["operations"],
     )
-    assert ["asks-for-a-place", "is-a-worker"] == [condition["name"] for condition in spec["matchConditions"]]
+    assert ["asks-for-a-place", "has-an-index"] == [
+        condition["name"] for condition in spec["matchConditions"]
+    ]

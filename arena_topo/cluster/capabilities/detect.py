@@ -184,5 +184,11 @@ def _policy(session: Session, served: frozenset[str], *, gangs: bool) -> Policy:
         return Policy(api=api)
     version, sets_gangs = admission.installed_version(installed), admission.sets_gangs(installed)
     # A policy from before the cluster served PodGroups lacks the part that hands workers to them.
-    current = version == admission.VERSION and (sets_gangs or not gangs)
-    return Policy(api=api, version=version, gangs=sets_gangs, current=current)
+    whole = sets_gangs or not gangs
+    return Policy(
+        api=api,
+        version=version,
+        gangs=sets_gangs,
+        mpijobs=whole and version >= admission.MPIJOBS_SINCE,
+        current=whole and version >= admission.VERSION,
+    )

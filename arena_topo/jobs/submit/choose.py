@@ -49,7 +49,7 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> SubmitC
         return SubmitChoice(backend=backend)
     support = PinSupport(
         version=version,
-        admission=facts.policy.current,
+        admission=facts.policy.mpijobs,
         # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),
     )

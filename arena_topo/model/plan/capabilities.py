@@ -26,12 +26,14 @@ class Policy:
     """The admission policy: ``api`` is the served version of its API, empty where there is none.
 
     ``version`` is the installed one's, 0 where none is, None where the user may not look. ``gangs``: it puts
-    workers into PodGroups. ``current``: it is the one that this program would install.
+    workers into PodGroups. ``mpijobs``: it does all that MPIJobs need; ``current``: and all that other kinds of jobs
+    need too, as the one that this program would install.
     """
 
     api: str = ""
     version: int | None = 0
     gangs: bool = False
+    mpijobs: bool = False
     current: bool = False
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from arena_topo.cluster.capabilities.detect import uses_device_plugin
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.pin.admission import VERSION, policy_objects
+from arena_topo.model.keys import POLICY_VERSION
+from arena_topo.pin.admission import MPIJOBS_SINCE, VERSION, policy_objects
 from tests.cluster.capabilities.clusters import Cluster, found, mpijob_document, pod_schema
 from tests.fakes import session
 
@@ -157,32 +158,48 @@ def installed(policy: Any, *, bound: bool = True) -> dict[str, Any]:
     return {_BASE: _SERVED, f"{_BASE}/mutatingadmissionpolicies/arena-topo": policy, **binding}
 
 
-OLD = {**POLICY, "metadata": {**POLICY["metadata"], "labels": {"arena-topo.dev/policy-version": "0"}}}
+def of_version(version: int) -> Any:
+    """Return the policy as another program would have installed it."""
+    return {**POLICY, "metadata": {**POLICY["metadata"], "labels": {POLICY_VERSION: str(version)}}}
 
 
 @pytest.mark.parametrize(
-    ("objects", "gangs", "version", "current"),
+    ("objects", "gangs", "version", "mpijobs", "current"),
     [
-        (installed(POLICY), True, VERSION, True),
-        (installed(OLD), True, 0, False),
-        (installed(POLICY, bound=False), True, 0, False),
-        (installed(policy_objects("v1", gangs=False)[0]), False, VERSION, True),
-        (installed(policy_objects("v1", gangs=False)[0]), True, VERSION, False),
-        ({_BASE: _SERVED}, False, 0, False),
+        (installed(POLICY), True, VERSION, True, True),
+        (installed(of_version(0)), True, 0, False, False),
+        (installed(of_version(MPIJOBS_SINCE - 1)), True, MPIJOBS_SINCE - 1, False, False),
+        (installed(of_version(MPIJOBS_SINCE)), True, MPIJOBS_SINCE, True, False),
+        (installed(of_version(99)), True, 99, True, True),
+        (installed(POLICY, bound=False), True, 0, False, False),
+        (installed(policy_objects("v1", gangs=False)[0]), False, VERSION, True, True),
+        (installed(policy_objects("v1", gangs=False)[0]), True, VERSION, False, False),
+        ({_BASE: _SERVED}, False, 0, False, False),
     ],
-    ids=["current", "old", "not bound", "no gangs needed", "gangs came later", "not installed"],
+    ids=[
+        "current",
+        "without version",
+        "too old",
+        "old enough for MPIJobs",
+        "newer",
+        "not bound",
+        "no gangs needed",
+        "gangs came later",
+        "not installed",
+    ],
 )
 def test_the_admission_policy_is_known_by_its_version(
-    objects: dict[str, Any], gangs: bool, version: int, current: bool
+    objects: dict[str, Any], gangs: bool, version: int, mpijobs: bool, current: bool
 ) -> None:
-    """Current is what this program would install here today."""
+    """Pins of MPIJobs have not changed for longer than those of other kinds, and a newer policy knows them all."""
     groups = ["admissionregistration.k8s.io/v1"]
     if gangs:
         groups.append("scheduling.k8s.io/v1alpha2")
         objects = {**objects, "/apis/scheduling.k8s.io/v1alpha2": {"resources": [{"name": "podgroups"}]}}
     policy = found(objects, *groups)[0].policy
 
-    assert ("v1", version, current) == (policy.api, policy.version, policy.current)
+    said = (policy.api, policy.version, policy.mpijobs, policy.current)
+    assert ("v1", version, mpijobs, current) == said
 
 
 @pytest.mark.parametrize("version", ApiVersion)

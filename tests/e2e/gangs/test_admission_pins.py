@@ -138,6 +138,66 @@ def test_pods_that_are_no_pinned_workers_are_untouched(
     assert {"nodeSelector", "resourceClaims"}.isdisjoint(made["spec"])
 
 
+_REPLICA = {"training.kubeflow.org/operator-name": "pytorchjob-controller"}
+_INDEX, _COMPLETION = "training.kubeflow.org/replica-index", "batch.kubernetes.io/job-completion-index"
+_JOB = "jobset.sigs.k8s.io/job-index"
+_TWO_PER_JOB = {"arena-topo.dev/pods-per-job": "2"}
+
+
+@pytest.mark.parametrize(
+    ("name", "labels", "extra", "node"),
+    [
+        ("job-master-0", {**_REPLICA, _INDEX: "0"}, {}, "a"),
+        ("job-ps-2", {**_REPLICA, _INDEX: "2"}, {}, "c"),
+        ("job-worker-1", {**_REPLICA, _INDEX: "1"}, {}, "b"),
+        ("job-1-", {_COMPLETION: "1"}, {}, "b"),
+        ("set-node-0-1-", {_COMPLETION: "1", _JOB: "0"}, _TWO_PER_JOB, "b"),
+        ("set-node-1-1-", {_COMPLETION: "1", _JOB: "1"}, _TWO_PER_JOB, "d"),
+        ("set-node-0-3-", {_COMPLETION: "3", _JOB: "0"}, {}, "d"),
+        ("set-node-1-0-", {_COMPLETION: "0", _JOB: "1"}, {}, None),
+        ("job-4-", {_COMPLETION: "4"}, {}, None),
+    ],
+    ids=[
+        "master",
+        "parameter server",
+        "worker",
+        "indexed Job",
+        "first Job of a set",
+        "second Job of a set",
+        "set of one Job",
+        "set that does not tell the size of its Jobs",
+        "beyond the list",
+    ],
+)
+def test_each_kind_has_its_index(
+    kube: Kube, name: str, labels: dict[str, str], extra: dict[str, str], node: str | None
+) -> None:
+    """By the labels that its operator puts on its pods, whatever they are called; nothing of ours stays on them."""
+    made = tried(kube, name, {**pin_annotations(nodes=["a", "b", "c", "d"]), **extra}, labels=labels)
+
+    assert node == (made["spec"].get("nodeSelector") or {}).get(HOSTNAME)
+    assert not made["metadata"].get("annotations")
+
+
+def test_a_worker_of_a_launcher_that_works_too_is_known_by_its_name(kube: Kube) -> None:
+    """The label of the MPI operator then counts from one."""
+    labels = {"training.kubeflow.org/operator-name": "mpi-operator", _INDEX: "1"}
+    made = tried(kube, "job-worker-0", pin_annotations(nodes=["a", "b"]), labels=labels)
+
+    assert "a" == made["spec"]["nodeSelector"][HOSTNAME]
+
+
+def test_one_of_a_thousand_pods_of_a_set_finds_its_place(kube: Kube) -> None:
+    """Also where its index is a product, within what the API server lets an expression cost."""
+    names = [f"{i:063d}" for i in range(1000)]
+    claims = [f"{'c' * 49}-gpus-{i:04d}" for i in range(1000)]
+    wanted = {**pin_annotations(nodes=names, claims=claims), "arena-topo.dev/pods-per-job": "100"}
+    made = tried(kube, "set-node-9-98-", wanted, labels={_COMPLETION: "98", _JOB: "9"})
+
+    assert names[998] == made["spec"]["nodeSelector"][HOSTNAME]
+    assert claims[998] == made["spec"]["resourceClaims"][0]["resourceClaimName"]
+
+
 def test_a_pod_without_annotations_is_untouched(kube: Kube) -> None:
     """The policy asks nothing of it."""
     assert "nodeSelector" not in tried(kube, "job-worker-0", {})["spec"]
@@ -168,10 +228,11 @@ def test_a_node_that_somebody_else_chose_stays(kube: Kube, chosen: str) -> None:
 
 
 def test_a_pod_of_another_tenant_is_as_it_was_sent(kube: Kube, namespace: str) -> None:
-    """Also where it is called like a worker of a job that is pinned, and has annotations of its own."""
+    """Also where it is called and labelled like a worker of a job that is pinned, and has annotations of its own."""
     wanted = {"arena-topo.dev/planned": "true", "pin-nodes": "0:a", "nvidia.com/use-gpuuuid": "GPU-x"}
     sent = {"nodeSelector": {HOSTNAME: "mine"}, "containers": [{"name": "c", "image": "i", "resources": {}}]}
-    made = tried(kube, "job-worker-0", wanted, namespace, **sent)
+    labels = {**_REPLICA, _INDEX: "0", _COMPLETION: "0"}
+    made = tried(kube, "job-worker-0", wanted, namespace, labels, **sent)
 
     assert wanted == made["metadata"]["annotations"]
     assert {HOSTNAME: "mine"} == made["spec"]["nodeSelector"]

@@ -75,8 +75,8 @@ def test_a_gang_scheduler_that_is_not_installed_is_refused() -> None:
     ("scheduler", "policy", "expected"),
     [
         ("auto", Policy(), Enforcement.GATES),
-        ("auto", Policy(current=True), Enforcement.ADMISSION),
-        ("gates", Policy(current=True), Enforcement.GATES),
+        ("auto", Policy(mpijobs=True), Enforcement.ADMISSION),
+        ("gates", Policy(mpijobs=True), Enforcement.GATES),
     ],
 )
 def test_the_policy_takes_the_place_of_gates_that_nobody_named(
