@@ -1,13 +1,14 @@
 """Every kind of job, in the order in which they are looked for."""
 
 from arena_topo.errors import DocumentError
+from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.pytorchjob import PYTORCHJOB
 from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.objects import Object
 
-KINDS: tuple[Kind, ...] = (*ApiVersion, PYTORCHJOB, TFJOB)
+KINDS: tuple[Kind, ...] = (*ApiVersion, PYTORCHJOB, TFJOB, JOBSET)
 
 
 def kind_of(job: Object) -> Kind:

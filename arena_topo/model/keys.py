@@ -18,7 +18,6 @@ ARENA_MODEL_NAME = "modelName"
 ARENA_REQUESTED_GPUS = "requestGPUsOfJobOwner"
 
 # Labels that the operators put on pods; v1alpha1 has two of its own.
-OPERATOR_NAME = "training.kubeflow.org/operator-name"
 OPERATOR_JOB_NAME = "training.kubeflow.org/job-name"
 OPERATOR_JOB_ROLE = "training.kubeflow.org/job-role"
 OPERATOR_REPLICA_TYPE = "training.kubeflow.org/replica-type"
@@ -28,10 +27,12 @@ ALPHA_JOB_NAME = "mpi_job_name"
 ALPHA_ROLE = "mpi_role_type"
 
 # Labels of pods of an indexed Job, and of the Jobs of a JobSet.
+BATCH_JOB_NAME = "batch.kubernetes.io/job-name"
 COMPLETION_INDEX = "batch.kubernetes.io/job-completion-index"
 JOBSET_NAME = "jobset.sigs.k8s.io/jobset-name"
 JOBSET_ROLE = "jobset.sigs.k8s.io/replicatedjob-name"
 JOBSET_JOB_INDEX = "jobset.sigs.k8s.io/job-index"
+JOBSET_GLOBAL_INDEX = "jobset.sigs.k8s.io/job-global-index"
 
 # Labels of Arena's --gang and --gputopology.
 GANG_NAME = "pod-group.scheduling.sigs.k8s.io/name"

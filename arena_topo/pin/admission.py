@@ -1,37 +1,25 @@
 """The admission policy: the lists that a pod template carries for all of its pods become the pins of each pod.
 
 One MutatingAdmissionPolicy for the whole cluster, installed once by an admin, looks at each pod at its creation. Which
-entry of the lists is a pod's own, its index, depends on who made the pod:
+entry of the lists is a pod's own depends on its kind, whose module knows it in CEL; the template of a role says where
+the role begins in the lists. A worker of an MPIJob is known by its name, which is the same as its line in the hostfile;
+pods of other kinds by labels. No process has to stay alive for it, and a recreated pod gets its place again.
 
-| pods of | index |
-|---|---|
-| MPIJob, every version | the number at the end of the name ``JOB-worker-N``, as in the hostfile |
-| PyTorchJob, TFJob | label ``training.kubeflow.org/replica-index``, counted in each role |
-| an indexed Job | label ``batch.kubernetes.io/job-completion-index`` |
-| JobSet, TrainJob | job index x pods per Job + completion index; the template says how many pods a Job has |
-
-A worker of an MPIJob is known by its name: its label counts from one where the launcher is a worker too, and v1alpha1
-has none. Every role has a template and lists of its own. No process has to stay alive for the policy, and a recreated
-pod gets its place again.
-
-Sources: k8s.io/api/admissionregistration/v1; names and labels of pods in mpi-operator 0.8.2 (``workerName``),
-training-operator 1.9, Arena's operator, JobSet 0.12 and Kubernetes' Job controller.
+Source: k8s.io/api/admissionregistration/v1.
 """
 
+from arena_topo.kinds.indexed_job import INDEXED_JOB
+from arena_topo.kinds.table import KINDS
 from arena_topo.model.keys import (
-    COMPLETION_INDEX,
     HAMI_USE_GPUS,
     HOSTNAME,
-    JOBSET_JOB_INDEX,
     MANAGED_BY,
-    OPERATOR_NAME,
-    OPERATOR_REPLICA_INDEX,
     OWN_NAME,
     PIN_CLAIMS,
     PIN_GPUS,
     PIN_NODES,
+    PIN_OFFSET,
     POD_GROUP,
-    PODS_PER_JOB,
     POLICY_VERSION,
 )
 from arena_topo.model.objects import Object
@@ -104,7 +92,7 @@ def _spec(*, gangs: bool) -> Object:
             {"name": "has-an-index", "expression": _has_an_index()},
         ],
         "variables": [
-            {"name": "index", "expression": _INDEX},
+            {"name": "index", "expression": _index()},
             *_lookup("node", PIN_NODES),
             *_lookup("gpus", PIN_GPUS),
             *_lookup("claim", PIN_CLAIMS),
@@ -124,25 +112,19 @@ def _spec(*, gangs: bool) -> Object:
     }
 
 
-_MPI_OPERATOR = "mpi-operator"
-_UNPINNED = 1_000_000_000
-"""Added to the index of a pod whose Job is not the first of a JobSet that does not say how many pods a Job has."""
+# A name says less than labels: it is asked last. Three versions of MPIJob share one rule.
+_RULES = tuple(dict.fromkeys((kind.is_pinnable, kind.index) for kind in (INDEXED_JOB, *reversed(KINDS))))
 
 
-# Looked up without optionals: in kube-apiserver 1.36.3 the value of one is no string that int() would take.
-_LABELS = "object.metadata.labels"
-_IS_INDEXED = f"(has({_LABELS}) && '{COMPLETION_INDEX}' in {_LABELS})"
-_IS_REPLICA = (
-    f"(has({_LABELS}) && '{OPERATOR_REPLICA_INDEX}' in {_LABELS} && '{OPERATOR_NAME}' in {_LABELS} && "
-    f"{_LABELS}['{OPERATOR_NAME}'] != '{_MPI_OPERATOR}')"
-)
-_JOB_INDEX = f"('{JOBSET_JOB_INDEX}' in {_LABELS} ? int({_LABELS}['{JOBSET_JOB_INDEX}']) : 0)"
-_PODS_PER_JOB = f"('{PODS_PER_JOB}' in {_ANNOTATIONS} ? int({_ANNOTATIONS}['{PODS_PER_JOB}']) : {_UNPINNED})"
-_INDEX = (
-    f"{_IS_INDEXED} ? {_JOB_INDEX} * {_PODS_PER_JOB} + int({_LABELS}['{COMPLETION_INDEX}'])"
-    f" : {_IS_REPLICA} ? int({_LABELS}['{OPERATOR_REPLICA_INDEX}'])"
-    " : int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
-)
+def _index() -> str:
+    """Return the place of the pod in the lists: its index in its role, after the roles before its own.
+
+    Only pods of the kinds come here, so that the last rule need not ask whether it applies.
+    """
+    *rules, (_, last) = _RULES
+    own = "".join(f"({condition}) ? {index} : " for condition, index in rules) + last
+    offset = f"'{PIN_OFFSET}' in {_ANNOTATIONS} ? int({_ANNOTATIONS}['{PIN_OFFSET}']) : 0"
+    return f"({own}) + ({offset})"
 
 
 def _has_a_list() -> str:
@@ -151,10 +133,7 @@ def _has_a_list() -> str:
 
 
 def _has_an_index() -> str:
-    # v1alpha1 gives the launcher the workers' template with the same lists, so that the name must decide.
-    # A pod whose name is generated may have none yet when the policy sees it.
-    is_worker = "has(object.metadata.name) && object.metadata.name.matches('-worker-[0-9]+$')"
-    return f"{_IS_INDEXED} || {_IS_REPLICA} || ({is_worker})"
+    return " || ".join(f"({condition})" for condition, _ in _RULES)
 
 
 def _lookup(name: str, key: str) -> list[dict[str, str]]:
@@ -218,5 +197,5 @@ def _removal_patch() -> str:
     return " + ".join(
         f"('{key}' in {_ANNOTATIONS} ? [JSONPatch{{op: 'remove', "
         f"path: '/metadata/annotations/{key.replace('/', '~1')}'}}] : [])"
-        for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS, PODS_PER_JOB)
+        for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS, PIN_OFFSET)
     )

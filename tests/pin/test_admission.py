@@ -8,7 +8,7 @@ import pytest
 
 from arena_topo.pin.admission import APIS, VERSION, installed_version, policy_objects, sets_gangs
 
-KNOWN = {1: "488fbef87609d039", 2: "83730c1c206e89cf", 3: "1f917393295fe7cf"}
+KNOWN = {1: "488fbef87609d039", 2: "83730c1c206e89cf", 3: "d1398d4382b91864"}
 
 
 def digest() -> str:

@@ -93,7 +93,10 @@ class Kind(Protocol):
 
     @property
     def ranks(self) -> tuple[str, ...]:
-        """The roles whose pods are planned, in the order of their numbers; a launcher, for example, is none."""
+        """The roles whose pods are planned, in the order of their numbers; a launcher, for example, is none.
+
+        Empty for a kind whose jobs name their roles themselves: all are planned, in the order of the job.
+        """
         ...
 
     @property
@@ -217,7 +220,7 @@ def planned_members(kind: Kind, job: Object) -> list[Member]:
 
 def planned_replicas(kind: Kind, job: Object) -> list[Replicas]:
     """Return the pods of *job* that are planned, by role."""
-    return [replicas for replicas in kind.replicas(job) if replicas.role in kind.ranks]
+    return [replicas for replicas in kind.replicas(job) if not kind.ranks or replicas.role in kind.ranks]
 
 
 def offsets(kind: Kind, job: Object) -> dict[str, int]:

@@ -140,6 +140,7 @@ def test_pods_that_are_no_pinned_workers_are_untouched(
 
 _REPLICA = {"training.kubeflow.org/operator-name": "pytorchjob-controller"}
 _INDEX, _COMPLETION = "training.kubeflow.org/replica-index", "batch.kubernetes.io/job-completion-index"
+_SET = {"jobset.sigs.k8s.io/jobset-name": "set"}
 _JOB = "jobset.sigs.k8s.io/job-index"
 _TWO_PER_JOB = {"arena-topo.dev/pods-per-job": "2"}
 
@@ -151,10 +152,10 @@ _TWO_PER_JOB = {"arena-topo.dev/pods-per-job": "2"}
         ("job-ps-2", {**_REPLICA, _INDEX: "2"}, {}, "c"),
         ("job-worker-1", {**_REPLICA, _INDEX: "1"}, {}, "b"),
         ("job-1-", {_COMPLETION: "1"}, {}, "b"),
-        ("set-node-0-1-", {_COMPLETION: "1", _JOB: "0"}, _TWO_PER_JOB, "b"),
-        ("set-node-1-1-", {_COMPLETION: "1", _JOB: "1"}, _TWO_PER_JOB, "d"),
-        ("set-node-0-3-", {_COMPLETION: "3", _JOB: "0"}, {}, "d"),
-        ("set-node-1-0-", {_COMPLETION: "0", _JOB: "1"}, {}, None),
+        ("set-node-0-1-", {**_SET, _COMPLETION: "1", _JOB: "0"}, _TWO_PER_JOB, "b"),
+        ("set-node-1-1-", {**_SET, _COMPLETION: "1", _JOB: "1"}, _TWO_PER_JOB, "d"),
+        ("set-node-0-3-", {**_SET, _COMPLETION: "3", _JOB: "0"}, {}, "d"),
+        ("set-node-1-0-", {**_SET, _COMPLETION: "0", _JOB: "1"}, {}, None),
         ("job-4-", {_COMPLETION: "4"}, {}, None),
     ],
     ids=[
@@ -172,10 +173,19 @@ _TWO_PER_JOB = {"arena-topo.dev/pods-per-job": "2"}
 def test_each_kind_has_its_index(
     kube: Kube, name: str, labels: dict[str, str], extra: dict[str, str], node: str | None
 ) -> None:
-    """By the labels that its operator puts on its pods, whatever they are called; nothing of ours stays on them."""
+    """By the labels that its operator puts on its pods, whatever they are called; the lists are taken off."""
     made = tried(kube, name, {**pin_annotations(nodes=["a", "b", "c", "d"]), **extra}, labels=labels)
 
     assert node == (made["spec"].get("nodeSelector") or {}).get(HOSTNAME)
+    assert extra == (made["metadata"].get("annotations") or {})
+
+
+def test_a_role_begins_in_the_lists_where_its_template_says(kube: Kube) -> None:
+    """Workers of a PyTorchJob come after the master."""
+    wanted = {**pin_annotations(nodes=["a", "b", "c"]), "arena-topo.dev/pin-offset": "1"}
+    made = tried(kube, "job-worker-1", wanted, labels={**_REPLICA, _INDEX: "1"})
+
+    assert "c" == made["spec"]["nodeSelector"][HOSTNAME]
     assert not made["metadata"].get("annotations")
 
 
@@ -192,7 +202,7 @@ def test_one_of_a_thousand_pods_of_a_set_finds_its_place(kube: Kube) -> None:
     names = [f"{i:063d}" for i in range(1000)]
     claims = [f"{'c' * 49}-gpus-{i:04d}" for i in range(1000)]
     wanted = {**pin_annotations(nodes=names, claims=claims), "arena-topo.dev/pods-per-job": "100"}
-    made = tried(kube, "set-node-9-98-", wanted, labels={_COMPLETION: "98", _JOB: "9"})
+    made = tried(kube, "set-node-9-98-", wanted, labels={**_SET, _COMPLETION: "98", _JOB: "9"})
 
     assert names[998] == made["spec"]["nodeSelector"][HOSTNAME]
     assert claims[998] == made["spec"]["resourceClaims"][0]["resourceClaimName"]

@@ -46,7 +46,7 @@ def _template(container: str, nodes: Sequence[str], **annotations: str) -> Objec
     }
 
 
-def _of_training_operator(kind: str, field: str, container: str) -> Callable[..., Object]:
+def _of_training_operator(kind: str, field: str, container: str, **more: bool) -> Callable[..., Object]:
     def made(nodes: Mapping[str, Sequence[str]]) -> Object:
         roles = {
             role: {"replicas": len(each), "template": _template(container, each)}
@@ -56,7 +56,7 @@ def _of_training_operator(kind: str, field: str, container: str) -> Callable[...
             "apiVersion": "kubeflow.org/v1",
             "kind": kind,
             "metadata": {"name": "job"},
-            "spec": {field: roles},
+            "spec": {field: roles, **more},
         }
 
     return made
@@ -116,7 +116,8 @@ KINDS = {
         ("Master", "Worker"),
     ),
     "TFJob": Kind(
-        _of_training_operator("TFJob", "tfReplicaSpecs", "tensorflow"),
+        # A worker that is being deleted counts as failed, and ends any other TFJob.
+        _of_training_operator("TFJob", "tfReplicaSpecs", "tensorflow", enableDynamicWorker=True),
         f"{_TRAINING}/job-name=job",
         _by_replica,
         ("PS", "Worker"),

@@ -1,0 +1,93 @@
+"""The JobSet: roles that the job itself names, each some Jobs alike, each of which has some pods.
+
+A pod knows the index of its Job in the role and its own index in the Job, and not how many pods a Job has: an annotation
+of the template says it. With two pods a Job, pod 1 of Job 1 has index 3 in its role.
+
+Sources: JobSet 0.12 (api/jobset/v1alpha2/jobset_types.go, pkg/webhooks/jobset_webhook.go).
+"""
+
+from dataclasses import dataclass
+
+from arena_topo.kinds.indexed_job import pods_at_once
+from arena_topo.model import keys
+from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
+from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.objects import Object
+
+_LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
+_UNPINNED = 1_000_000_000
+"""Pods per Job where nobody says it: a pod of any other Job than the first is then beyond the end of every list."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetKind:
+    """The ``Kind`` of jobset.x-k8s.io/v1alpha2."""
+
+    group: str = "jobset.x-k8s.io"
+    version: str = "v1alpha2"
+    kind: str = "JobSet"
+    plural: str = "jobsets"
+    words: tuple[str, ...] = ("jobset", "js")
+    container: str = ""
+    ranks: tuple[str, ...] = ()
+    job_label: str = keys.JOBSET_NAME
+    selector: str = keys.JOBSET_NAME
+    suspend: tuple[str, ...] = ("suspend",)
+    loose: Loose = Loose.SCHEDULING
+    succeeded: str = "Completed"
+    failed: str = "Failed"
+    refused_by: frozenset[str] = frozenset()
+    # The gate by which its Jobs may grow is off.
+    elastic: Elastic | None = None
+    is_pinnable: str = (
+        f"has({_LABELS}) && '{keys.COMPLETION_INDEX}' in {_LABELS} && '{keys.JOBSET_JOB_INDEX}' in {_LABELS}"
+    )
+    index: str = (
+        f"int({_LABELS}['{keys.JOBSET_JOB_INDEX}']) * ('{keys.PODS_PER_JOB}' in {_ANNOTATIONS}"
+        f" ? int({_ANNOTATIONS}['{keys.PODS_PER_JOB}']) : {_UNPINNED}) + int({_LABELS}['{keys.COMPLETION_INDEX}'])"
+    )
+
+    def replicas(self, job: Object) -> list[Replicas]:
+        """Return the pods of *job*, by role in the order in which it names them."""
+        return [
+            Replicas(
+                str(role.get("name")),
+                _jobs(role) * pods_at_once(_job_spec(role)),
+                _job_spec(role).get("template") or {},
+                f"/spec/replicatedJobs/{number}/template/spec/template",
+            )
+            for number, role in enumerate(job["spec"].get("replicatedJobs") or ())
+        ]
+
+    def member(self, pod: Object) -> Member | None:
+        """Return which pod of its job *pod* is, None for one of a second Job whose size nobody says."""
+        metadata = pod["metadata"]
+        labels = metadata.get("labels") or {}
+        index = optional_number(labels.get(keys.COMPLETION_INDEX))
+        job = optional_number(labels.get(keys.JOBSET_JOB_INDEX))
+        size = optional_number((metadata.get("annotations") or {}).get(keys.PODS_PER_JOB))
+        if index is None or job is None or (job and size is None):
+            return None
+        number = job * (size or 0) + index
+        return Member(str(labels.get(self.job_label, "")), str(labels.get(keys.JOBSET_ROLE, "")), number)
+
+    def pod_name(self, member: Member) -> str:
+        """Return what the name of a pod begins with, in the first Job of its role."""
+        return f"{member.job}-{member.role}-0-{member.index}-"
+
+    def is_chief(self, pod: Object) -> bool:
+        """Whether *pod* is the first of all."""
+        labels = pod["metadata"].get("labels") or {}
+        return (labels.get(keys.JOBSET_GLOBAL_INDEX), labels.get(keys.COMPLETION_INDEX)) == ("0", "0")
+
+
+def _jobs(role: Object) -> int:
+    return 1 if role.get("replicas") is None else int(role["replicas"])
+
+
+def _job_spec(role: Object) -> Object:
+    spec: Object = (role.get("template") or {}).get("spec") or {}
+    return spec
+
+
+JOBSET = JobSetKind()
