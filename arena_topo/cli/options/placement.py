@@ -135,6 +135,18 @@ class LabelKeys(Notation[tuple[str, ...]]):
         return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
+def objective() -> str:
+    """Return ``--objective``."""
+    return option(
+        "--objective",
+        type=click.Choice(OBJECTIVES),
+        default="bandwidth",
+        show_default=True,
+        help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them; balanced: twice the "
+        "bandwidth is worth twice the GPUs.",
+    )
+
+
 def topology_levels() -> tuple[str, ...]:
     """Return the flag ``--topology-levels``."""
     return option(
@@ -184,14 +196,7 @@ class PlanFlags:
     prefer_topology: str = text(
         "--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close."
     )
-    objective: str = option(
-        "--objective",
-        type=click.Choice(OBJECTIVES),
-        default="bandwidth",
-        show_default=True,
-        help="What decides between as few nodes: bandwidth; pack: the fewest GPUs left over on them; balanced: twice the "
-        "bandwidth is worth twice the GPUs.",
-    )
+    objective: str = objective()
     parallel: "Parallelism | None" = option(
         "--parallel",
         type=Axes(),

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
-from arena_topo.model.plan.placement import Step
 from arena_topo.model.plan.roles import GangInfeasible, GangPlacement, GangVerdict, RolePlacement, StepTraffic
 from arena_topo.output.lines import Line, Span, rendered, table_lines
-from arena_topo.output.plan.render import runs
+from arena_topo.output.plan.render import runs, step_lines
 
 _MOST_ROWS = 40
 
@@ -76,6 +75,9 @@ def _gpus_text(role: RolePlacement, gpus: Sequence[int] | None, pods: int) -> st
 
 def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
     yield [Span("Exchange of a step, for each GB of parameters", "bold")]
+    if not (traffic.servers or traffic.all_reduce):
+        yield [Span("  stays on one node: no NIC carries any of it", "")]
+        return
     ways = [
         ("parameter servers", traffic.servers),
         ("all-reduce on the workers' nodes", traffic.all_reduce),
@@ -87,6 +89,7 @@ def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
     width = max(len(way) for way, _ in ways)
     for way, seconds in ways:
         yield [Span(f"  {way:<{width}}  {seconds:.3g} s{_against(seconds, traffic.servers)}", "")]
+    yield [Span(f"  - {_faster(traffic)}", "")]
     yield [Span(f"  - {_room(traffic.available)}", "dim")]
     yield [Span("  - time of the slowest NIC alone; summing on other nodes as BytePS does it", "dim")]
     if traffic.assumed:
@@ -98,6 +101,19 @@ def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
         ]
 
 
+def _faster(traffic: StepTraffic) -> str:
+    servers, ring = traffic.servers, traffic.all_reduce
+    if _alike(servers, ring):
+        return "parameter servers and all-reduce are as fast on these nodes"
+    if ring < servers:
+        return "all-reduce is faster on these nodes than parameter servers"
+    return "parameter servers are faster on these nodes than all-reduce"
+
+
+def _alike(seconds: float, others: float) -> bool:
+    return abs(seconds - others) < others / 200
+
+
 def _room(available: int) -> str:
     if not available:
         return "no node without GPUs has room for a parameter server now"
@@ -107,28 +123,16 @@ def _room(available: int) -> str:
 
 def _against(seconds: float, servers: float) -> str:
     """Return how a way compares with parameter servers, empty where it is as fast."""
-    if not servers or not seconds or abs(seconds - servers) < servers / 200:
+    if not servers or not seconds or _alike(seconds, servers):
         return ""
     change = seconds / servers - 1
     return f", {abs(change):.0%} {'longer' if change > 0 else 'shorter'}"
 
 
 def _why_lines(verdict: GangPlacement) -> Iterator[Line]:
-    titled: list[tuple[str, Step]] = [("gang", step) for step in verdict.why]
-    titled += [(role.role, step) for role in verdict.roles for step in role.why]
-    names = max((len(title) for title, _ in titled), default=0)
-    width = max((len(step.criterion) for _, step in titled), default=0)
-    last = ""
-    for title, step in titled:
-        shown = title if title != last else ""
-        last = title
-        proof = step.bound if step.proven else f"heuristic{': ' if step.bound else ''}{step.bound}"
-        reason = f"  ({proof})" if proof else ""
-        yield [
-            Span(f"  {shown:<{names}}  {step.criterion:<{width}}  ", "dim"),
-            Span(step.chosen, ""),
-            Span(reason, "dim"),
-        ]
+    for title, steps in (("gang", verdict.why), *((role.role, role.why) for role in verdict.roles)):
+        yield [Span(f"  {title}", "")]
+        yield from ([Span("  ", ""), *line] for line in step_lines(steps))
 
 
 def _refusal_lines(name: str, verdict: GangInfeasible) -> Iterator[Line]:

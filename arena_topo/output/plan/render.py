@@ -59,7 +59,7 @@ def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
         yield from _prediction_lines(verdict.prediction)
     yield []
     yield [Span("Why", "bold")]
-    yield from _step_lines(verdict.why)
+    yield from step_lines(verdict.why)
     yield from ([Span(f"note: {note}", "yellow")] for note in verdict.notes)
 
 
@@ -166,7 +166,8 @@ def _range_text(rate: Range) -> str:
     return f"{rate.likely:.3g} GB/s{bounds}"
 
 
-def _step_lines(steps: Sequence[Step]) -> Iterator[Line]:
+def step_lines(steps: Sequence[Step]) -> Iterator[Line]:
+    """Yield what each of *steps* chose, with its proof and the next best below it."""
     width = max((len(step.criterion) for step in steps), default=0)
     for step in steps:
         yield [Span(f"  {step.criterion:<{width}}  ", "dim"), Span(step.chosen, "")]

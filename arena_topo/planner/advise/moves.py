@@ -6,17 +6,17 @@ domain of each level. A job is moved only where it loses neither level nor nodes
 of single pods are not in a snapshot, so only GPUs and pod places are checked.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from arena_topo.model.cluster.snapshot import GpuNode, Holder
+from arena_topo.model.cluster.snapshot import Holder
 from arena_topo.model.plan.fragmentation import Gain, JobShare, Move
 from arena_topo.planner.advise.free_capacity import free_by_node, largest_by_level, usual_demand, usual_sizes
 from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.nodes.domain_choice import choose_domain
 from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Fleet, changed
+from arena_topo.planner.nodes.fleet import Fleet, changed, requested_after, without_holders
 from arena_topo.planner.nodes.levels import LevelLimits, capacity_of, closest_level, level_names, spanned
 from arena_topo.planner.nodes.node_choice import Pick, Problem
 from arena_topo.planner.nodes.node_state import nic_rate
@@ -121,7 +121,7 @@ def _targets(fleet: Fleet, job: _Job) -> Iterator[tuple[Pick, Fleet]]:
     without = changed(
         fleet,
         {
-            position: _without(fleet.nodes[position], holders)
+            position: without_holders(fleet.nodes[position], holders)
             for position, holders in job.holders_by_node.items()
         },
     )
@@ -186,17 +186,6 @@ def _current_busbw(fleet: Fleet, position: int, holders: Sequence[Holder]) -> fl
     return machine.busbw(sum(1 << i for i, gpu in enumerate(node.gpus) if gpu.index in indices))
 
 
-def _without(node: GpuNode, holders: Sequence[Holder]) -> GpuNode:
-    count = sum(holder.gpus for holder in holders)
-    freed = {index for holder in holders for index in holder.indices or ()}
-    return replace(
-        node,
-        requested=_requested(node, -count, -len(holders)),
-        used=None if node.used is None else node.used - freed,
-        holders=tuple(holder for holder in node.holders if holder not in holders),
-    )
-
-
 def _with(fleet: Fleet, job: _Job, pick: Pick) -> Fleet:
     # The pods are alike, so it does not matter which of them goes where.
     pods = iter(job.pods)
@@ -213,19 +202,11 @@ def _with(fleet: Fleet, job: _Job, pick: Pick) -> Fleet:
         )
         nodes[position] = replace(
             node,
-            requested=_requested(node, offer.workers * job.gpus, offer.workers),
+            requested=requested_after(node, offer.workers * job.gpus, offer.workers),
             used=node.used | set(gpus) if node.used is not None and gpus is not None else None,
             holders=(*node.holders, *holders),
         )
     return changed(fleet, nodes)
-
-
-def _requested(node: GpuNode, gpus: int, pods: int) -> Mapping[str, int]:
-    changes = {node.gpu_resource: gpus, "pods": pods}
-    return {
-        **node.requested,
-        **{name: max(node.requested.get(name, 0) + more, 0) for name, more in changes.items()},
-    }
 
 
 def _usable(fleet: Fleet, sizes: tuple[int, ...]) -> _Usable:

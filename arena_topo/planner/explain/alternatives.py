@@ -10,11 +10,12 @@ from math import isinf
 
 from arena_topo.model.plan.demand import Objective
 from arena_topo.planner.nodes.domain_choice import DomainChoice, choose_domain
+from arena_topo.planner.nodes.fleet import Domain
 from arena_topo.planner.nodes.node_choice import Pick, Problem, pick
 from arena_topo.planner.nodes.search import Effort
 
 # What is weighed lies between the two extremes, so that an extreme is compared with the other one.
-_OTHERS = {
+OTHERS = {
     Objective.BANDWIDTH: (Objective.PACK,),
     Objective.PACK: (Objective.BANDWIDTH,),
     Objective.BALANCED: (Objective.BANDWIDTH, Objective.PACK),
@@ -39,7 +40,7 @@ def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative
     if isinf(chosen.pick.busbw):
         # Single GPUs, and pods without any, have no bandwidth to give up.
         return
-    for objective in _OTHERS[problem.objective]:
+    for objective in OTHERS[problem.objective]:
         # Nothing left over is the least, and of such choices the fastest was taken in any case.
         if objective is Objective.PACK and chosen.pick.stranded == 0:
             continue
@@ -48,14 +49,12 @@ def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative
             yield Alternative(objective, other)
 
 
-def faster_on_more(problem: Problem, chosen: DomainChoice) -> Pick | None:
-    """Return a pick on one node more, close to the chosen ones, that has more busbw; None where none was found."""
-    count = len(chosen.pick.nodes) + 1
-    if count > min(problem.workers, _MOST_NODES) or isinf(chosen.pick.busbw):
+def faster_on_more(problem: Problem, domain: Domain, nodes: int, busbw: float) -> Pick | None:
+    """Return a pick in *domain* on one node more than *nodes* that has more than *busbw*; None where none was found."""
+    count = nodes + 1
+    if count > min(problem.workers, _MOST_NODES) or isinf(busbw):
         return None
     fleet = problem.fleet
-    # The domain of a gang on one node is the finest around it; without tiers that is the node itself.
-    domain = chosen.pick.domain if fleet.tiers else fleet.cluster
     taking = sum(places > 0 for places in problem.capacity.places[domain.start : domain.end])
     if taking < count:
         return None
@@ -63,4 +62,4 @@ def faster_on_more(problem: Problem, chosen: DomainChoice) -> Pick | None:
     # Where a NIC's rate is not known, more nodes may be slower for all that is known inside them.
     is_known = all(fleet.state(position).rate for position in other.nodes)
     # Neither is a search that did not end worth a remark.
-    return other if is_known and other.complete and other.busbw > chosen.pick.busbw else None
+    return other if is_known and other.complete and other.busbw > busbw else None

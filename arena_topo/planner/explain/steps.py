@@ -1,5 +1,6 @@
 """Why a placement won: step by step what was compared, the runner-up, and the bound that proves it."""
 
+from collections.abc import Sequence
 from math import isinf
 
 from arena_topo.model.notation.words import plural
@@ -64,8 +65,11 @@ def _count(problem: Problem, chosen: DomainChoice) -> Step:
         f"no {count - 1} nodes of a {word} hold all" if count > 2 else f"no single node of a {word} holds all"
     )
     more = f"{plural(chosen.next_count, 'node')} in another {word}" if chosen.next_count else ""
-    if faster := faster_on_more(problem, chosen):
-        more = f"{_rate(faster)} on {_places(faster, fleet)}, {plural(faster.stranded, 'GPU')} left over"
+    pick = chosen.pick
+    # The domain of a gang on one node is the finest around it; without tiers that is the node itself.
+    around = pick.domain if fleet.tiers else fleet.cluster
+    if faster := faster_on_more(problem, around, count, pick.busbw):
+        more = f"{rate_words(faster.busbw)} on {_places(faster, fleet)}, {plural(faster.stranded, 'GPU')} left over"
     return Step(
         criterion="nodes",
         chosen=plural(count, "node"),
@@ -79,10 +83,10 @@ def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
     second = _second_set(pick) if len(pick.nodes) == 1 else ""
     other = chosen.runner_up
     if not second and other:
-        second = f"{_rate(other)} on {_places(other, fleet)}"
+        second = f"{rate_words(other.busbw)} on {_places(other, fleet)}"
     return Step(
         criterion="busbw",
-        chosen=_rate(pick),
+        chosen=rate_words(pick.busbw),
         runner_up=second,
         bound="every set of free GPUs was compared" if chosen.exact else "",
         proven=chosen.exact,
@@ -106,19 +110,19 @@ def _objective(problem: Problem, chosen: DomainChoice) -> Step:
     """Return what went first of the two steps before, and what another order would have given."""
     fleet, others = problem.fleet, tuple(alternatives(problem, chosen))
     told = (
-        f"{_rate(other.pick)} on {_places(other.pick, fleet)}, {plural(other.pick.stranded, 'GPU')} left over, "
+        f"{rate_words(other.pick.busbw)} on {_places(other.pick, fleet)}, {plural(other.pick.stranded, 'GPU')} left over, "
         f"with --objective={other.objective.value}"
         for other in others
     )
     return Step(
         criterion="objective",
-        chosen=f"{problem.objective.value}: {_MEANING[problem.objective]}",
+        chosen=f"{problem.objective.value}: {MEANING[problem.objective]}",
         runner_up="; ".join(told),
         bound="" if others else "no other objective gives more busbw or leaves fewer GPUs over",
     )
 
 
-_MEANING = {
+MEANING = {
     Objective.BANDWIDTH: "busbw before GPUs left over",
     Objective.PACK: "GPUs left over before busbw",
     Objective.BALANCED: "twice the busbw is worth twice the GPUs, those left over counted",
@@ -132,13 +136,21 @@ def _second_set(pick: Pick) -> str:
     return f"{choice.runner_up[1]:.3g} GB/s with the next best set of GPUs there"
 
 
-def _rate(pick: Pick) -> str:
-    rate = pick.busbw
+def rate_words(rate: float) -> str:
+    """Return a busbw of *rate* GB/s as people read it."""
     if isinf(rate):
         return "one GPU per node: no links are used"
     return f"{rate:.3g} GB/s" if rate else "unknown links"
 
 
 def _places(pick: Pick, fleet: Fleet) -> str:
-    first = fleet.nodes[pick.nodes[0]].name
-    return first if len(pick.nodes) == 1 else f"{first} and {plural(len(pick.nodes) - 1, 'other')}"
+    return nodes_words(fleet, pick.nodes)
+
+
+def nodes_words(fleet: Fleet, positions: Sequence[int]) -> str:
+    """Return the first of the nodes at *positions*, and how many others there are.
+
+    Three nodes are ``a and 2 others``.
+    """
+    first = fleet.nodes[positions[0]].name
+    return first if len(positions) == 1 else f"{first} and {plural(len(positions) - 1, 'other')}"

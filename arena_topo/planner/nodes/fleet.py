@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import accumulate
 
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
@@ -188,6 +188,27 @@ def emptied(fleet: Fleet) -> Fleet:
     )
     paths = {node.name: path for node, path in zip(fleet.nodes, fleet.paths, strict=True)}
     return make_fleet(Snapshot(nodes, Fabric(fleet.tiers, paths)), machines=fleet.machines)
+
+
+def without_holders(node: GpuNode, holders: Sequence[Holder]) -> GpuNode:
+    """Return *node* once the pods *holders* have left it; their cpu and memory are not known, and count as in use."""
+    count = sum(holder.gpus for holder in holders)
+    freed = {index for holder in holders for index in holder.indices or ()}
+    return replace(
+        node,
+        requested=requested_after(node, -count, -len(holders)),
+        used=None if node.used is None else node.used - freed,
+        holders=tuple(holder for holder in node.holders if holder not in holders),
+    )
+
+
+def requested_after(node: GpuNode, gpus: int, pods: int) -> Mapping[str, int]:
+    """Return what is requested of *node* once so many *gpus* and *pods* more have come, or gone."""
+    changes = {node.gpu_resource: gpus, "pods": pods}
+    return {
+        **node.requested,
+        **{name: max(node.requested.get(name, 0) + more, 0) for name, more in changes.items()},
+    }
 
 
 def _path(node: GpuNode, fabric: Fabric) -> tuple[str, ...]:

@@ -1,18 +1,28 @@
 """From the nodes that the roles chose to a place for every pod, and why they are where they are."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import isinf
 
 from arena_topo.model.notation.words import plural
+from arena_topo.model.plan.demand import Objective
 from arena_topo.model.plan.placement import NodeShare, Slot, Step
 from arena_topo.model.plan.roles import GangDemand, GangPlacement, RolePlacement, Spread, StepTraffic
 from arena_topo.planner.assign import node_part
-from arena_topo.planner.nodes.levels import level_names, level_words, spanned
+from arena_topo.planner.explain.alternatives import OTHERS, faster_on_more
+from arena_topo.planner.explain.steps import MEANING, nodes_words, rate_words
+from arena_topo.planner.nodes.levels import domain_at, level_names, level_words, spanned
+from arena_topo.planner.nodes.node_choice import Problem
+from arena_topo.planner.nodes.search import Effort
 from arena_topo.planner.roles.board import Board, Seat
-from arena_topo.planner.roles.gang_choice import GangChoice
+from arena_topo.planner.roles.gang_choice import GangChoice, Unplaced, choose_gang
+from arena_topo.planner.roles.role_choice import choose_nodes
 from arena_topo.planner.roles.servers import step_traffic
 from arena_topo.planner.roles.taken import Taken
 from arena_topo.planner.roles.turn import RoleChoice, Turn
+
+_EFFORT = 1_000
+"""Steps of search for an alternative: a remark is not worth the effort of a decision."""
 
 
 def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPlacement:
@@ -23,7 +33,7 @@ def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPla
     while turn.number < len(board.seats):
         choice = found.choices[turn.number]
         served = None if turn.seat.serves is None else step_traffic(turn, choice.counts)
-        placed |= _of_seat(turn, choice, tuple(_steps(turn, choice, served, exact=found.exact)))
+        placed |= _of_seat(turn, choice, tuple(_steps(turn, choice, served, found)))
         # A gang has one set of parameter servers, and where it has several the first of them is compared.
         traffic = traffic or served
         turn = turn.after(choice)
@@ -88,32 +98,102 @@ def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[st
 def _level_step(board: Board, found: GangChoice, level: int, name: str) -> Step:
     words = level_words(board.fleet)
     others = found.rivals - 1
+    bound = f"no {words[found.level - 1]} holds all roles" if found.level else "no level is closer"
+    if board.is_spread and found.level == 1:
+        bound = "a role is spread over nodes"
     return Step(
         criterion="level",
         chosen="the whole cluster" if level > len(board.fleet.tiers) else f"one {words[level]}: {name}",
         runner_up=f"{plural(others, 'other ' + words[found.level])} may do" if others > 0 else "",
-        bound=f"no {words[found.level - 1]} holds all roles" if found.level else "no level is closer",
+        bound=bound,
         proven=found.level_exact,
     )
 
 
-def _steps(turn: Turn, choice: RoleChoice, served: StepTraffic | None, *, exact: bool) -> Iterator[Step]:
+def _steps(turn: Turn, choice: RoleChoice, served: StepTraffic | None, found: GangChoice) -> Iterator[Step]:
     board, seat, nodes = turn.board, turn.seat, len(choice.chosen)
-    proven = choice.exact and (exact or seat not in board.deciding)
+    proven = choice.exact and (found.exact or seat not in board.deciding)
     spread = seat.role.spread is not Spread.NONE
     if served is not None:
         workers = f"the least beside the nodes of {seat.role.serves}"
         yield Step(
             "step time", f"{served.servers:.3g} s for each GB of parameters", bound=workers, proven=proven
         )
-    yield Step("nodes", plural(nodes, "node"), bound=_together(seat, spread=spread), proven=proven)
-    busbw = choice.busbw
-    if seat.role.gpus and not isinf(busbw):
-        yield Step("busbw", f"{busbw:.3g} GB/s" if busbw else "unknown links", proven=proven)
+    more = _faster_on_more(turn, choice, found)
+    yield Step("nodes", plural(nodes, "node"), more, _together(seat, spread=spread), proven=proven)
+    # Where parameter servers go is not decided by links.
     if served is not None:
         return
+    other = _in_rival(turn, found)
+    steps = []
+    if seat.role.gpus and not isinf(choice.busbw):
+        beside = f"{rate_words(other.busbw)} on {_where(turn, other)}" if other else ""
+        steps.append(Step("busbw", rate_words(choice.busbw), beside, proven=proven))
     if any(state.total for state in board.fleet.states):
-        yield Step("left over", f"{plural(choice.stranded, 'GPU')} free on these nodes", proven=proven)
+        beside = f"{plural(other.stranded, 'GPU')} on {_where(turn, other)}" if other else ""
+        left = f"{plural(choice.stranded, 'GPU')} free on {'this node' if nodes == 1 else 'these nodes'}"
+        steps.append(Step("left over", left, beside, proven=proven))
+    yield from steps[::-1] if board.objective is Objective.PACK else steps
+    if seat.role.gpus and not isinf(choice.busbw):
+        yield _objective(turn, choice, found, proven=proven)
+
+
+def _in_rival(turn: Turn, found: GangChoice) -> RoleChoice | None:
+    """Return what the first seat would get in the domain that was to be tried next, None for other seats."""
+    if turn.number or found.rival is None:
+        return None
+    return choose_nodes(turn, found.rival, Effort(_EFFORT))
+
+
+def _faster_on_more(turn: Turn, choice: RoleChoice, found: GangChoice) -> str:
+    """Return what one node more would give the first seat in the gang's domain; empty where it is no faster or not plain."""
+    seat, fleet = turn.seat, turn.board.fleet
+    if turn.number or seat.slices or seat.whole > 1 or seat.apart or seat.role.spread is not Spread.NONE:
+        return ""
+    problem = Problem(fleet, seat.capacity, seat.role.pods, seat.role.gpus, objective=turn.board.objective)
+    around = found.domain
+    if found.level == 0:
+        around = (domain_at(fleet.domains[-1], around.start) if fleet.tiers else fleet.cluster) or around
+    faster = faster_on_more(problem, around, len(choice.chosen), choice.busbw)
+    if faster is None:
+        return ""
+    nodes = nodes_words(fleet, faster.nodes)
+    return f"{rate_words(faster.busbw)} on {nodes}, {plural(faster.stranded, 'GPU')} left over"
+
+
+def _objective(turn: Turn, choice: RoleChoice, found: GangChoice, *, proven: bool) -> Step:
+    """Return what went first, bandwidth or GPUs left over, and what the other order would have given."""
+    objective, told = turn.board.objective, []
+    for other in OTHERS[objective]:
+        # Nothing left over is the least, and of such choices the fastest was taken in any case.
+        if other is Objective.PACK and not choice.stranded:
+            continue
+        with_other = _with_objective(turn, other, found)
+        if with_other and (with_other.busbw, with_other.stranded) != (choice.busbw, choice.stranded):
+            told.append(
+                f"{rate_words(with_other.busbw)} on {_where(turn, with_other)}, "
+                f"{plural(with_other.stranded, 'GPU')} left over, with --objective={other.value}"
+            )
+    return Step(
+        criterion="objective",
+        chosen=f"{objective.value}: {MEANING[objective]}",
+        runner_up="; ".join(told),
+        bound="" if told else "no other objective gives this role more busbw or leaves fewer GPUs over here",
+        proven=proven,
+    )
+
+
+def _with_objective(turn: Turn, objective: Objective, found: GangChoice) -> RoleChoice | None:
+    """Return what *objective* would choose in this turn: in the gang's domain, or on any node where it has one node."""
+    board = replace(turn.board, objective=objective)
+    if found.level == 0 and turn.seat in turn.board.deciding:
+        other = choose_gang(board, 0, 0)
+        return None if isinstance(other, Unplaced) else other.choices[turn.number]
+    return choose_nodes(replace(turn, board=board), found.spans[turn.number], Effort(_EFFORT))
+
+
+def _where(turn: Turn, choice: RoleChoice) -> str:
+    return nodes_words(turn.board.fleet, [position for position, _ in choice.chosen])
 
 
 def _together(seat: Seat, *, spread: bool) -> str:
@@ -129,3 +209,5 @@ def _together(seat: Seat, *, spread: bool) -> str:
 def _notes(board: Board) -> Iterator[str]:
     if any(seat.beside or seat.slices or seat.whole > 1 for seat in board.seats):
         yield "ties and slices hold where every pod is pinned to its node"
+    if board.objective is not Objective.BANDWIDTH and any(seat.penalties for seat in board.seats):
+        yield f"preferred node affinity does not count with --objective={board.objective.value}"

@@ -63,6 +63,15 @@ class Board:
         """The seats that share the domain of the gang; all, where none has to."""
         return tuple(seat for seat in self.seats if seat.decides_domain) or self.seats
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether the pods of a seat that shares the domain of the gang are to keep apart as far as they can."""
+        return any(
+            seat.role.spread is Spread.PREFERRED and seat.role.pods > 1
+            for seat in self.seats
+            if seat.decides_domain
+        )
+
     @cached_property
     def numbers(self) -> Memo[int, Sequence[int]]:
         """By level, a number for the domain of each node; a node without one has a number of its own."""

@@ -36,6 +36,8 @@ from arena_topo.planner.roles.turn import RoleChoice, RoleMerit, Turn
 
 _MOST_DOMAINS = 6
 """Domains that are planned in full; the bounds rule out the others, or the result says that they do not."""
+_LOOKED_AT = 2
+"""Domains that are remembered, so that there is one beside the best."""
 _MOST_TRIED = 48
 """Domains that are tried until one of them holds all roles."""
 _NOWHERE = 1 << 62
@@ -48,15 +50,18 @@ _MOST_CHOICES = 20_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GangChoice:
-    """The choices of all seats, by number, in one domain of ``level``.
+    """The choices of all seats, by number, in one domain of ``level``; each seat chose in its span.
 
-    ``level_exact`` is False where a closer level cannot be ruled out, ``exact`` where another domain cannot.
+    ``rival`` is the domain that was to be tried next to this one, None where there is no other. ``level_exact`` is False where
+    a closer level cannot be ruled out, ``exact`` where another domain cannot.
     """
 
     domain: Domain
     level: int
     choices: Mapping[int, RoleChoice]
+    spans: Spans
     rivals: int
+    rival: Domain | None
     exact: bool = True
     level_exact: bool = True
 
@@ -70,6 +75,8 @@ class Unplaced:
 
 def choose_gang(board: Board, closest: int, widest: int) -> GangChoice | Unplaced:
     """Return the choice for the gang at the closest level from *closest* to *widest* that holds it."""
+    # On one node there is nothing to spread over.
+    closest = max(closest, min(1, widest)) if board.is_spread else closest
     # One budget for all domains and levels, so that a fleet that is nearly full takes no longer.
     proven, every = True, Effort(_MOST_CHOICES)
     for level in range(closest, widest + 1):
@@ -77,7 +84,14 @@ def choose_gang(board: Board, closest: int, widest: int) -> GangChoice | Unplace
         found = search.best()
         if found is not None:
             return GangChoice(
-                found.domain, level, found.choices, search.rivals, search.exact, level_exact=proven
+                domain=found.domain,
+                level=level,
+                choices=found.choices,
+                spans=search.spans(found.domain),
+                rivals=search.rivals,
+                rival=next((domain for domain in search.looked_at if domain != found.domain), None),
+                exact=search.exact,
+                level_exact=proven,
             )
         proven = proven and search.exact
     return Unplaced(proven)
@@ -167,6 +181,7 @@ class _LevelSearch:
     def __init__(self, board: Board, level: int, widest: int, every: Effort) -> None:
         self.exact = True
         self.rivals = 0
+        self.looked_at: list[Domain] = []
         self._board = board
         self._level = level
         self._widest = widest
@@ -180,6 +195,8 @@ class _LevelSearch:
         best: _Placed | None = None
         tried = 0
         for candidate in self._candidates():
+            if len(self.looked_at) < _LOOKED_AT:
+                self.looked_at.append(candidate.domain)
             if best is not None:
                 # Candidates come in the order of their promise: where this one cannot win, none of those after it can.
                 if candidate.promise > best.rank[0][: len(candidate.promise)]:
@@ -273,10 +290,7 @@ class _LevelSearch:
     def _placed(self, candidate: _Candidate, best: _Placed | None) -> _Placed | None:
         """Return the placement in the domain of *candidate*, None where there is none, or none better than *best*."""
         board, domain = self._board, candidate.domain
-        spans = {
-            number: self._span(seat, domain, decides=seat in board.deciding)
-            for number, seat in enumerate(board.seats)
-        }
+        spans = self.spans(domain)
         if best is not None:
             # Whatever the others get, the first seat gets nothing better here than by itself.
             first = choose_nodes(Turn(board, 0, {}, Taken()), domain, self._effort)
@@ -286,6 +300,14 @@ class _LevelSearch:
         if choices is None:
             return None
         return _Placed(domain, choices, (choices[0].merit, candidate.room, domain.start))
+
+    def spans(self, domain: Domain) -> Spans:
+        """Return where each seat may choose once the gang has *domain*."""
+        board = self._board
+        return {
+            number: self._span(seat, domain, decides=seat in board.deciding)
+            for number, seat in enumerate(board.seats)
+        }
 
     def _in_turn(self, spans: Spans) -> Mapping[int, RoleChoice] | None:
         """Return the choices of all seats in turn; None where no place was found."""

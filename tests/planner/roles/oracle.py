@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.model.cluster.hardware import Nic
 from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.plan.demand import Objective
 from arena_topo.model.plan.roles import GangDemand, GangPlacement, Role, Spread
 from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Fleet
@@ -108,10 +109,22 @@ class Oracle:
             for domain in domains_at(self.fleet, level):
                 yield level, range(domain.start, domain.end)
 
+    @property
+    def is_spread(self) -> bool:
+        """Whether a role that exchanges data is to keep apart, for which one node is too close."""
+        return any(
+            role.spread is Spread.PREFERRED and role.pods > 1 and not role.serves and not role.anywhere
+            for role in self.gang.roles
+        )
+
     def level(self, roles: Sequence[Role]) -> int | None:
         """Return the closest level with a domain that holds all *roles*, None where the cluster does not."""
         return next(
-            (level for level, span in self.spans() if any(True for _ in self.extensions(roles, span, {}))),
+            (
+                level
+                for level, span in self.spans()
+                if level >= int(self.is_spread) and any(True for _ in self.extensions(roles, span, {}))
+            ),
             None,
         )
 
@@ -127,14 +140,18 @@ class Oracle:
             for preference in role.preferences
             if not preference.term.selects(self.fleet.nodes[at].name, self.fleet.nodes[at].labels)
         )
-        return (
-            crowd,
-            nodes,
-            -min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers),
-            -min(offer.inside for offer in offers),
-            misses,
-            sum(offer.damage for offer in offers),
-        )
+        busbw = min(offer.busbw if len(offers) > 1 else offer.inside for offer in offers)
+        inside = min(offer.inside for offer in offers)
+        stranded = sum(offer.stranded for offer in offers)
+        left = (stranded, sum(round(offer.loss * 1000) for offer in offers)) if role.gpus else ()
+        match self.gang.objective:
+            case Objective.BANDWIDTH:
+                return (crowd, nodes, -busbw, -inside, misses, *left)
+            case Objective.PACK:
+                return (crowd, nodes, *left[:1], -busbw, -inside, *left[1:])
+            case Objective.BALANCED:
+                taken_or_left = max(role.gpus * role.pods + stranded, 1)
+                return (crowd, nodes, -busbw / taken_or_left, *left[:1], -inside, *left[1:])
 
     def _offer(
         self, role: Role, at: int, count: int, taken: Mapping[int, Sequence[int]], several: bool

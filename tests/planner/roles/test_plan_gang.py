@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import Holder, Snapshot
 from arena_topo.model.plan.demand import Demand, Objective, TopologyPolicy
 from arena_topo.model.plan.placement import Infeasible, Placement
 from arena_topo.model.plan.roles import GangDemand, GangInfeasible, GangPlacement, Role, Slice, Tie
 from arena_topo.planner.plan import plan_shape
 from arena_topo.planner.roles.plan_gang import plan_gang, plan_gang_on
 from tests.examples import examples
-from tests.planner.fleets import SWITCHED, cluster, demands, fleet_of, node, snapshots
+from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, demands, fleet_of, node, snapshots
 from tests.planner.roles.oracle import without_gpus
 
 WORKERS = Role(name="worker", pods=4, gpus=4)
@@ -26,11 +27,11 @@ def two_racks(*used: int) -> Snapshot:
 @settings(max_examples=examples(500))
 @given(snapshots(), demands())
 def test_a_gang_of_one_role_is_planned_as_ever(snapshot: Snapshot, demand: Demand) -> None:
-    """The same pods on the same nodes and GPUs, for the same reasons; roles are placed for bandwidth."""
-    demand = replace(demand, objective=Objective.BANDWIDTH)
+    """The same pods on the same nodes and GPUs, for the same reasons."""
     fleet = fleet_of(snapshot)
     role = Role(name="worker", pods=demand.workers, gpus=demand.gpus, requests=demand.requests)
-    known, found = plan_shape(demand, fleet), plan_gang_on(GangDemand(roles=(role,)), fleet)
+    known = plan_shape(demand, fleet)
+    found = plan_gang_on(GangDemand(roles=(role,), objective=demand.objective), fleet)
     if isinstance(known, Placement):
         assert isinstance(found, GangPlacement)
         assert known.slots == found.roles[0].slots
@@ -91,6 +92,11 @@ def test_roles_that_fit_one_by_one_only_are_told_so() -> None:
     )
     assert [None, None] == [role.answer for role in answer.roles]
     assert answer.proven
+    assert (
+        "3 pods of worker fit beside the other roles",
+        "without worker all other roles fit",
+        "without evaluator all other roles fit",
+    ) == answer.remedies
 
 
 def test_a_required_level_binds_all_roles_that_exchange_data() -> None:
@@ -102,7 +108,12 @@ def test_a_required_level_binds_all_roles_that_exchange_data() -> None:
     beside = plan_gang(GangDemand(roles=(WORKERS, launcher), required_level="rack"), two_racks(0, 0, 4, 4))
 
     assert isinstance(answer, GangInfeasible)
-    assert ("without --require-topology=rack all roles fit in the cluster",) == answer.remedies
+    assert (
+        "without --require-topology=rack all roles fit in the cluster",
+        "3 pods of worker fit beside the other roles",
+        "without worker all other roles fit",
+        "without evaluator all other roles fit",
+    ) == answer.remedies
     assert isinstance(beside, GangPlacement)
     assert "rack" == beside.level
     assert ("r1",) == beside.role("evaluator").shares[0].domain
@@ -140,3 +151,64 @@ def test_pods_without_gpus_leave_the_machines_alone() -> None:
 
     assert isinstance(answer, GangPlacement)
     assert "b" == answer.role("evaluator").slots[0].node
+
+
+def test_the_smallest_job_whose_end_is_enough_is_named() -> None:
+    """Either of two would do; where none does, none is named."""
+    small, big = Holder("ml", "s-0", "small", 1, (0,)), Holder("ml", "b-0", "big", 4, (4, 5, 6, 7))
+    snapshot = cluster(
+        [
+            replace(node("a", (0,), SWITCHED), holders=(small,)),
+            replace(node("b", (4, 5, 6, 7), SWITCHED), holders=(big,)),
+        ]
+    )
+    master = Role(name="master", gpus=8)
+    answer, never = (
+        plan_gang(GangDemand(roles=(Role(name="worker", pods=pods, gpus=4), master)), snapshot)
+        for pods in (1, 3)
+    )
+
+    assert isinstance(answer, GangInfeasible)
+    assert "it fits when job ml/small ends" in answer.remedies
+    assert isinstance(never, GangInfeasible)
+    assert not any(remedy.endswith("ends") for remedy in never.remedies)
+
+
+def half_used() -> Snapshot:
+    """Return an empty machine whose best four GPUs have 93 GB/s, and one with four free GPUs that have 31 GB/s."""
+    return cluster([node("empty", links=V100), node("half", (1, 3, 4, 7), links=V100)])
+
+
+@pytest.mark.parametrize(
+    ("objective", "where", "other"),
+    [
+        (Objective.BANDWIDTH, "empty", "31.1 GB/s on half, 0 GPUs left over, with --objective=pack"),
+        (Objective.PACK, "half", "93.2 GB/s on empty, 4 GPUs left over, with --objective=bandwidth"),
+        (Objective.BALANCED, "empty", "31.1 GB/s on half, 0 GPUs left over, with --objective=pack"),
+    ],
+)
+def test_each_role_is_chosen_by_the_objective_and_told_the_other(
+    objective: Objective, where: str, other: str
+) -> None:
+    """As a gang of workers alone is."""
+    roles = (Role(name="worker", gpus=4), Role(name="leader", requests={"cpu": 1000}))
+    answer = plan_gang(GangDemand(roles=roles, objective=objective), half_used())
+
+    assert isinstance(answer, GangPlacement)
+    worker = answer.role("worker")
+    assert where == worker.slots[0].node
+    assert other == next(step.runner_up for step in worker.why if step.criterion == "objective")
+    last = "busbw" if objective is Objective.PACK else "left over"
+    assert ["nodes", last, "objective"] == [worker.why[index].criterion for index in (0, 2, 3)]
+
+
+def test_one_node_more_is_told_where_it_is_faster() -> None:
+    """Two workers on one node have PCIe between them, and NICs of a higher rate on two."""
+    nodes = [node(name, (), PCIE, nic=25.0) for name in ("a", "b")]
+    roles = (Role(name="worker", pods=2, gpus=1), Role(name="leader", requests={"cpu": 1000}))
+    answer = plan_gang(GangDemand(roles=roles), cluster(nodes))
+
+    assert isinstance(answer, GangPlacement)
+    step = answer.role("worker").why[0]
+    assert ("nodes", "1 node") == (step.criterion, step.chosen)
+    assert "on a and 1 other" in step.runner_up

@@ -11,7 +11,7 @@ from arena_topo.cli.options.job_notations import LABEL, TEXT, ArenaToleration
 from arena_topo.cli.options.kinds.tf_roles import AllPods, TfRoleFlags, tf_roles
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.numbers import Whole
-from arena_topo.cli.options.placement import POLICIES, topology_levels
+from arena_topo.cli.options.placement import POLICIES, objective, topology_levels
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
 from arena_topo.cli.terminal import print_out, print_page, wants_colour
 from arena_topo.errors import ExitCode, UsageError
@@ -63,6 +63,7 @@ class PlanTfFlags:
     prefer_topology: str = text(
         "--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close."
     )
+    objective: str = objective()
     levels: tuple[str, ...] = topology_levels()
     file: str = from_file("-f")
     product: str = product()
@@ -100,7 +101,7 @@ def tf(flags: PlanTfFlags) -> ExitCode:
 
 def gang_of(flags: PlanTfFlags) -> "GangDemand":
     """Return the roles that *flags* describe; raises ``UsageError``."""
-    from arena_topo.model.plan.demand import TopologyPolicy
+    from arena_topo.model.plan.demand import Objective, TopologyPolicy
     from arena_topo.model.plan.roles import GangDemand
 
     pods = AllPods(
@@ -114,4 +115,5 @@ def gang_of(flags: PlanTfFlags) -> "GangDemand":
         policy=TopologyPolicy(flags.topology_policy),
         required_level=flags.require_topology,
         preferred_level=flags.prefer_topology,
+        objective=Objective(flags.objective),
     )

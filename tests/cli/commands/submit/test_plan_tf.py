@@ -33,6 +33,7 @@ def test_every_role_is_placed_and_servers_are_compared_with_all_reduce(invoke: I
     ]
     assert "  parameter servers                          0.087 s\n" in outcome.out
     assert "  all-reduce on the workers' nodes           0.0761 s, 12% shorter\n" in outcome.out
+    assert "  - all-reduce is faster on these nodes than parameter servers\n" in outcome.out
     assert "6 nodes without GPUs have room for a parameter server now" in outcome.out
 
 
@@ -78,3 +79,11 @@ def test_what_does_not_fit_says_why(
 
     assert code == outcome.code
     assert said in outcome.out + outcome.err
+
+
+def test_workers_that_are_to_be_spread_do_not_share_a_node(invoke: Invoke, saved: str) -> None:
+    """Though one would hold both of them."""
+    flags = ("plan", "tf", "-f", saved, "--workers=2", "--gpus=4", "-o", "json")
+    for more, nodes in (((), 1), (("--worker-affinity-policy=spread",), 2)):
+        (worker,) = json.loads(invoke(*flags, *more).out)["roles"]
+        assert nodes == len({slot["node"] for slot in worker["slots"]})
