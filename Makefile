@@ -66,7 +66,7 @@ docs: $(STAMP)  ## write the generated part of the documentation, and build it a
 	$(BIN)/python docs/reference/generate.py
 	$(BIN)/python docs/explanation/generate.py
 	$(BIN)/python -m tools.typed_pages
-	$(BIN)/python docs/screens/generate.py
+	$(BIN)/python -m tools.screens
 	$(BIN)/python docs/gallery/generate.py
 	$(BIN)/python -m benchmarks.predictions --write
 	$(BIN)/python -m benchmarks.worth.page

@@ -191,11 +191,3 @@ def test_the_gallery_is_what_the_tool_draws() -> None:
     assert {path.stem: path.read_text().rstrip() for path in folder.glob("*.svg")} == drawn
     assert {f"{name}.svg" for name in drawn} == {words[1] or words[2] for words in shown}
     assert 300_000 > max(map(len, drawn.values()))
-
-
-def test_the_screens_are_what_the_commands_print(tmp_path: Path) -> None:
-    """At both widths, on a terminal; `make docs` draws them."""
-    folder, screens = ROOT / "docs" / "screens", generator("screens")
-    drawn = {name: screens.lasting(svg) for name, svg in screens.drawn(tmp_path).items()}
-
-    assert {path.name: screens.lasting(path.read_text()) for path in folder.glob("*.svg")} == drawn

@@ -8,14 +8,42 @@ import re
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from shutil import copy2, copytree, ignore_patterns
 from tempfile import TemporaryDirectory
 
+from tools import terminal
+
 ROOT = Path(__file__).parents[1]
-PAGES = {"README.md": (), "docs/tutorial/README.md": ("plan.svg",)}
-"""Pages whose commands are typed as they stand, each with the files that its commands write and the page shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page whose commands are typed as they stand.
+
+    It shows *drawings*, which its commands write, and *screens*: by the names of their files, the commands that are run once
+    more at their place, on a terminal.
+    """
+
+    path: str
+    drawings: tuple[str, ...] = ()
+    screens: Mapping[str, str] = field(default_factory=dict)
+
+
+PAGES = (
+    Page("README.md"),
+    Page(
+        "docs/tutorial/README.md",
+        ("plan.svg",),
+        {
+            "topology.svg": "arena-topo topology",
+            "list.svg": "arena-topo list",
+        },
+    ),
+)
+_SCREEN_COLUMNS = 100
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HOME = "/home/ann"
 _PACKAGED = ("arena_topo", "templates", "pyproject.toml", "README.md", "LICENSE")
@@ -28,8 +56,8 @@ def commands(text: str) -> list[str]:
     ]
 
 
-def typed(text: str, drawings: tuple[str, ...], folder: Path) -> tuple[str, dict[str, str]]:
-    """Run the commands of the page *text* with *folder* as home; return the page with their output, and its *drawings*.
+def typed(page: Page, text: str, folder: Path) -> tuple[str, dict[str, str]]:
+    """Run the commands of *text*, that of *page*, with *folder* as home; return it with their output, and its pictures by name.
 
     They run in a copy of what a package is built from. Nothing comes from the network: pip finds here what it installs.
     """
@@ -41,15 +69,24 @@ def typed(text: str, drawings: tuple[str, ...], folder: Path) -> tuple[str, dict
             copytree(source, checkout / name, ignore=ignore_patterns("__pycache__"))
         else:
             copy2(source, checkout)
-    outputs = [f"{folder}/{number}.out" for number in range(len(commands(text)))]
-    script = "".join(
-        f"{{ {line}\n}} > {output} 2>&1\n" for line, output in zip(commands(text), outputs, strict=True)
-    )
-    bash = ["bash", "-c", script]
+    bash = ["bash", "-c", "".join(_script(page, text, folder))]
     subprocess.run(bash, cwd=checkout, env=_environment(folder), stdin=subprocess.DEVNULL, check=True)
-    printed = (Path(output).read_text().replace(str(folder), _HOME) for output in outputs)
-    page = _BLOCK.sub(lambda block: _with_output(block[1], printed), text)
-    return page, {name: (checkout / name).read_text() for name in drawings}
+    printed = (
+        (folder / f"{number}.out").read_text().replace(str(folder), _HOME)
+        for number in range(len(commands(text)))
+    )
+    result = _BLOCK.sub(lambda block: _with_output(block[1], printed), text)
+    return result, {name: (checkout / name).read_text() for name in (*page.drawings, *page.screens)}
+
+
+def _script(page: Page, text: str, folder: Path) -> Iterator[str]:
+    """Yield the lines of a script that types the commands, each with its own file for what it prints."""
+    missing = {command: name for name, command in page.screens.items()}
+    for number, line in enumerate(commands(text)):
+        yield f"{{ {line}\n}} > {folder}/{number}.out 2>&1\n"
+        # Of a command that is typed twice, the first time is shown.
+        if name := missing.pop(line, ""):
+            yield f"{sys.executable} {ROOT}/tools/terminal.py {name} {_SCREEN_COLUMNS} {line}\n"
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -59,6 +96,7 @@ def _environment(home: Path) -> dict[str, str]:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "120",
         "LANG": "C.UTF-8",
+        "TERM": "xterm-256color",
         # What a package needs, to be built and to run, is installed beside this Python; an index is not asked.
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "PIP_NO_INDEX": "1",
@@ -87,17 +125,21 @@ def lasting(text: str) -> str:
 
 
 def main() -> None:
-    """Write the pages, each only where more has changed than differs from run to run."""
-    for name, drawings in PAGES.items():
-        page = ROOT / name
-        text = page.read_text()
+    """Write the pages, and each page and screen only where more has changed than differs from run to run."""
+    for page in PAGES:
+        path = ROOT / page.path
+        text = path.read_text()
         with TemporaryDirectory() as folder:
-            now, drawn = typed(text, drawings, Path(folder))
-        if lasting(text) != lasting(now):
-            page.write_text(now)
-            sys.stdout.write(f"{name} written\n")
-        for drawing, svg in drawn.items():
-            (page.parent / drawing).write_text(svg)
+            now, pictures = typed(page, text, Path(folder))
+        _write(path, now, lasting)
+        for name, svg in pictures.items():
+            _write(path.parent / name, svg, terminal.lasting if name in page.screens else str)
+
+
+def _write(path: Path, text: str, what_lasts: Callable[[str], str]) -> None:
+    if not path.exists() or what_lasts(path.read_text()) != what_lasts(text):
+        path.write_text(text)
+        sys.stdout.write(f"{path.relative_to(ROOT)} written\n")
 
 
 if __name__ == "__main__":

@@ -5,18 +5,25 @@ from pathlib import Path
 import pytest
 
 from tests.paths import ROOT
-from tools.typed_pages import PAGES, commands, lasting, typed
+from tools import terminal
+from tools.typed_pages import PAGES, Page, commands, lasting, typed
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_a_page_runs_as_it_stands(name: str, tmp_path: Path) -> None:
-    """Every command prints what the page says, typed one after the other; every drawing is the one that the page shows."""
-    text, folder = (ROOT / name).read_text(), (ROOT / name).parent
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.path)
+def test_a_page_runs_as_it_stands(page: Page, tmp_path: Path) -> None:
+    """Every command prints what the page says, typed one after the other; every picture is the one that the page shows."""
+    path = ROOT / page.path
+    text = path.read_text()
 
-    page, drawings = typed(text, PAGES[name], tmp_path)
+    now, pictures = typed(page, text, tmp_path)
+    shown = {name: (path.parent / name).read_text() for name in pictures}
 
-    assert lasting(text).splitlines() == lasting(page).splitlines()
-    assert {drawing: (folder / drawing).read_text() for drawing in PAGES[name]} == drawings
+    assert lasting(text).splitlines() == lasting(now).splitlines()
+    assert {name: shown[name] for name in page.drawings} == {name: pictures[name] for name in page.drawings}
+    assert {name: terminal.lasting(shown[name]) for name in page.screens} == {
+        name: terminal.lasting(pictures[name]) for name in page.screens
+    }
+    assert [] == [name for name in pictures if f"]({name})" not in text]
 
 
 def test_the_readme_types_all_that_it_tells_to_type() -> None:
@@ -45,6 +52,6 @@ def test_what_a_command_prints_takes_the_place_of_what_stood_below_it(tmp_path: 
     """On both streams, under the home of nobody in particular; what commands leave is there for the next one."""
     text = "Type:\n\n```console\n$ echo $HOME; echo told >&2\nold\n$ cd ..; pwd > here\n```\n\n```console\n$ cat here\n```\n"
 
-    page, _ = typed(text, (), tmp_path)
+    page, _ = typed(Page("page.md"), text, tmp_path)
 
     assert page == text.replace("old\n", "/home/ann\ntold\n").replace("cat here\n", "cat here\n/home/ann\n")
