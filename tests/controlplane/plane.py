@@ -133,19 +133,23 @@ class ControlPlane:
         if options.operator:
             self.kube.apply(install.namespace("mpi-operator"))
             start("mpi-operator", commands.mpi_operator(built, site, options))
+        self._offer_certificate()
         seats = [self._start_operator(name, built) for name in options.operators]
         self._until("the controllers", self._controllers_ready)
         for name, seat in zip(options.operators, seats, strict=True):
             self._until(name, partial(_is_healthy, seat))
             self._complete_operator(name, built, seat)
 
+    def _offer_certificate(self) -> None:
+        """Put the server's certificate where the webhooks of all operators look for theirs, before the first starts."""
+        certificates = self.folder / CERTIFICATES
+        certificates.mkdir(parents=True)
+        shutil.copyfile(self.site.server.certificate, certificates / "tls.crt")
+        shutil.copyfile(self.site.server.key, certificates / "tls.key")
+
     def _start_operator(self, name: str, built: Built) -> Seat:
         operator = OPERATORS[name]
         self.kube.apply(install.namespace(operator.namespace))
-        certificates = self.folder / CERTIFICATES
-        certificates.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(self.site.server.certificate, certificates / "tls.crt")
-        shutil.copyfile(self.site.server.key, certificates / "tls.key")
         ports = free_ports()
         seat = Seat(self.folder, next(ports), next(ports), self.options.operators)
         self.processes.start(name, operator.command(built, seat))
