@@ -75,6 +75,11 @@ COMMANDS = {
         "Publish the GPU topology of nodes that nothing else describes.",
         _CLUSTER,
     ),
+    "controller": Entry(
+        "arena_topo.cli.commands.tool.controller:controller",
+        "Place waiting jobs from within the cluster.",
+        _CLUSTER,
+    ),
     "doctor": Entry(
         "arena_topo.cli.commands.cluster.doctor:doctor",
         "Report what this cluster supports for gangs and pinning.",

@@ -26,7 +26,7 @@ Quantities = dict[str, str | int | float]
 _PAGE = 1000
 """Items of a list for each call: a page of pods is some megabytes."""
 
-_LIVE = "status.phase!=Succeeded,status.phase!=Failed"
+LIVE_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 """Pods that have ended hold no resources; on busy clusters they are most of the list."""
 
 
@@ -167,7 +167,9 @@ def _objects(session: Session, path: str, **query: str) -> Iterator[Object]:
 def _pods(session: Session, forbidden: list[str]) -> Iterator[Pod]:
     """Yield the pods that have not ended, page by page; none if the user may not list those of all namespaces."""
     try:
-        for page in _pages(session, PODS.path(), msgspec.json.Decoder(_PodList), {"fieldSelector": _LIVE}):
+        for page in _pages(
+            session, PODS.path(), msgspec.json.Decoder(_PodList), {"fieldSelector": LIVE_PODS}
+        ):
             yield from page.items or []
     except Forbidden:
         forbidden.append("pods")

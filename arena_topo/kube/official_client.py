@@ -7,6 +7,7 @@ are not used. Importing it takes about 0.2 s, so it is imported where it is need
 import logging
 import os
 import ssl
+import threading
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
@@ -36,7 +37,8 @@ class OfficialTransport:
         self._load = load
         self._client = load()
         self._server = str(self._client.configuration.host)
-        self._clock = AnswerClock(Request("GET", ""))
+        # Streams are opened by threads of their own.
+        self._clocks = threading.local()
 
     def send(self, request: Request) -> Response:
         """Send through the pool, which keeps the connections of answers that have been read."""
@@ -65,7 +67,7 @@ class OfficialTransport:
             headers.add(name, value)
         pools = self._client.rest_client.pool_manager
         pool = pools.connection_from_url(self._server)
-        self._clock = AnswerClock(request)
+        self._clocks.current = AnswerClock(request)
         self._read_by_clock(pool)
         connections = pool.num_connections
         try:
@@ -96,7 +98,7 @@ class OfficialTransport:
         """Have the connections that *pool* opens read each answer by the clock of its request."""
 
         def response(*args: Any, **kwargs: Any) -> ClockedResponse:
-            return ClockedResponse(*args, clock=self._clock, **kwargs)
+            return ClockedResponse(*args, clock=self._clocks.current, **kwargs)
 
         if not isinstance(vars(pool.ConnectionCls).get("response_class"), staticmethod):
             own = {"response_class": staticmethod(response)}

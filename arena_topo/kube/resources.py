@@ -36,6 +36,7 @@ EVENTS = Resource("", "v1", "events")
 SERVICES = Resource("", "v1", "services")
 JOBS = Resource("batch", "v1", "jobs")
 DEPLOYMENTS = Resource("apps", "v1", "deployments")
+LEASES = Resource("coordination.k8s.io", "v1", "leases")
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "selfsubjectaccessreviews", namespaced=False)
 SELF_SUBJECT_REVIEWS = Resource("authentication.k8s.io", "v1", "selfsubjectreviews", namespaced=False)
 KAI_API = "kai.scheduler/v1alpha1"

@@ -167,6 +167,12 @@ class Session:
         other.namespace = namespace
         return other
 
+    def anew(self) -> "Session":
+        """Return this session with the time of its requests begun anew, for a process that goes on and on."""
+        other = copy(self)
+        other._clock = _CommandClock(self._now)  # noqa: SLF001  # it is this class's own
+        return other
+
     def get(self, path: str, **query: str | int | bool | None) -> Object:
         """Return the object at *path*."""
         return self._object("GET", path, query)

@@ -83,6 +83,10 @@ CLAIMED_GPUS = f"{OUR_DOMAIN}/claimed-gpus"
 PLANNED_JOB = f"{OUR_DOMAIN}/job"
 PLANNED_KIND = f"{OUR_DOMAIN}/kind"
 
+# The controller's Lease and its Deployment.
+CONTROLLER = "arena-topo-controller"
+CONTROLLER_NAMESPACE = "arena-topo-system"
+
 HOSTNAME = "kubernetes.io/hostname"
 CLIQUE = "nvidia.com/gpu.clique"
 """On the nodes of an NVL72 rack: whose GPUs reach each other over NVLink."""

@@ -25,7 +25,7 @@ class PlacedJob:
     """A job with its plan: the job as the server has it, the record on it, and the planner's last answer.
 
     ``released`` counts the workers that were released one by one. ``suspended``: without a place the job waits until it
-    is resumed; else its own scheduler starts it anywhere. ``unpinned`` are workers that the admission policy, which the
+    is resumed; else its own scheduler starts it anywhere. ``queued``: a controller starts it. ``unpinned`` are workers that the admission policy, which the
     plan relies on, did not pin.
     """
 
@@ -34,6 +34,7 @@ class PlacedJob:
     verdict: Verdict | None
     released: int = 0
     suspended: bool = True
+    queued: bool = False
     unpinned: tuple[str, ...] = ()
 
     @property

@@ -22,6 +22,7 @@ from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.keys import OWN_NAME
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
     GpuEnforcement,
@@ -168,11 +169,12 @@ def write_plan(
     job: Object,
     record: PlanRecord,
     uuids: Mapping[int, Sequence[str]],
-    **query: str,
+    *,
+    manager: str = OWN_NAME,
 ) -> Object:
     """Put *record* onto *job* in place of the plan that it has there, and return the job as the server has it then.
 
-    *uuids* are the workers' GPUs, where a confirmed plan enforces them. Raises ``Conflict`` where somebody else wrote
+    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. Raises ``Conflict`` where somebody else wrote
     another plan meanwhile, ``Invalid`` where the server does not accept this one.
     """
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
@@ -182,7 +184,7 @@ def write_plan(
     operations = changes(job, with_pins(job, rewritten(name, record, uuids)))
     path = mpijobs(version).path(namespace, name)
     try:
-        return session.patch(path, operations, "json", **query)
+        return session.patch(path, operations, "json", fieldManager=manager)
     except Invalid as error:
         # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job that the
         # server's validation, or a webhook, does not accept with its pins.

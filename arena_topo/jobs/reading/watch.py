@@ -41,13 +41,25 @@ _EVENT = Part({"type": text, "object": Part({"metadata": Part({"resourceVersion"
 Query = Mapping[str, str | None]
 
 
+def _whole(item: Object) -> Object:
+    return item
+
+
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What is watched: a path, the shape of what is there, and the parameters that choose from it."""
+    """What is watched: a path, the shape of what is there, and the parameters that choose from it.
+
+    ``read`` returns what is kept of an object, all of it where nothing else is said.
+    """
 
     path: str
     shape: Part
     query: Query = field(default_factory=dict)
+    read: Callable[[Object], Object] = _whole
+
+    def taken(self, item: Object) -> Object:
+        """Return what is kept of *item*, as far as it is as its API says."""
+        return self.read(fitted(item, self.shape))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +131,7 @@ class Watch:
             version = ""
             for page in self._session.pages(collection.path, **collection.query):
                 version = str((page.get("metadata") or {}).get("resourceVersion") or "")
-                shaped = (fitted(item, collection.shape) for item in page.get("items") or [])
+                shaped = map(collection.taken, page.get("items") or [])
                 items.update((item["metadata"]["uid"], item) for item in shaped)
             self.objects.append(items)
             changes += [Change(index, item) for uid, item in items.items() if before[index].get(uid) != item]
@@ -205,9 +217,7 @@ class _Stream:
                     raise Expired(str(item.get("message") or "the watch has expired"), status=410)
                 self.version = (item.get("metadata") or {}).get("resourceVersion") or ""
                 if event["type"] != "BOOKMARK":
-                    yield Change(
-                        self.index, fitted(item, self.collection.shape), deleted=event["type"] == "DELETED"
-                    )
+                    yield Change(self.index, self.collection.taken(item), event["type"] == "DELETED")
         finally:
             answer.close()
 

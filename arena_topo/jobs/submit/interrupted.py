@@ -27,6 +27,8 @@ def left_behind(session: Session, name: str, *, was_created: bool) -> str:
     if ending(job):
         return f"the job {name} has ended meanwhile; arena-topo get {name} shows it"
     served = ServedJob(version, job)
+    if (record := _record(served)) and record.stage is Stage.WAITING and record.position:
+        return f"the job {name} waits without this terminal, and the controller starts it: {undo}"
     if _needs_resume(session, served):
         return f"the job {name} is there and waits, nothing runs: arena-topo resume {name} goes on, {undo}"
     return f"the job {name} goes on without this terminal: arena-topo logs -f {name} follows it, {undo}"

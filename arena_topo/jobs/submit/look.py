@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from arena_topo.cluster.capabilities.controller import controller_runs
 from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.errors import Forbidden, NotFound, UsageError
@@ -9,6 +10,7 @@ from arena_topo.jobs.lookup import look_up_job
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
+from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import PRIORITY_CLASSES
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import RenderContext
@@ -24,12 +26,13 @@ class TargetCluster:
     """The cluster that a job is submitted to.
 
     ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs have
-    reserved, is taken only where the shape of the job depends on it.
+    reserved, is taken only where the shape of the job depends on it. ``controller``: a controller places jobs.
     """
 
     context: RenderContext
     facts: ClusterFacts | None = None
     snapshot: Snapshot | None = None
+    controller: bool = False
 
 
 def look(
@@ -52,9 +55,12 @@ def look(
         return TargetCluster(context=RenderContext(version))
     facts = detect(session)
     coalesced = place.plan.coalesce
+    # A job of v1alpha1 cannot wait for anybody.
+    controller = version is not ApiVersion.V1ALPHA1 and controller_runs(session)
     return TargetCluster(
-        context=RenderContext(version, _gpu_resource(session, job, facts)),
+        context=RenderContext(version, _gpu_resource(session, job, facts, controller=controller)),
         facts=facts,
+        controller=controller,
         snapshot=unreserved_snapshot(session, version, levels=place.plan.levels) if coalesced else None,
     )
 
@@ -84,12 +90,13 @@ def _check_priority(session: Session, job: JobSpec) -> None:
         return
 
 
-def _gpu_resource(session: Session, job: JobSpec, facts: ClusterFacts) -> str:
+def _gpu_resource(session: Session, job: JobSpec, facts: ClusterFacts, *, controller: bool) -> str:
     """Return the resource by which *job* requests its GPUs on this cluster."""
     # Where a DRA driver publishes GPUs and no device plugin offers any, a request would never be scheduled. The nodes
     # are read for it only where there is such a driver.
     if job.gpus and DRA_GPU in (facts.dra_drivers or ()) and uses_device_plugin(session) is False:
         return DRA_GPU
     # ACK's nodes offer aliyun.com/gpu and not nvidia.com/gpu; requested elsewhere it would never be scheduled. A user
-    # who may not list nodes is taken to be on ACK, as in Arena.
-    return ACK_GPU if job.topology and facts.ack is not False else NVIDIA_GPU
+    # who may not list nodes is taken to be on ACK, as in Arena; ACK, whose scheduler places gangs, needs no controller.
+    may_be_ack = facts.ack or (facts.ack is None and not controller)
+    return ACK_GPU if job.topology and may_be_ack else NVIDIA_GPU

@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from arena_topo.gang.auto import with_cluster_facts
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.logs.wait import Waiter
+from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten, suspended_with_plan
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
@@ -29,6 +30,7 @@ from arena_topo.jobs.placement.reservation import Reservation
 from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus, gpu_offer, never_fits
 from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.create import CreatedJob, create
+from arena_topo.jobs.submit.hand_over import answered, left_to
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
 from arena_topo.kinds.mpijob import ApiVersion
@@ -54,13 +56,16 @@ class PreparedJob:
     """A job ready to be created: its objects, how its plan is enforced, and what to tell the user.
 
     ``enforcement`` is None for a job that gets no plan. ``gang_waits``: the gang's own scheduler starts the job once it
-    fits, so that without a place it need not be suspended. ``warnings`` are what may surprise, ``notes`` tell what is
+    fits, so that without a place it need not be suspended. ``controller``: a controller places the job, whose user
+    himself ``sees_cluster`` or does not. ``warnings`` are what may surprise, ``notes`` tell what is
     enforced by what. ``too_large`` is why a job that gets no plan could never fit, empty where it could.
     """
 
     manifest: Manifest
     enforcement: Enforcement | None = None
     gang_waits: bool = False
+    controller: bool = False
+    sees_cluster: bool = True
     too_large: str = ""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -90,11 +95,15 @@ def prepare(
     """
     cluster = look(session, job, options, place, may_exist=may_exist)
     choice = choose(job, cluster, place)
-    if choice.enforcement and (missing := missing_rights(session, choice.enforcement, job.namespace)):
+    missing = missing_rights(session, choice.enforcement, job.namespace) if choice.enforcement else ()
+    # Where a controller plans, its users need no rights but those in their own namespace.
+    if missing and not cluster.controller:
         choice = without_plan(choice, missing, place)
     manifest = rendered(job, cluster, options, place)
     prepared = with_gang(job, manifest, cluster, choice, place)
     prepared = replace(prepared, notes=(*prepared.notes, *advice_on_command(job)))
+    if cluster.controller and choice.enforcement:
+        return replace(prepared, controller=True, sees_cluster=not missing)
     # The nodes are asked about where no plan will look at them, or where some are the vendor's.
     if choice.enforcement and not (cluster.facts and cluster.facts.ack):
         return prepared
@@ -187,6 +196,11 @@ def submit_prepared(
         created(job)
         return SubmittedJob(objects=job.objects)
     planner = _planner(prepared, prepared.enforcement, place)
+    if prepared.controller:
+        if prepared.sees_cluster:
+            # It raises where the job could never fit: nothing has been created yet.
+            planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
+        return _handed_over(session, manifest, planner, place, waiter, created=created)
     # v1alpha1 can be neither suspended nor gated, so that its job starts as it is created.
     cannot_wait = manifest.version is ApiVersion.V1ALPHA1
     if cannot_wait or prepared.gang_waits:
@@ -242,6 +256,24 @@ def _started(
     created(job)
     placed = PlacedJob(job.objects[0], record, planner.verdict, suspended=False)
     return SubmittedJob(objects=job.objects, placed=placed)
+
+
+def _handed_over(
+    session: Session,
+    manifest: Manifest,
+    planner: JobPlanner,
+    place: PlaceOptions,
+    waiter: Waiter,
+    *,
+    created: Report,
+) -> SubmittedJob:
+    """Create the job without a place, for the controller to find one, and wait for what it answers."""
+    job = create(
+        session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(left_to(planner))))
+    )
+    created(job)
+    placed = answered(session, ServedJob(manifest.version, job.objects[0]), place.timeout, waiter)
+    return SubmittedJob(objects=(placed.job, *job.objects[1:]), placed=placed)
 
 
 def _placed(

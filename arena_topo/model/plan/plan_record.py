@@ -22,6 +22,7 @@ from arena_topo.model.notation.record_tables import (
     read_fields,
 )
 from arena_topo.model.notation.strict_documents import checked_mapping, elements_of
+from arena_topo.model.notation.words import last_part, plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 
@@ -101,7 +102,8 @@ class PlanRecord:
     labels where these differ from the nodes' names. ``level`` and ``domain`` are the placement's; ``written`` is an
     RFC 3339 instant. ``waiting_reason`` tells users why a waiting job waits. ``requested_options`` are the placement
     options of the user, so that the job can be planned again. ``companion_paths`` are the API paths of the objects that
-    belong to the job: where one is missing, submit was interrupted.
+    belong to the job: where one is missing, submit was interrupted. ``position`` is that in the controller's queue, from 1;
+    0 where nobody queues the job.
     """
 
     stage: Stage
@@ -116,6 +118,7 @@ class PlanRecord:
     requested_options: Mapping[str, str] = field(default_factory=dict)
     companion_paths: tuple[str, ...] = ()
     gpu_enforcement: GpuEnforcement = GpuEnforcement.NONE
+    position: int = 0
 
     def hostname(self, node: str) -> str:
         """Return the value of the hostname label of *node*."""
@@ -153,6 +156,7 @@ def encode(record: PlanRecord) -> str:
         "wishes": dict(record.requested_options),
         "needs": list(record.companion_paths),
         "gpusBy": record.gpu_enforcement.value,
+        "position": record.position,
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -225,6 +229,7 @@ _TABLE: Table = (
     Field("wishes", _TEXTS, {}, attribute="requested_options"),
     Field("needs", ListOf(STRING), (), attribute="companion_paths"),
     Field("gpusBy", OneOf(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
+    Field("position", WHOLE, 0),
 )
 
 
@@ -234,3 +239,9 @@ def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
     for slot in record.slots:
         nodes.setdefault(slot.node, []).append(slot)
     return nodes
+
+
+def placed_text(record: PlanRecord) -> str:
+    """Return where the workers of *record* are: ``4 workers on 2 nodes in rack r0``."""
+    where = f" in {last_part(record.level)} {record.domain}" if record.domain else ""
+    return f"{plural(len(record.slots), 'worker')} on {plural(len(slots_by_node(record)), 'node')}{where}"

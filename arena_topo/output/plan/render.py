@@ -8,7 +8,7 @@ from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
-from arena_topo.model.plan.plan_record import PlanRecord
+from arena_topo.model.plan.plan_record import PlanRecord, placed_text
 from arena_topo.output.lines import Line, Span, rendered, table_lines
 from arena_topo.output.plan.groups import group_lines
 
@@ -79,9 +79,18 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
 
 
 def submitted_lines(
-    name: str, verdict: Verdict | None, record: PlanRecord, *, suspended: bool, enforced: str
+    name: str,
+    verdict: Verdict | None,
+    record: PlanRecord,
+    *,
+    suspended: bool,
+    enforced: str,
+    queued: bool = False,
 ) -> Iterator[str]:
-    """Yield what submit reports: where the job goes and how that is enforced, or what it waits for."""
+    """Yield what submit reports: where the job goes and how that is enforced, or what it waits for.
+
+    *queued*: a controller places the job, and starts it.
+    """
     if isinstance(verdict, Placement):
         yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
         if verdict.prediction:
@@ -90,11 +99,16 @@ def submitted_lines(
         yield from (f"note: {note}" for note in verdict.notes)
     elif record.waiting_reason:
         yield f"{name} waits for a placement: {record.waiting_reason}"
-        if suspended:
+        if queued:
+            number = f"number {record.position} in the queue: " if record.position else ""
+            yield f"{number}the controller starts it; this terminal may close. Give up: arena-topo delete {name}"
+        elif suspended:
             yield f"it is suspended. Retry: arena-topo resume {name}; give up: arena-topo delete {name}"
         else:
             yield "it is not pinned: the cluster's scheduler starts it on any nodes once it fits"
         return
+    elif queued:
+        yield f"{name} is placed by the controller: {placed_text(record)}"
     yield f"enforced: {enforced}"
 
 

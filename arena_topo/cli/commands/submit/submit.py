@@ -300,7 +300,12 @@ def print_placement(name: str, placed: "PlacedJob") -> None:
     from arena_topo.output.plan.render import submitted_lines
 
     for line in submitted_lines(
-        name, placed.verdict, placed.record, suspended=placed.suspended, enforced=placed.enforced
+        name,
+        placed.verdict,
+        placed.record,
+        suspended=placed.suspended,
+        queued=placed.queued,
+        enforced=placed.enforced,
     ):
         say(line)
 

@@ -1,0 +1,99 @@
+"""``arena-topo controller``."""
+
+import signal
+import threading
+from dataclasses import dataclass, replace
+
+import click
+
+from arena_topo.cli.command import command, option, text
+from arena_topo.cli.groups import CommandGroup
+from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.options.notations import Duration
+from arena_topo.cli.terminal import say
+
+_WRITERS, _WRITE_TIMEOUT = 4, 8.0
+"""Threads that write, and seconds for one write: less than the Lease lasts."""
+
+controller = CommandGroup(name="controller", help="Place waiting jobs from within the cluster.")
+
+
+def reserve_after() -> float:
+    """Declare ``--reserve-after``."""
+    value: float = option(
+        "--reserve-after",
+        type=Duration(bare_seconds=True),
+        default=300.0,
+        metavar="DURATION",
+        help="Time after which a place is kept for the oldest job that does not fit. 5m by default.",
+    )
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What ``controller run`` takes."""
+
+    reserve_after: float = reserve_after()
+    kube: KubeFlags
+
+
+@command("run", RunFlags)
+def run(flags: RunFlags) -> None:
+    """Place the jobs that wait, oldest first.
+
+    Several replicas may run: the one that holds the Lease decides, and the others take over when it ends. A job that does
+    not fit waits, and smaller ones start before it where they fit; after --reserve-after a place is kept for it, and a job
+    starts before it only where it does not delay it.
+
+    \b
+      arena-topo controller run --reserve-after 10m
+    """
+    from datetime import timedelta
+
+    from arena_topo.controller.placer import Rules
+    from arena_topo.controller.run import ControllerSessions, run_controller
+    from arena_topo.kube.session import connect
+
+    ended = threading.Event()
+    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    quick = replace(
+        flags.kube, request_timeout=min(flags.kube.request_timeout or _WRITE_TIMEOUT, _WRITE_TIMEOUT)
+    )
+    sessions = ControllerSessions(
+        watch=connect(flags.kube),
+        lease=connect(quick),
+        writers=[connect(quick) for _ in range(_WRITERS)],
+    )
+    run_controller(sessions, Rules(timedelta(seconds=flags.reserve_after)), ended, say)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFlags:
+    """What ``controller manifest`` takes."""
+
+    image: str = text("--image", required=True, help="Image that has arena-topo installed.")
+    reserve_after: float = reserve_after()
+
+
+@command("manifest", ManifestFlags)
+def manifest(flags: ManifestFlags) -> None:
+    """Print the objects that run the controller in the namespace arena-topo-system.
+
+    They are the namespace, a ServiceAccount, its roles and their bindings, a PodDisruptionBudget, and a Deployment of two
+    replicas, for kubectl apply.
+
+    \b
+      arena-topo controller manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -
+    """
+    from arena_topo.controller.manifests import controller_objects
+    from arena_topo.output.documents import objects
+
+    manifests = controller_objects(flags.image, reserve_after=flags.reserve_after)
+    click.echo(objects(manifests, "yaml"), nl=False)
+
+
+controller.add_command(run)
+controller.add_command(manifest)

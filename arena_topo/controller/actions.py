@@ -1,0 +1,73 @@
+"""What the controller decides to do: values, which senders carry out."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import PlanRecord
+
+
+class NoticeKind(Enum):
+    """How an event on a job is shown."""
+
+    NORMAL = "Normal"
+    WARNING = "Warning"
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """Put *record* onto *job* in place of the plan that it has there; *uuids* are its workers' GPUs, where enforced."""
+
+    job: Object
+    record: PlanRecord
+    uuids: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def uid(self) -> str:
+        """The object that is written."""
+        return str(self.job["metadata"]["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseWorker:
+    """Open the gate of *pod*, to the node with the label *hostname*, and to its GPUs where given."""
+
+    pod: Object
+    hostname: str
+    uuids: tuple[str, ...] = ()
+
+    @property
+    def uid(self) -> str:
+        """The object that is written."""
+        return str(self.pod["metadata"]["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Delete *pod*, a worker that waits for a node which is no place any more, so that it is recreated for another."""
+
+    pod: Object
+
+    @property
+    def uid(self) -> str:
+        """The object that is written."""
+        return str(self.pod["metadata"]["uid"])
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An event on *job*, for whoever reads its events."""
+
+    job: Object
+    reason: str
+    message: str
+    kind: NoticeKind = NoticeKind.NORMAL
+
+    @property
+    def uid(self) -> str:
+        """What is written is new: there is nobody whose writes it could be among."""
+        return ""
+
+
+Action = WritePlan | ReleaseWorker | DeletePod | Notice

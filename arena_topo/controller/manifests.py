@@ -1,0 +1,146 @@
+"""The objects that run the controller in a cluster, with the fewest permissions that it needs.
+
+docs/reference/permissions.md says what each rule is for.
+"""
+
+from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, MANAGED_BY, OWN_NAME
+from arena_topo.model.objects import Object
+
+_RBAC = "rbac.authorization.k8s.io"
+_SELECTED = {"app.kubernetes.io/name": CONTROLLER}
+_LABELS = {**_SELECTED, MANAGED_BY: OWN_NAME}
+_READER = f"{CONTROLLER}-reader"
+_REPLICAS = 2
+_NOBODY = 65532
+"""The user of a process without root, as images without a distribution call it."""
+
+
+def _rule(group: str, resources: str, verbs: str, *names: str) -> Object:
+    rule: Object = {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
+    return {**rule, "resourceNames": list(names)} if names else rule
+
+
+CLUSTER_RULES = [
+    _rule("", "nodes pods resourcequotas", "list watch"),
+    _rule("", "pods", "patch delete"),
+    _rule("", "events", "create"),
+    _rule("kubeflow.org", "mpijobs", "get list watch patch"),
+    _rule("resource.k8s.io", "resourceslices", "list watch"),
+    _rule("resource.k8s.io", "resourceclaims", "list watch create get delete"),
+    _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list watch"),
+    _rule("topology.node.k8s.io", "noderesourcetopologies", "list watch"),
+    _rule("kueue.x-k8s.io", "topologies", "list watch"),
+    _rule("kai.scheduler", "topologies", "list watch"),
+    _rule("topology.volcano.sh", "hypernodes", "list watch"),
+]
+"""In the whole cluster: to see it; then to move and to release workers, events, plans, exact GPUs and topologies."""
+
+LEASE_RULES = [
+    _rule("coordination.k8s.io", "leases", "create"),
+    _rule("coordination.k8s.io", "leases", "get patch", CONTROLLER),
+]
+"""In its own namespace: the Lease by which one replica decides."""
+
+READER_RULES = [_rule("coordination.k8s.io", "leases", "get", CONTROLLER)]
+"""For everybody: to see that a controller runs, so that ``submit`` leaves the place to it."""
+
+
+def controller_objects(image: str, *, reserve_after: float = 300.0) -> list[Object]:
+    """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds."""
+    account = {"kind": "ServiceAccount", "name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE}
+    everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {
+                "name": CONTROLLER_NAMESPACE,
+                "labels": {MANAGED_BY: OWN_NAME, "pod-security.kubernetes.io/enforce": "restricted"},
+            },
+        },
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": _meta(CONTROLLER, CONTROLLER_NAMESPACE),
+            # The controller's pods ask for the token, and no other pod gets it by naming the account alone.
+            "automountServiceAccountToken": False,
+        },
+        _role("ClusterRole", CONTROLLER, CLUSTER_RULES),
+        _binding("ClusterRole", CONTROLLER, account),
+        _role("Role", CONTROLLER, LEASE_RULES),
+        _binding("Role", CONTROLLER, account),
+        _role("Role", _READER, READER_RULES),
+        _binding("Role", _READER, everybody),
+        {
+            "apiVersion": "policy/v1",
+            "kind": "PodDisruptionBudget",
+            "metadata": _meta(CONTROLLER, CONTROLLER_NAMESPACE),
+            "spec": {"minAvailable": 1, "selector": {"matchLabels": _SELECTED}},
+        },
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": _meta(CONTROLLER, CONTROLLER_NAMESPACE),
+            "spec": {
+                "replicas": _REPLICAS,
+                "selector": {"matchLabels": _SELECTED},
+                "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, reserve_after)},
+            },
+        },
+    ]
+
+
+def _meta(name: str, namespace: str = "") -> Object:
+    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": _LABELS}
+
+
+def _role(kind: str, name: str, rules: list[Object]) -> Object:
+    namespace = CONTROLLER_NAMESPACE if kind == "Role" else ""
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": _meta(name, namespace), "rules": rules}
+
+
+def _binding(kind: str, name: str, subject: Object) -> Object:
+    namespace = CONTROLLER_NAMESPACE if kind == "Role" else ""
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": f"{kind}Binding",
+        "metadata": _meta(name, namespace),
+        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
+        "subjects": [subject],
+    }
+
+
+def _pod(image: str, reserve_after: float) -> Object:
+    container = {
+        "name": "controller",
+        "image": image,
+        "args": ["controller", "run", "--reserve-after", f"{reserve_after:g}s"],
+        # Nothing is written to the file system, which is read-only.
+        "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
+        "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+    }
+    return {
+        "serviceAccountName": CONTROLLER,
+        "automountServiceAccountToken": True,
+        "securityContext": {
+            "runAsUser": _NOBODY,
+            "runAsGroup": _NOBODY,
+            "runAsNonRoot": True,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        # The two replicas are to outlive a node; on a cluster of one they still both start.
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "kubernetes.io/hostname",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": _SELECTED},
+            }
+        ],
+        "containers": [container],
+    }

@@ -1,0 +1,119 @@
+"""The controller's course: wait for the Lease, see everything, then decide at each change until the Lease is gone."""
+
+import os
+import platform
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from threading import Event, Thread
+from uuid import uuid4
+
+from arena_topo.controller.lease import Lease
+from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.send import Sender
+from arena_topo.controller.state import ClusterState, watched
+from arena_topo.errors import ArenaTopoError, ConnectionFailed
+from arena_topo.jobs.lookup import in_served_version
+from arena_topo.jobs.reading.watch import Change, Watch
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.session import Session
+from arena_topo.model.notation.printable import printable
+
+_TICK = 1.0
+"""Seconds after which everything is looked at again without a change: times pass, and writes fail."""
+
+_QUICK_TICK = 0.3
+"""Seconds instead, while others have to yield to a proposal."""
+
+_AWAY = 5.0
+"""Seconds before a server that was lost is asked again."""
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSessions:
+    """Connections of their own, as each serves one thread at a time: to watch, for the Lease, and to write."""
+
+    watch: Session
+    lease: Session
+    writers: Sequence[Session]
+
+
+class LeaseLost(ArenaTopoError):
+    """Another replica decides, or may: this one must end, and begin anew."""
+
+
+def run_controller(sessions: ControllerSessions, rules: Rules, ended: Event, say: Say) -> None:
+    """Decide for all waiting jobs of the cluster until *ended* is set. Raises ``LeaseLost``, and what the server refuses."""
+    version, _ = in_served_version(
+        sessions.watch, lambda each: sessions.watch.get(mpijobs(each).path(), limit=1)
+    )
+    lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
+    if not lease.acquire(ended, say):
+        return
+    say("leading: this replica decides")
+    leader = _Leader(sessions, version, rules, lease.may_write)
+    stopped, lost = Event(), list[str]()
+    keeper = Thread(target=lease.keep, args=(stopped, lost.append), daemon=True)
+    keeper.start()
+    try:
+        while not ended.is_set():
+            try:
+                _lead(leader, lambda: ended.is_set() or bool(lost), say)
+            except ConnectionFailed as error:
+                say(f"the server is away: {printable(error.message)}")
+                ended.wait(_AWAY)
+            if lost or not lease.may_write():
+                raise LeaseLost(
+                    f"this replica does not decide any more: {lost[0] if lost else 'its Lease has ended'}",
+                    hint="it ends, so that its Deployment starts it anew",
+                )
+    finally:
+        stopped.set()
+        keeper.join()
+        lease.release()
+
+
+@dataclass(frozen=True, slots=True)
+class _Leader:
+    """What a replica that decides works with."""
+
+    sessions: ControllerSessions
+    version: ApiVersion
+    rules: Rules
+    may_write: Callable[[], bool]
+
+
+def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
+    """See everything, then decide at each change; raises ``ConnectionFailed`` where the server cannot be watched."""
+    sessions = leader.sessions
+    collections = watched(sessions.watch.anew(), leader.version)
+    names = tuple(collections)
+    # All has been listed when this returns: nothing is decided before.
+    watch = Watch(sessions.watch.anew(), collections.values())
+    state = ClusterState(dict(zip(names, watch.objects, strict=True)))
+    placer = Placer(leader.rules, time.monotonic)
+    sender = Sender(leader.version, sessions.writers, leader.may_write)
+    sender.start()
+    told: set[str] = set()
+    try:
+        changes: list[Change] = []
+        while not is_over():
+            # A new list makes new collections.
+            state.objects = dict(zip(names, watch.objects, strict=True))
+            state.take((names[change.collection], change) for change in changes)
+            for failure in sender.failures():
+                placer.failed(failure.action)
+                say(f"not done: {printable(failure.message)}")
+            for action in placer.decide(state, sessions.lease.server_time or datetime.now(UTC)):
+                sender.send(action)
+            for warning in [*placer.warnings, *state.warnings]:
+                if warning not in told:
+                    say(f"warning: {printable(warning)}")
+            told = {*placer.warnings, *state.warnings}
+            changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
+    finally:
+        sender.stop()

@@ -1,0 +1,198 @@
+"""What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from arena_topo.jobs.placement.other_plans import Bound, bound_among, quotas_of
+from arena_topo.jobs.reading.watch import Change, Collection
+from arena_topo.kinds.mpijob import ApiVersion, parse_worker_name
+from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
+from arena_topo.kube.discovery import served_versions, version_of_resource
+from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, mpijobs
+from arena_topo.kube.session import Session
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
+from arena_topo.model.keys import CLAIMED_GPUS, HOSTNAME, PLANNED
+from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.objects import Object
+from arena_topo.planner.reservations.quotas import Quotas
+from arena_topo.topology.assemble import ClusterObjects, assemble
+from arena_topo.topology.node_facts import NodeFacts, node_facts
+from arena_topo.topology.pod_facts import POD_ANNOTATIONS, POD_LABELS, PodFacts, pod_facts
+from arena_topo.topology.raw_objects import Malformed, identity, skipped
+
+_NODES, _PODS, _JOBS, _QUOTAS = "nodes", "pods", "mpijobs", "resourcequotas"
+Facts = TypeVar("Facts", NodeFacts, PodFacts)
+
+_TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
+
+
+def watched(session: Session, version: ApiVersion) -> dict[str, Collection]:
+    """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology."""
+    served = served_versions(session)
+    collections = {
+        _NODES: Collection(NODES.path(), NODE),
+        _PODS: Collection(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
+        _JOBS: Collection(mpijobs(version).path(), TRAINING_JOB, {"labelSelector": f"{PLANNED}=true"}),
+        _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT),
+    }
+    for key, (group, plural, versions) in OPTIONAL.items():
+        if each := version_of_resource(session, served, group, versions, plural):
+            collections[key] = Collection(Resource(group, each, plural).path(), OBJECT)
+    return collections
+
+
+def read_of_pod(pod: Object) -> Object:
+    """Return what is read of *pod*: of 40,000 pods nobody could keep all."""
+    meta, spec = pod["metadata"], pod.get("spec") or {}
+    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
+    kept_labels = {key: labels[key] for key in (*POD_LABELS, PLANNED) if key in labels}
+    kept_annotations = {
+        key: annotations[key] for key in (*POD_ANNOTATIONS, CLAIMED_GPUS) if key in annotations
+    }
+    metadata = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in meta}
+    return {
+        "metadata": {
+            **metadata,
+            **({"labels": kept_labels} if kept_labels else {}),
+            **({"annotations": kept_annotations} if kept_annotations else {}),
+            **({"deletionTimestamp": meta["deletionTimestamp"]} if meta.get("deletionTimestamp") else {}),
+        },
+        "spec": {
+            key: value
+            for key in ("nodeName", "nodeSelector", "schedulingGates", "overhead", "resources")
+            if (value := spec.get(key))
+        }
+        | {
+            key: [_read_of_container(container) for container in spec[key]]
+            for key in ("containers", "initContainers")
+            if spec.get(key)
+        },
+        "status": {"phase": (pod.get("status") or {}).get("phase", "")},
+    }
+
+
+def _read_of_container(container: Object) -> Object:
+    return {key: container[key] for key in ("resources", "restartPolicy") if container.get(key)}
+
+
+@dataclass(slots=True)
+class ClusterState:
+    """The objects of each collection by their uid, and what is derived from them, kept until they change.
+
+    ``objects`` belong to the watch, which changes them; ``take`` hears of it.
+    """
+
+    objects: Mapping[str, Mapping[str, Object]]
+    levels: tuple[str, ...] = ()
+    warnings: list[str] = field(default_factory=list)
+    _nodes: dict[str, NodeFacts] = field(default_factory=dict)
+    _pods: dict[str, PodFacts] = field(default_factory=dict)
+    _snapshot: Snapshot | None = None
+    _quotas: Quotas | None = None
+
+    def __post_init__(self) -> None:
+        for uid, item in self.objects[_NODES].items():
+            self._replace(self._nodes, uid, self._node(item))
+        for uid, item in self.objects[_PODS].items():
+            self._replace(self._pods, uid, self._pod(item))
+
+    def take(self, changes: Iterable[tuple[str, Change]]) -> None:
+        """Note what has changed, and in which collection."""
+        for collection, change in changes:
+            uid = str(change.object["metadata"]["uid"])
+            match collection:
+                case "nodes":
+                    self._replace(self._nodes, uid, None if change.deleted else self._node(change.object))
+                case "pods":
+                    self._replace(self._pods, uid, None if change.deleted else self._pod(change.object))
+                case "resourcequotas":
+                    self._quotas = None
+                case "mpijobs":
+                    pass
+                case _:
+                    self._snapshot = None
+
+    def _replace(self, known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
+        """Put *facts* in place of what is *known*; most heartbeats and statuses change nothing that is read."""
+        if known.get(uid) == facts:
+            return
+        self._snapshot = None
+        if facts is None:
+            known.pop(uid, None)
+        else:
+            known[uid] = facts
+
+    def _node(self, item: Object) -> NodeFacts | None:
+        try:
+            return node_facts(item)
+        except Malformed as error:
+            self.warnings.append(skipped(identity(item, "Node"), error))
+            return None
+
+    def _pod(self, item: Object) -> PodFacts | None:
+        try:
+            return pod_facts(item)
+        except (Malformed, ValueError) as error:
+            self.warnings.append(skipped(identity(item, "Pod"), error))
+            return None
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """The cluster as the planner sees it."""
+        if self._snapshot is None:
+            optional = {key: list(self.objects.get(key, {}).values()) for key in OPTIONAL}
+            self._snapshot = assemble(
+                ClusterObjects(
+                    nodes=list(self._nodes.values()),
+                    pods=self._pods.values(),
+                    devices=optional["devices"],
+                    slices=optional["slices"],
+                    claims=optional["claims"],
+                    zones=optional["zones"],
+                    topologies=[item for key in _TOPOLOGIES for item in optional[key]],
+                ),
+                taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+                levels=self.levels,
+            )
+        return self._snapshot
+
+    def requests_of(self, pod: Object) -> Resources:
+        """Return what *pod* requests of its node; nothing where it cannot be read."""
+        facts = self._pods.get(str(pod["metadata"]["uid"]))
+        return facts.requests if facts else {}
+
+    @property
+    def jobs(self) -> Sequence[Object]:
+        """The planned jobs."""
+        return list(self.objects[_JOBS].values())
+
+    @property
+    def quotas(self) -> Quotas:
+        """What the ResourceQuotas of all namespaces admit."""
+        if self._quotas is None:
+            self._quotas = quotas_of(self.objects[_QUOTAS].values())
+        return self._quotas
+
+    def workers(self) -> dict[tuple[str, str], dict[int, Object]]:
+        """Return the worker pods of planned jobs, by namespace and name of their job, and by their index."""
+        found: dict[tuple[str, str], dict[int, Object]] = {}
+        for pod in self.objects[_PODS].values():
+            meta = pod["metadata"]
+            if (meta.get("labels") or {}).get(PLANNED) != "true":
+                continue
+            if worker := parse_worker_name(meta["name"]):
+                found.setdefault((meta["namespace"], worker.job), {})[worker.index] = pod
+        return found
+
+
+def bound_of(workers: Mapping[tuple[str, str], Mapping[int, Object]]) -> Bound:
+    """Return which of the *workers* have a node."""
+    return bound_among(pod for pods in workers.values() for pod in pods.values())
+
+
+def asked_hostname(pod: Object) -> str:
+    """Return the hostname label that *pod* asks its node for, empty where it asks for none."""
+    return str(((pod.get("spec") or {}).get("nodeSelector") or {}).get(HOSTNAME) or "")

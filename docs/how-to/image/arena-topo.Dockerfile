@@ -1,0 +1,14 @@
+# An image of arena-topo itself, for its controller and its agent. It runs without root, and writes to no file.
+#   docker build --tag registry.example.com/arena-topo:1.0 --file docs/how-to/image/arena-topo.Dockerfile .
+FROM python:3.13-slim AS build
+
+RUN python -m venv /opt/arena-topo
+COPY . /src
+RUN /opt/arena-topo/bin/pip install --no-cache-dir "/src[agent]" \
+ && /opt/arena-topo/bin/python -m compileall -q /opt/arena-topo
+
+FROM python:3.13-slim
+
+COPY --from=build /opt/arena-topo /opt/arena-topo
+USER 65532:65532
+ENTRYPOINT ["/opt/arena-topo/bin/arena-topo"]

@@ -1,0 +1,145 @@
+"""One replica holds the Lease at a time, and knows by itself when it does not any more."""
+
+from threading import Event
+
+from arena_topo.controller.lease import DURATION, Lease
+from arena_topo.kube.session import Session
+from arena_topo.model.objects import Object
+from tests.fakes import Answer, Call, missing, refusal, session
+
+
+class Server:
+    """A server with one Lease, which refuses a write that was made for another version of it."""
+
+    def __init__(self) -> None:
+        self.lease: Object | None = None
+        self.away = False
+
+    def answer(self, call: Call) -> Answer:
+        """Answer as the API server does."""
+        if self.away:
+            return refusal(503, "ServiceUnavailable")
+        if call.method == "POST":
+            if self.lease:
+                return refusal(409, "AlreadyExists")
+            self.lease = {**call.body, "metadata": {**call.body["metadata"], "resourceVersion": "1"}}
+        elif self.lease is None:
+            return missing("lease")
+        elif call.method == "PATCH":
+            version = self.lease["metadata"]["resourceVersion"]
+            if call.body["metadata"]["resourceVersion"] != version:
+                return refusal(409, "Conflict")
+            metadata = {**self.lease["metadata"], "resourceVersion": str(int(version) + 1)}
+            self.lease = {
+                **self.lease,
+                "metadata": metadata,
+                "spec": {**self.lease["spec"], **call.body["spec"]},
+            }
+        return Answer(body=self.lease)
+
+    def session(self) -> Session:
+        """Return a session of its own for a replica."""
+        return session(self.answer)[0]
+
+    @property
+    def holder(self) -> str:
+        """Who holds the Lease."""
+        assert self.lease is not None
+        return str(self.lease["spec"]["holderIdentity"])
+
+
+class Clock:
+    """A clock that the test sets."""
+
+    def __init__(self) -> None:
+        self.seconds = 1000.0
+
+    def __call__(self) -> float:
+        """Return the seconds that it shows."""
+        return self.seconds
+
+
+class Looks(Event):
+    """An event whose waits pass at once, and are so many; a *clock* goes on by as much as is waited."""
+
+    def __init__(self, clock: Clock, most: int) -> None:
+        super().__init__()
+        self.clock, self.left = clock, most
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Pass *timeout* seconds on the clock."""
+        self.clock.seconds += timeout or 0.0
+        self.left -= 1
+        if self.left <= 0:
+            self.set()
+        return self.is_set()
+
+
+def silent(_: str) -> None:
+    """Say nothing."""
+
+
+def test_the_first_one_leads_and_the_second_waits() -> None:
+    """For as long as the first one renews it."""
+    server, clock = Server(), Clock()
+    first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
+    said: list[str] = []
+    assert first.acquire(Event(), silent)
+    assert not second.acquire(Looks(clock, 3), said.append)
+    assert ["waiting: first decides"] == said
+    assert not second.may_write()
+
+
+def test_a_lease_that_nobody_renews_is_taken() -> None:
+    """After its duration by the clock of the one who takes it; the one who had it has stopped writing before."""
+    server, clock = Server(), Clock()
+    first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
+    assert first.acquire(Event(), silent)
+    began = clock.seconds
+    assert second.acquire(Looks(clock, 20), silent)
+    assert clock.seconds - began > DURATION
+    assert ("second", False, True) == (server.holder, first.may_write(), second.may_write())
+
+
+def test_whoever_was_stopped_for_too_long_does_not_write() -> None:
+    """Whatever the server says: nobody asks it before a write."""
+    clock = Clock()
+    lease = Lease(Server().session(), "me", clock)
+    assert lease.acquire(Event(), silent)
+    assert lease.may_write()
+    clock.seconds += DURATION
+    assert not lease.may_write()
+
+
+def test_a_holder_that_loses_the_lease_hears_of_it() -> None:
+    """Another one has it."""
+    server, clock = Server(), Clock()
+    first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
+    assert first.acquire(Event(), silent)
+    assert second.acquire(Looks(clock, 20), silent)
+    lost: list[str] = []
+    first.keep(Looks(clock, 5), lost.append)
+    assert ["second holds the Lease"] == lost
+
+
+def test_a_server_that_is_away_ends_the_lease_in_the_end() -> None:
+    """Not at the first renewal that fails, but before another one could take it."""
+    server, clock = Server(), Clock()
+    lease = Lease(server.session(), "me", clock)
+    assert lease.acquire(Event(), silent)
+    server.away, began = True, clock.seconds
+    lost: list[str] = []
+    lease.keep(Looks(clock, 50), lost.append)
+    assert 1 == len(lost)
+    assert "could not be renewed" in lost[0]
+    assert clock.seconds - began < DURATION + 3
+
+
+def test_a_lease_that_is_given_up_is_free_at_once() -> None:
+    """The next one need not wait."""
+    server, clock = Server(), Clock()
+    first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
+    assert first.acquire(Event(), silent)
+    first.release()
+    assert not first.may_write()
+    assert second.acquire(Event(), silent)

@@ -1,0 +1,191 @@
+"""The objects of the controller ask for what is called, and for little else."""
+
+from contextlib import suppress
+from threading import Event
+
+import pytest
+
+from arena_topo.cluster.capabilities.controller import controller_runs
+from arena_topo.controller.actions import Action, DeletePod, Notice, ReleaseWorker, WritePlan
+from arena_topo.controller.lease import Lease
+from arena_topo.controller.manifests import (
+    CLUSTER_RULES,
+    LEASE_RULES,
+    READER_RULES,
+    controller_objects,
+)
+from arena_topo.controller.send import carry_out
+from arena_topo.controller.state import watched
+from arena_topo.errors import Conflict
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kube.bulk_read import OPTIONAL
+from arena_topo.kube.session import Session
+from arena_topo.model.keys import PLAN
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
+from arena_topo.pin.dra_claims import claim
+from tests.fakes import Answer, Call, missing, refusal, session
+from tests.objects import mpijob, pod
+
+VERBS = {"GET": "get", "PATCH": "patch", "POST": "create", "DELETE": "delete"}
+
+
+def rights(rules: list[Object]) -> set[tuple[str, str, str]]:
+    """Return what *rules* allow: group, resource and verb."""
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def right(call: Call) -> tuple[str, str, str]:
+    """Return what is needed for a call on an object of a namespace, or on a list of them."""
+    parts = call.path.strip("/").split("/")
+    group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
+    if rest[0] == "namespaces":
+        rest = rest[2:]
+    return group, rest[0], VERBS[call.method]
+
+
+def served(call: Call) -> Answer:
+    """Answer discovery as a cluster that has everything."""
+    if call.path == "/apis":
+        groups = [
+            {"versions": [{"groupVersion": f"{group}/{versions[0]}"}]}
+            for group, _, versions in OPTIONAL.values()
+        ]
+        return Answer(body={"groups": groups})
+    return Answer(body={"resources": [{"name": plural} for _, plural, _ in OPTIONAL.values()]})
+
+
+def seen() -> set[tuple[str, str, str]]:
+    """Return what is needed to see everything."""
+    collections = watched(session(served)[0], ApiVersion.V2BETA1)
+    paths = [Call("GET", collection.path, {}, None) for collection in collections.values()]
+    return {(*right(path)[:2], verb) for path in paths for verb in ("list", "watch")}
+
+
+def planned() -> Object:
+    """Return a job with a plan."""
+    job = mpijob("job", workers=1)
+    job["metadata"]["annotations"] = {PLAN: "before"}
+    return job
+
+
+CLAIMED = PlanRecord(
+    stage=Stage.CONFIRMED,
+    slots=(Slot(0, "n", (0,)),),
+    enforcement=Enforcement.ADMISSION,
+    gpu_enforcement=GpuEnforcement.CLAIMS,
+)
+WORKER = {**pod("job-worker-0"), "metadata": {**pod("job-worker-0")["metadata"], "resourceVersion": "7"}}
+ACTIONS: list[Action] = [
+    WritePlan(planned(), CLAIMED, {0: ("GPU-1",)}),
+    ReleaseWorker(WORKER, "n"),
+    DeletePod(WORKER),
+    Notice(planned(), "Placed", "1 worker"),
+]
+
+
+def sent() -> set[tuple[str, str, str]]:
+    """Return what is needed for each action, where a claim of an earlier plan is in the way and the job has changed."""
+    calls: set[tuple[str, str, str]] = set()
+
+    def answer(call: Call) -> Answer:
+        if call.path == "/apis":
+            return served(call)
+        is_first = right(call) not in calls
+        calls.add(right(call))
+        if call.method == "POST" and "resourceclaims" in call.path and is_first:
+            return refusal(409, "AlreadyExists")
+        if call.method == "GET" and "resourceclaims" in call.path:
+            other = claim(planned(), 0, ("GPU-2",), "v1")
+            return Answer(body={**other, "metadata": {**other["metadata"], "uid": "u"}})
+        if call.method == "PATCH" and "mpijobs" in call.path:
+            return refusal(422, "Invalid")
+        metadata = {"name": "job", "uid": "uid-job", "namespace": "default"}
+        return Answer(body={"metadata": metadata, "spec": {}})
+
+    for action in ACTIONS:
+        # The plan is refused, as by somebody else who was quicker.
+        with suppress(Conflict):
+            carry_out(session(answer)[0], ApiVersion.V2BETA1, action)
+    return calls
+
+
+def leased() -> set[tuple[str, str, str]]:
+    """Return what is needed for the Lease: to make it, to renew it, and to give it up."""
+    calls: set[tuple[str, str, str]] = set()
+    stored: list[Object] = []
+
+    def answer(call: Call) -> Answer:
+        calls.add(right(call))
+        if call.method == "POST":
+            stored.append({**call.body, "metadata": {**call.body["metadata"], "resourceVersion": "1"}})
+        return Answer(body=stored[0]) if stored else missing("lease")
+
+    opened: Session = session(answer)[0]
+    lease = Lease(opened, "me")
+    assert lease.acquire(Event(), lambda _: None)
+    assert lease.acquire(Event(), lambda _: None)
+    lease.release()
+    return calls
+
+
+def test_the_rules_are_what_is_called() -> None:
+    """Every right is needed by a call, and every call has its right."""
+    # To find the served version of MPIJob a list of one is asked for, which the right to list is for.
+    assert rights(CLUSTER_RULES) == seen() | sent()
+    assert rights(LEASE_RULES) == leased()
+
+
+def test_everybody_may_see_that_a_controller_runs() -> None:
+    """By one Lease, and nothing else."""
+    calls: set[tuple[str, str, str]] = set()
+
+    def answer(call: Call) -> Answer:
+        calls.add(right(call))
+        return missing("lease")
+
+    assert not controller_runs(session(answer)[0])
+    assert rights(READER_RULES) == calls
+    assert ["arena-topo-controller"] == READER_RULES[0]["resourceNames"]
+
+
+@pytest.fixture
+def deployment() -> Object:
+    """Return the Deployment."""
+    return next(item for item in controller_objects("i:1") if item["kind"] == "Deployment")
+
+
+def test_the_pods_are_hardened(deployment: Object) -> None:
+    """No root, no privileges, no capabilities, a read-only file system, the runtime's seccomp profile."""
+    spec = deployment["spec"]["template"]["spec"]
+    assert 2 == deployment["spec"]["replicas"]
+    assert True is spec["securityContext"]["runAsNonRoot"]
+    assert {"type": "RuntimeDefault"} == spec["securityContext"]["seccompProfile"]
+    assert {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    } == spec["containers"][0]["securityContext"]
+
+
+def test_the_objects_belong_together(deployment: Object) -> None:
+    """Bindings name their roles, the budget and the Deployment select its pods, and all is in one namespace."""
+    objects = controller_objects("i:1")
+    by_kind = {(item["kind"], item["metadata"]["name"]) for item in objects}
+    for item in objects:
+        if item["kind"].endswith("Binding"):
+            assert (item["roleRef"]["kind"], item["roleRef"]["name"]) in by_kind
+    budget = next(item for item in objects if item["kind"] == "PodDisruptionBudget")
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert budget["spec"]["selector"] == deployment["spec"]["selector"]
+    assert deployment["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert {"arena-topo-system"} == {
+        item["metadata"]["namespace"] for item in objects if item["metadata"].get("namespace")
+    }

@@ -1,0 +1,216 @@
+"""What the controller decides, whatever it has seen so far and whoever else decides: no GPU is booked twice."""
+
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+
+import pytest
+
+from arena_topo.controller.actions import WritePlan
+from arena_topo.controller.placer import Placer, Rules
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from tests.controller.world import GPU, Controller, World
+
+BOTH = pytest.mark.parametrize("enforcement", [Enforcement.ADMISSION, Enforcement.GATES])
+
+
+def controller(world: World, rules: Rules | None = None) -> Controller:
+    """Return a controller whose clock is the world's."""
+    return Controller(world, Placer(rules or Rules(), lambda: world.seconds))
+
+
+@BOTH
+def test_jobs_that_fit_run_and_the_others_wait_in_order(enforcement: Enforcement) -> None:
+    """Each worker is on its node, and who waits knows the number."""
+    world = World()
+    for name, workers in (("one", 2), ("two", 2), ("three", 4), ("four", 1)):
+        world.submit(name, workers, 8, enforcement)
+    controller(world).settle()
+    assert {Stage.CONFIRMED: 2, Stage.WAITING: 2} == world.stages()
+    assert {0: "a", 1: "b"} == world.hosts("one")
+    assert [1, 2] == [world.record(name).position for name in ("three", "four")]
+
+
+@BOTH
+def test_a_job_that_ends_makes_room_for_the_next(enforcement: Enforcement) -> None:
+    """The waiting job starts pinned."""
+    world = World()
+    world.submit("one", 3, 8, enforcement)
+    world.submit("two", 2, 8, enforcement)
+    running = controller(world)
+    running.settle()
+    world.delete("mpijobs", "uid-one")
+    running.settle()
+    assert 2 == len(world.hosts("two"))
+
+
+@BOTH
+def test_a_recreated_worker_returns_to_its_place(enforcement: Enforcement) -> None:
+    """Whether the policy sends it there, or its gate is opened."""
+    world = World()
+    world.submit("one", 2, 8, enforcement)
+    running = controller(world)
+    running.settle()
+    before = world.hosts("one")
+    uid = next(uid for uid, pod in world.latest["pods"].items() if pod["metadata"]["name"] == "one-worker-1")
+    world.delete("pods", uid)
+    running.settle()
+    assert before == world.hosts("one")
+
+
+@BOTH
+def test_a_worker_whose_node_is_closed_moves(enforcement: Enforcement) -> None:
+    """The others stay, and the bad node is left out."""
+    world = World()
+    world.submit("one", 2, 8, enforcement)
+    running = controller(world)
+    running.settle()
+    world.close("b")
+    uid = next(uid for uid, pod in world.latest["pods"].items() if pod["metadata"]["name"] == "one-worker-1")
+    world.delete("pods", uid)
+    running.settle()
+    assert "a" == world.hosts("one")[0]
+    assert world.hosts("one")[1] in {"c", "d"}
+    assert "Moved" in {notice.reason for notice in world.notices}
+
+
+@BOTH
+def test_a_place_is_kept_for_the_head(enforcement: Enforcement) -> None:
+    """Nobody starts before a job of the whole cluster that has waited for long enough."""
+    world = World()
+    world.submit("first", 2, 8, enforcement)
+    running = controller(world, Rules(timedelta()))
+    running.settle()
+    world.submit("whole", 4, 8, enforcement)
+    running.settle()
+    world.submit("small", 1, 8, enforcement)
+    running.settle()
+    assert "is kept for the job default/whole" in world.record("small").waiting_reason
+    world.end("first")
+    running.settle()
+    assert Stage.WAITING is world.record("small").stage, "the pods of the first one are about to go"
+    for uid in [
+        uid for uid, pod in world.latest["pods"].items() if pod["metadata"]["name"].startswith("first-")
+    ]:
+        world.delete("pods", uid)
+    running.settle()
+    assert 4 == len(world.hosts("whole"))
+
+
+def test_what_is_under_way_is_not_given_away() -> None:
+    """Between the decision and the server's word nothing has been seen, and a second decision changes nothing."""
+    world = World()
+    world.submit("one", 4, 8)
+    running = controller(world)
+    running.catch_up()
+    running.decide()
+    world.submit("two", 4, 8)
+    sent = list(running.sent)
+    running.catch_up()
+    running.decide()
+    assert ["uid-one"] == [action.uid for action in sent if action.uid]
+    assert "uid-two" in {action.uid for action in running.sent}
+    running.settle()
+    assert Stage.CONFIRMED is world.record("one").stage
+    assert Stage.WAITING is world.record("two").stage
+
+
+def test_a_proposal_of_a_controller_that_died_is_planned_again() -> None:
+    """Once nobody can confirm it any more."""
+    world = World()
+    world.submit("one", 4, 8)
+    dead = controller(world)
+    dead.catch_up()
+    dead.decide()
+    dead.deliver()
+    assert Stage.PROPOSED is world.record("one").stage
+    heir = controller(world)
+    heir.settle()
+    assert Stage.PROPOSED is world.record("one").stage
+    world.seconds += 31
+    heir.settle()
+    assert Stage.CONFIRMED is world.record("one").stage
+
+
+def test_a_plan_of_a_submit_is_respected() -> None:
+    """It was confirmed beside the controller, and its pods do not exist yet."""
+    world = World()
+    slots = tuple(Slot(worker, node) for worker, node in enumerate("abc"))
+    record = PlanRecord(
+        stage=Stage.PROPOSED, slots=slots, worker_requests={GPU: 8}, enforcement=Enforcement.ADMISSION
+    )
+    world.submit("theirs", 3, 8, record=record)
+    world.submit("mine", 2, 8)
+    controller(world).settle()
+    assert Stage.WAITING is world.record("mine").stage
+
+
+def test_a_plan_that_was_confirmed_before_ours_was_proposed_stands() -> None:
+    """A submit reserved the same between our look and our proposal: ours is seen beside it, and is planned again."""
+    world = World()
+    world.submit("mine", 2, 8)
+    running = controller(world)
+    running.catch_up()
+    running.decide()
+    slots = tuple(Slot(worker, node) for worker, node in enumerate("abc"))
+    record = PlanRecord(
+        stage=Stage.PROPOSED, slots=slots, worker_requests={GPU: 8}, enforcement=Enforcement.ADMISSION
+    )
+    world.submit("theirs", 3, 8, record=record)
+    theirs = world.latest["mpijobs"]["uid-theirs"]
+    assert world.do(WritePlan(theirs, replace(record, stage=Stage.CONFIRMED)))
+    running.settle()
+    assert (Stage.CONFIRMED, Stage.WAITING) == (world.record("theirs").stage, world.record("mine").stage)
+
+
+SIZES = [(1, 1), (1, 8), (2, 4), (2, 8), (3, 8), (4, 4), (4, 8), (1, 2)]
+
+
+def something(random: Random, world: World, one: Controller, left: list[str]) -> None:
+    """Let anything happen: a job comes or ends, a controller sees more, decides, or gets a write through."""
+    latest = len(world.history)
+    match random.randrange(8):
+        case 0 if left:
+            enforcement = random.choice([Enforcement.ADMISSION, Enforcement.GATES])
+            world.submit(left.pop(), *random.choice(SIZES), enforcement)
+        case 1 | 2:
+            one.catch_up(random.randrange(latest), random.randrange(latest))
+        case 3 | 4:
+            one.decide()
+        case 5 | 6 if one.sent:
+            one.deliver(random.randrange(len(one.sent)))
+        case 7:
+            world.seconds += random.choice([0, 1, 5])
+            if random.random() < 0.2 and (ended := started(world)):
+                world.delete("mpijobs", random.choice(ended))
+        case _:
+            pass
+
+
+def started(world: World) -> list[str]:
+    """Return the uids of the jobs that have workers on nodes."""
+    return [uid for uid in world.latest["mpijobs"] if world.hosts(uid.removeprefix("uid-"))]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_two_controllers_that_both_believe_to_lead_never_book_twice(seed: int) -> None:
+    """In any order of what they see, decide and write, one of them restarted at any moment: ``World.check`` fails else."""
+    random = Random(seed)
+    world = World()
+    rules = Rules(timedelta(seconds=random.choice([0, 300])))
+    pair = [controller(world, rules), controller(world, rules)]
+    left = [f"job-{at}" for at in range(12)]
+    for _ in range(300):
+        one = random.randrange(2)
+        if random.random() < 0.01:
+            pair[one] = controller(world, rules)
+        something(random, world, pair[one], left)
+    # One of them is left, and everything that fits alone runs in the end.
+    last = controller(world, rules)
+    for _ in range(40):
+        world.seconds += 40
+        last.settle()
+        for uid in started(world):
+            world.delete("mpijobs", uid)
+    assert {} == world.latest["mpijobs"]

@@ -1,0 +1,250 @@
+"""An API server in memory: what controllers do is done there in order, and each sees it as late as the test wants."""
+
+from collections import Counter
+from copy import deepcopy
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from arena_topo.controller.actions import Action, DeletePod, Notice, ReleaseWorker, WritePlan
+from arena_topo.controller.placer import Placer
+from arena_topo.controller.state import ClusterState
+from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
+from arena_topo.kinds.mpijob import worker_name
+from arena_topo.manifest.plan_on_job import is_suspended, with_pins
+from arena_topo.model.keys import HOSTNAME, PLAN, PLANNED
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
+from arena_topo.pin.gates import is_gated, release_patch
+from tests.objects import mpijob
+
+START = datetime(2026, 11, 22, tzinfo=UTC)
+GPU = "nvidia.com/gpu"
+
+Objects = dict[str, dict[str, Object]]
+"""The objects of each collection, by their uid."""
+
+
+def server(name: str, gpus: int = 8) -> Object:
+    """Return a node with GPUs of which no source tells more than the number."""
+    amounts = {"cpu": "96", "memory": "768Gi", "pods": "110", GPU: str(gpus)}
+    return {
+        "metadata": {"name": name, "uid": f"node-{name}", "labels": {HOSTNAME: name}},
+        "spec": {},
+        "status": {
+            "capacity": amounts,
+            "allocatable": amounts,
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+
+
+def at(seconds: float) -> str:
+    """Return an instant as the API server writes it."""
+    return (START + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+@dataclass
+class World:
+    """The server: every state that it had, oldest first; ``seconds`` have passed since its start."""
+
+    nodes: tuple[str, ...] = ("a", "b", "c", "d")
+    seconds: float = 0.0
+    history: list[Objects] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    _version: int = 0
+
+    def __post_init__(self) -> None:
+        nodes = {item["metadata"]["uid"]: item for item in map(server, self.nodes)}
+        self.history.append({"nodes": nodes, "pods": {}, "mpijobs": {}, "resourcequotas": {}})
+
+    @property
+    def latest(self) -> Objects:
+        """What there is."""
+        return self.history[-1]
+
+    def submit(
+        self,
+        name: str,
+        workers: int,
+        gpus: int,
+        enforcement: Enforcement = Enforcement.ADMISSION,
+        record: PlanRecord | None = None,
+    ) -> None:
+        """Create a job that waits for a place, or has the plan *record*."""
+        job = mpijob(name, workers=workers)
+        # Jobs of one second are sorted by their uids, which nobody can foresee.
+        self.seconds += 1
+        job["metadata"]["creationTimestamp"] = at(self.seconds)
+        template = job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+        template["spec"]["containers"][0]["resources"] = {
+            "limits": {GPU: str(gpus)},
+            "requests": {GPU: str(gpus)},
+        }
+        waiting = record or PlanRecord(stage=Stage.WAITING, enforcement=enforcement)
+        self._put("mpijobs", self._stamped(with_pins(job, suspended_with_plan(waiting))))
+        self._operate()
+
+    def do(self, action: Action) -> bool:
+        """Carry *action* out as the API server does; return whether it did."""
+        match action:
+            case WritePlan(job, record, uuids):
+                now = self.latest["mpijobs"].get(action.uid)
+                if now is None or plan_text(now) != plan_text(job):
+                    return False
+                pinned = with_pins(now, rewritten(job["metadata"]["name"], record, uuids))
+                self._put("mpijobs", self._stamped(pinned))
+                self.check()
+            case ReleaseWorker(pod, hostname, uuids):
+                now = self.latest["pods"].get(action.uid)
+                if now is None or now["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
+                    return False
+                patch = release_patch(pod, hostname, uuids)
+                released = {**now, "spec": {**now["spec"], **patch["spec"]}}
+                self._put("pods", released)
+            case DeletePod():
+                self.delete("pods", action.uid)
+            case Notice():
+                self.notices.append(action)
+        self._operate()
+        return True
+
+    def delete(self, collection: str, uid: str) -> None:
+        """Delete an object, and the pods of a job with it."""
+        there = {key: dict(items) for key, items in self.latest.items()}
+        gone = there[collection].pop(uid, None)
+        if gone and collection == "mpijobs":
+            own = f"{gone['metadata']['name']}-worker-"
+            there["pods"] = {
+                key: pod for key, pod in there["pods"].items() if not pod["metadata"]["name"].startswith(own)
+            }
+        self.history.append(there)
+        self._operate()
+
+    def end(self, name: str) -> None:
+        """Delete a job, whose pods take their time."""
+        there = {key: dict(items) for key, items in self.latest.items()}
+        del there["mpijobs"][f"uid-{name}"]
+        self.history.append(there)
+
+    def close(self, node: str) -> None:
+        """Cordon a node."""
+        item = deepcopy(self.latest["nodes"][f"node-{node}"])
+        item["spec"]["unschedulable"] = True
+        self._put("nodes", item)
+
+    def record(self, name: str) -> PlanRecord:
+        """Return the plan of a job."""
+        return decode(plan_text(self.latest["mpijobs"][f"uid-{name}"]) or "")
+
+    def stages(self) -> Counter[Stage]:
+        """Return how many jobs have got how far."""
+        return Counter(decode(plan_text(job) or "").stage for job in self.latest["mpijobs"].values())
+
+    def hosts(self, name: str) -> dict[int, str]:
+        """Return the node of each worker of a job that has one."""
+        return {
+            int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["nodeName"]
+            for pod in self.latest["pods"].values()
+            if pod["metadata"]["name"].startswith(f"{name}-worker-") and pod["spec"].get("nodeName")
+        }
+
+    def check(self) -> None:
+        """Fail where confirmed plans give more GPUs of a node than it has."""
+        held: Counter[str] = Counter()
+        for job in self.latest["mpijobs"].values():
+            record = decode(plan_text(job) or "")
+            if record.stage is Stage.CONFIRMED:
+                for slot in record.slots:
+                    held[slot.node] += record.worker_requests[GPU]
+        assert all(gpus <= 8 for gpus in held.values()), f"booked twice: {held}"
+
+    def _stamped(self, job: Object) -> Object:
+        """Note when the plan was written, as the server does."""
+        entry = {"time": at(self.seconds), "fieldsV1": {"f:metadata": {"f:annotations": {f"f:{PLAN}": {}}}}}
+        return {**job, "metadata": {**job["metadata"], "managedFields": [entry]}}
+
+    def _put(self, collection: str, item: Object) -> None:
+        self._version += 1
+        metadata = {**item["metadata"], "resourceVersion": str(self._version)}
+        there = {key: dict(items) for key, items in self.latest.items()}
+        there[collection][metadata["uid"]] = {**item, "metadata": metadata}
+        self.history.append(there)
+
+    def _operate(self) -> None:
+        """Do what operator and scheduler do: create missing workers, and bind those that nothing holds back."""
+        for job in list(self.latest["mpijobs"].values()):
+            record, name = decode(plan_text(job) or ""), job["metadata"]["name"]
+            if is_suspended(job):
+                continue
+            count = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
+            for index in range(count):
+                pod = next(
+                    (
+                        pod
+                        for pod in self.latest["pods"].values()
+                        if pod["metadata"]["name"] == worker_name(name, index)
+                    ),
+                    None,
+                )
+                if pod is None:
+                    pod = self._worker(job, index, record)
+                    self._put("pods", pod)
+                    pod = self.latest["pods"][pod["metadata"]["uid"]]
+                host = pod["spec"].get("nodeSelector", {}).get(HOSTNAME)
+                is_open = host and not self.latest["nodes"][f"node-{host}"]["spec"].get("unschedulable")
+                if is_open and not pod["spec"].get("nodeName") and not is_gated(pod):
+                    self._put("pods", {**pod, "spec": {**pod["spec"], "nodeName": host}})
+
+    def _worker(self, job: Object, index: int, record: PlanRecord) -> Object:
+        """Return a worker's pod, which the admission policy gives its node."""
+        template = deepcopy(job["spec"]["mpiReplicaSpecs"]["Worker"]["template"])
+        if record.enforcement is Enforcement.ADMISSION:
+            template["spec"]["nodeSelector"] = {HOSTNAME: record.hostname(record.slots[index].node)}
+        name = worker_name(job["metadata"]["name"], index)
+        metadata = {
+            "name": name,
+            "namespace": job["metadata"]["namespace"],
+            "uid": f"uid-{name}-{self._version}",
+            "labels": {PLANNED: "true", "training.kubeflow.org/job-name": job["metadata"]["name"]},
+        }
+        return {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}}
+
+
+@dataclass
+class Controller:
+    """A controller that has seen some of what happened, of pods perhaps less than of jobs, and has sent some of what it decided."""
+
+    world: World
+    placer: Placer
+    seen: int = 0
+    seen_pods: int = 0
+    sent: list[Action] = field(default_factory=list)
+
+    def catch_up(self, seen: int | None = None, pods: int | None = None) -> None:
+        """See everything, or as much as is said, and never less than before."""
+        latest = len(self.world.history) - 1
+        self.seen = max(self.seen, latest if seen is None else min(seen, latest))
+        self.seen_pods = max(self.seen_pods, latest if pods is None else min(pods, latest))
+
+    def decide(self) -> None:
+        """Decide by what has been seen."""
+        objects = {**self.world.history[self.seen], "pods": self.world.history[self.seen_pods]["pods"]}
+        now = START + timedelta(seconds=self.world.seconds)
+        self.sent += self.placer.decide(ClusterState(objects), now)
+
+    def deliver(self, index: int = 0) -> None:
+        """Have the server take one of the writes that are under way."""
+        action = self.sent.pop(index)
+        if not self.world.do(action):
+            self.placer.failed(action)
+
+    def settle(self) -> None:
+        """See, decide and write until nothing is left to do."""
+        for _ in range(50):
+            self.catch_up()
+            self.decide()
+            if not self.sent:
+                return
+            while self.sent:
+                self.deliver()
+        raise AssertionError("it never ends")

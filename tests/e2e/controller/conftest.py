@@ -1,0 +1,35 @@
+"""A cluster with a controller, and jobs that wait for it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from tests.controlplane.components import install
+from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.controller.replicas import LEASE, MPIJOB
+
+
+@pytest.fixture
+def lease(plane: ControlPlane) -> Iterator[None]:
+    """Make the namespace in which replicas keep their Lease; no Lease is left there."""
+    if plane.kube.find("v1", "Namespace", CONTROLLER_NAMESPACE) is None:
+        plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
+    yield
+    plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
+
+
+@pytest.fixture
+def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
+    """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""
+    rack = "topology.kubernetes.io/rack"
+    names = create_nodes(
+        plane.kube, [NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
+    )
+    yield names
+    for job in plane.kube.list(*MPIJOB, namespace):
+        plane.kube.delete(*MPIJOB, job["metadata"]["name"], namespace)
+    eventually(lambda: not plane.kube.list(*MPIJOB, namespace), "the jobs to go")
+    delete_nodes(plane.kube, names)

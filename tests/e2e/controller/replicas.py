@@ -1,0 +1,83 @@
+"""Replicas of the controller as processes, and what they leave behind."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from arena_topo.model.keys import CONTROLLER, PLAN
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena, Outcome, Running
+
+MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
+LEASE = ("coordination.k8s.io/v1", "Lease", CONTROLLER)
+
+
+@contextmanager
+def replica(arena: Arena, *flags: str, leads: bool = True) -> Iterator[Running]:
+    """Run a replica beside the test; it has the Lease when this enters, unless another one *leads*."""
+    with arena.running("controller", "run", *flags) as running:
+        told = "leading" if leads else "waiting"
+        eventually(lambda: running.said(told) or running.process.poll() is not None, "the replica to start")
+        assert running.said(told), running.err
+        yield running
+
+
+def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str) -> Outcome:
+    """Submit a gang that is planned."""
+    shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", "--image=train")
+    return arena("submit", "mpi", "--gang", "--gputopology", *shape, *flags, "--", "mpirun")
+
+
+def plan(kube: Kube, namespace: str, name: str) -> PlanRecord:
+    """Return the plan that a job carries."""
+    job: Object = kube.get(*MPIJOB, name, namespace)
+    return decode(job["metadata"]["annotations"][PLAN])
+
+
+def waits(kube: Kube, namespace: str, name: str) -> bool:
+    """Whether a job has no place."""
+    return plan(kube, namespace, name).stage is Stage.WAITING
+
+
+def places(kube: Kube, namespace: str, name: str) -> dict[int, str]:
+    """Return the node of each worker that has one, by its index."""
+    found = pods.of_job(kube, namespace, name, "worker")
+    return {
+        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["nodeName"]
+        for pod in found
+        if pod["spec"].get("nodeName")
+    }
+
+
+def placed(kube: Kube, namespace: str, name: str) -> dict[int, str]:
+    """Return the nodes of the workers, once each is on the one of the job's confirmed plan."""
+
+    def all_placed() -> dict[int, str] | None:
+        record = plan(kube, namespace, name)
+        found = places(kube, namespace, name)
+        planned = {slot.worker: slot.node for slot in record.slots}
+        return found if record.stage is Stage.CONFIRMED and found == planned else None
+
+    return eventually(all_placed, f"the workers of {name} to be where they are planned")
+
+
+def end(kube: Kube, namespace: str, name: str) -> None:
+    """Delete a job, whoever waits for its GPUs."""
+    kube.delete(*MPIJOB, name, namespace, propagationPolicy="Foreground")
+
+
+def reasons(kube: Kube, namespace: str, name: str) -> list[str]:
+    """Return the reasons of the controller's events on a job."""
+    return [
+        event["reason"]
+        for event in kube.list("v1", "Event", namespace)
+        if event["involvedObject"]["name"] == name and event["source"].get("component") == CONTROLLER
+    ]
+
+
+def text_of(item: Object) -> str:
+    """Return *item* for a message."""
+    return json.dumps(item)[:2000]

@@ -1,0 +1,82 @@
+"""Submitting where a controller runs: it plans, whatever the user may see."""
+
+import pytest
+
+from arena_topo.cluster.rbac import USER_RULES
+from tests.controlplane.kube import Kube
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+from tests.e2e.controller.replicas import end, placed, plan, replica, submit
+from tests.e2e.rights import grant
+
+pytestmark = pytest.mark.usefixtures("lease", "servers")
+
+
+def test_submit_leaves_the_place_to_the_controller(arena: Arena, kube: Kube, namespace: str) -> None:
+    """It says where the job goes, or its number in the queue, and the terminal may close."""
+    with replica(arena):
+        first = submit(arena, "first", 3, 8)
+        assert (0, "mpijob.kubeflow.org/first created\n") == (first.code, first.out), first.err
+        assert "first is placed by the controller: 3 workers on 3 nodes" in first.err
+        placed(kube, namespace, "first")
+        late = submit(arena, "late", 2, 8)
+        assert 0 == late.code
+        assert "late waits for a placement: 2 workers of 8 GPUs do not fit" in late.err
+        assert "number 1 in the queue: the controller starts it; this terminal may close" in late.err
+        end(kube, namespace, "first")
+        placed(kube, namespace, "late")
+
+
+def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube, namespace: str) -> None:
+    """It ends once the controller has placed the job."""
+    with replica(arena):
+        assert 0 == submit(arena, "first", 4, 8).code
+        gang = ("--gang", "--gputopology", "--workers=4", "--gpus=8", "--image=train")
+        with arena.running("submit", "mpi", "--name=late", *gang, "--wait", "--", "mpirun") as running:
+            eventually(lambda: running.said("waiting for a place"), "it to wait")
+            end(kube, namespace, "first")
+            outcome = running.wait()
+    assert 0 == outcome.code, outcome.err
+    assert "late is placed by the controller" in outcome.err
+
+
+def test_a_job_that_can_never_fit_is_refused(arena: Arena, kube: Kube, namespace: str) -> None:
+    """As without a controller: nothing is created."""
+    with replica(arena):
+        refused = submit(arena, "huge", 5, 8)
+    assert 3 == refused.code
+    assert "can never fit" in refused.err
+    assert None is kube.find("kubeflow.org/v2beta1", "MPIJob", "huge", namespace)
+
+
+def test_a_user_of_one_namespace_gets_a_planned_job(
+    plane: ControlPlane, arena: Arena, kube: Kube, namespace: str
+) -> None:
+    """No right beyond the namespace, but to see that there is a controller."""
+    user = f"user-{namespace}"
+    grant(kube, user, USER_RULES, namespace)
+    lease = {
+        "apiGroups": ["coordination.k8s.io"],
+        "resources": ["leases"],
+        "resourceNames": ["arena-topo-controller"],
+        "verbs": ["get"],
+    }
+    grant(kube, f"{user}-lease", [lease], "arena-topo-system")
+    kube.patch(
+        "rbac.authorization.k8s.io/v1",
+        "RoleBinding",
+        f"{user}-lease",
+        {"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]},
+        "arena-topo-system",
+    )
+    theirs = Arena(plane.kubeconfig(user, namespace=namespace))
+    with replica(arena):
+        outcome = submit(theirs, "job", 2, 8)
+        assert 0 == outcome.code, outcome.err
+        assert "job is placed by the controller: 2 workers on 2 nodes in rack r0" in outcome.err
+        assert 2 == len(placed(kube, namespace, "job"))
+        assert "warning" not in outcome.err
+        told = theirs("get", "job")
+    assert "2 of 2 workers where planned" in told.err
+    assert "gates" == plan(kube, namespace, "job").enforcement.value

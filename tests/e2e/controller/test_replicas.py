@@ -1,0 +1,126 @@
+"""Two replicas, one of which dies or is stopped at any step: nothing is lost, and nothing is booked twice."""
+
+import signal
+from collections import Counter
+from collections.abc import Callable
+
+import pytest
+
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from arena_topo.model.plan.plan_record import Stage
+from tests.controlplane.kube import Kube
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena, Running
+from tests.e2e.controller.replicas import (
+    LEASE,
+    MPIJOB,
+    end,
+    placed,
+    places,
+    plan,
+    replica,
+    submit,
+    waits,
+)
+
+pytestmark = pytest.mark.usefixtures("lease", "servers")
+
+
+def holder(kube: Kube) -> str:
+    """Return who holds the Lease."""
+    return str(kube.get(*LEASE, CONTROLLER_NAMESPACE)["spec"]["holderIdentity"])
+
+
+def booked(kube: Kube, namespace: str) -> Counter[str]:
+    """Return the GPUs that confirmed plans hold on each node."""
+    held: Counter[str] = Counter()
+    for job in kube.list(*MPIJOB, namespace):
+        record = plan(kube, namespace, job["metadata"]["name"])
+        if record.stage is Stage.CONFIRMED:
+            held.update(
+                {
+                    node: count * record.worker_requests["nvidia.com/gpu"]
+                    for node, count in Counter(slot.node for slot in record.slots).items()
+                }
+            )
+    return held
+
+
+def freed(kube: Kube, namespace: str) -> bool:
+    """End the job that is in the way."""
+    end(kube, namespace, "first")
+    return True
+
+
+STEPS: dict[str, Callable[[Kube, str], object]] = {
+    "while it waits": lambda kube, namespace: (
+        waits(kube, namespace, "late") and plan(kube, namespace, "late").position
+    ),
+    "once something is free": freed,
+    "once it is proposed": lambda kube, namespace: plan(kube, namespace, "late").stage is not Stage.WAITING,
+    "once it is confirmed": lambda kube, namespace: plan(kube, namespace, "late").stage is Stage.CONFIRMED,
+    "once a worker is released": lambda kube, namespace: places(kube, namespace, "late"),
+}
+"""What the leader has done when it is killed; each follows from the one before."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ended"])
+def test_another_replica_goes_on(
+    arena: Arena, kube: Kube, namespace: str, step: str, how: signal.Signals
+) -> None:
+    """A job that waits gets its place, all of its workers, and none that another one has."""
+    assert 0 == submit(arena, "first", 3, 8).code
+    assert 0 == submit(arena, "late", 2, 8).code
+    with replica(arena) as leader, replica(arena, leads=False) as other:
+        for name, fact in STEPS.items():
+            eventually(lambda fact=fact: fact(kube, namespace), name)  # type: ignore[misc]  # a default that binds
+            if name == step:
+                break
+        leader.process.send_signal(how)
+        if step == "while it waits":
+            end(kube, namespace, "first")
+        assert 2 == len(placed(kube, namespace, "late"))
+        eventually(lambda: other.said("leading"), "the other one to lead")
+        assert 0 == submit(arena, "next", 2, 8).code
+        placed(kube, namespace, "next")
+    assert {8} == set(booked(kube, namespace).values())
+
+
+def stopped(leader: Running, other: Running) -> None:
+    """Stop the leader until the other one leads, and let it go on."""
+    leader.process.send_signal(signal.SIGSTOP)
+    eventually(lambda: other.said("leading"), "the other one to lead")
+    leader.process.send_signal(signal.SIGCONT)
+
+
+def test_a_leader_that_was_stopped_writes_nothing_more(arena: Arena, kube: Kube, namespace: str) -> None:
+    """It ends with an error once it goes on: its Lease has ended by the clock that nobody sets."""
+    assert 0 == submit(arena, "first", 3, 8).code
+    assert 0 == submit(arena, "late", 2, 8).code
+    with replica(arena) as leader, replica(arena, leads=False) as other:
+        eventually(lambda: plan(kube, namespace, "late").position, "the job to wait")
+        stopped(leader, other)
+        outcome = leader.wait()
+        assert 1 == outcome.code
+        assert "does not decide any more" in outcome.err
+        end(kube, namespace, "first")
+        placed(kube, namespace, "late")
+
+
+def test_a_leader_that_ends_gives_its_lease_up(arena: Arena, kube: Kube, namespace: str) -> None:
+    """The next one need not wait for its end."""
+    del namespace
+    with replica(arena) as leader:
+        leader.process.send_signal(signal.SIGTERM)
+        assert 0 == leader.wait().code
+        assert "" == holder(kube)
+
+
+def test_without_a_namespace_for_the_lease_nobody_decides(arena: Arena, kube: Kube) -> None:
+    """A replica that cannot hold a Lease refuses to start."""
+    with_namespace = arena("controller", "run", "--as=nobody")
+    assert 1 == with_namespace.code
+    assert "nobody" in with_namespace.err
+    assert "Traceback" not in with_namespace.err
+    assert None is kube.find(*LEASE, CONTROLLER_NAMESPACE)
