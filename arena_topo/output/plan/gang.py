@@ -82,14 +82,13 @@ def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
         ("parameter servers", traffic.servers),
         ("all-reduce on the workers' nodes", traffic.all_reduce),
     ]
-    ways += [
-        (f"the same with {plural(count, 'node')} without GPUs to sum", seconds)
-        for count, seconds in traffic.with_cpu_nodes
-    ]
+    ways += [(_summing(count), seconds) for count, seconds in traffic.with_cpu_nodes]
     width = max(len(way) for way, _ in ways)
     for way, seconds in ways:
         yield [Span(f"  {way:<{width}}  {seconds:.3g} s{_against(seconds, traffic.servers)}", "")]
     yield [Span(f"  - {_faster(traffic)}", "")]
+    if brought := _brought(traffic.with_cpu_nodes):
+        yield [Span(f"  - {brought}", "")]
     yield [Span(f"  - {_room(traffic.available)}", "dim")]
     yield [Span("  - time of the slowest NIC alone; summing on other nodes as BytePS does it", "dim")]
     if traffic.assumed:
@@ -108,6 +107,22 @@ def _faster(traffic: StepTraffic) -> str:
     if ring < servers:
         return "all-reduce is faster on these nodes than parameter servers"
     return "parameter servers are faster on these nodes than all-reduce"
+
+
+def _summing(cpu_nodes: int) -> str:
+    if not cpu_nodes:
+        return "the same, summed inside each node first"
+    return f"that with {plural(cpu_nodes, 'node')} without GPUs to sum"
+
+
+def _brought(with_cpu_nodes: Sequence[tuple[int, float]]) -> str:
+    """Return what nodes that only sum would bring, empty where the workers are on one node."""
+    if not with_cpu_nodes:
+        return ""
+    (_, without), *_, (most, least) = with_cpu_nodes
+    if _alike(least, without):
+        return "nodes without GPUs to sum would bring nothing: each worker's node still sends all it has"
+    return f"{plural(most, 'node')} without GPUs to sum would make a step's exchange {1 - least / without:.0%} shorter"
 
 
 def _alike(seconds: float, others: float) -> bool:

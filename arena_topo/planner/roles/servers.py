@@ -94,9 +94,9 @@ def step_traffic(turn: Turn, counts: Mapping[int, int]) -> StepTraffic:
 
 
 def _powers(most: int) -> list[int]:
-    """Return 1, 2, 4 and so on below *most*, and *most*; nothing for a single node, which exchanges nothing."""
+    """Return 0, 1, 2, 4 and so on below *most*, and *most*; nothing for a single node, which exchanges nothing."""
     powers = [1 << bit for bit in range(most.bit_length()) if 1 << bit < most]
-    return [*powers, most] if most > 1 else []
+    return [0, *powers, most] if most > 1 else []
 
 
 @dataclass(frozen=True, slots=True, eq=False)

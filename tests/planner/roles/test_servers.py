@@ -174,11 +174,12 @@ def test_servers_keep_to_a_level_that_is_required() -> None:
 
 
 def test_all_reduce_and_nodes_that_sum_stand_beside_the_servers() -> None:
-    """A ring over four nodes moves 2 * 7 / 8 of each GB; as many nodes without GPUs bring it down to 1."""
+    """A ring over eight workers moves 2 * 7 / 8 of each GB, one over their four nodes 2 * 3 / 4; with four more it is 1."""
     traffic = traffic_of(placed([WORKERS, servers(4)], fleet_of(racks())))
 
     assert traffic.all_reduce == pytest.approx(2 * 7 / 8 / 25 / EFFICIENCY)
-    assert [1, 2, 4] == [count for count, _ in traffic.with_cpu_nodes]
+    assert [0, 1, 2, 4] == [count for count, _ in traffic.with_cpu_nodes]
+    assert traffic.with_cpu_nodes[0][1] == pytest.approx(2 * 3 / 4 / 25 / EFFICIENCY)
     assert traffic.with_cpu_nodes[-1][1] == pytest.approx(1 / 25 / EFFICIENCY)
     assert 6 == traffic.available
     assert not traffic.assumed
