@@ -1,21 +1,22 @@
 """From the chosen nodes to a place for every worker: ranks in fabric order, GPUs in ring order."""
 
-from collections.abc import Mapping
-from itertools import repeat
+from collections.abc import Mapping, Sequence
+from itertools import chain, repeat
 from math import isinf
 from typing import NamedTuple
 
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import NodeShare, Placement, Slot
+from arena_topo.model.plan.placement import NodeAlignment, NodeShare, Placement, Slot
 from arena_topo.planner.explain.steps import why
-from arena_topo.planner.gpus.locality import positions_of
-from arena_topo.planner.gpus.machine import GpuChoice, indices_of
+from arena_topo.planner.gpus.locality import place_of, positions_of
+from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.gpus.ring_order import rotated_for_workers
 from arena_topo.planner.nodes.domain_choice import DomainChoice
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, level_names, spanned
 from arena_topo.planner.nodes.node_state import NodeState, Offer
+from arena_topo.planner.worker_places import node_alignment
 
 
 def placement(
@@ -31,18 +32,21 @@ def placement(
     """
     shares: list[NodeShare] = []
     slots: list[Slot] = []
-    parts: dict[tuple[int, int], NodePart] = {}
+    parts: dict[tuple[int, ...], tuple[NodePart, NodeAlignment | None]] = {}
     for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
         node, first = fleet.nodes[position], len(slots)
         # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
-        key = id(offer), id(node.gpus)
-        part = parts.get(key)
-        if part is None:
+        key = id(offer), id(node.gpus), id(node.zones)
+        known = parts.get(key)
+        if known is None:
             part = node_part(node, fleet.state(position), offer, demand.gpus)
+            known = part, node_alignment(node, demand, part.by_worker)
             if offer.choice:
-                parts[key] = part
+                parts[key] = known
+        part, alignment = known
         workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
-        shares.append(NodeShare(node.name, workers, part.gpus, part.busbw, part.best, fleet.paths[position]))
+        path = fleet.paths[position]
+        shares.append(NodeShare(node.name, workers, part.gpus, part.busbw, part.best, path, alignment))
         slots += map(Slot, workers, repeat(node.name), part.by_worker)
     if workers_of:
         slots.sort()
@@ -74,7 +78,9 @@ class NodePart(NamedTuple):
 def node_part(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> NodePart:
     """Return what *offer* takes of *node*, in *state*, for workers of *gpus* GPUs, neighbours in the ring."""
     choice, workers = offer.choice, range(offer.workers)
-    taken = _in_ring_order(node, choice, gpus) if choice else _first_free(node, state, offer.workers * gpus)
+    taken = (
+        _in_ring_order(node, offer, choice.order, gpus) if choice else _first_free(node, state, offer, gpus)
+    )
     by_worker = tuple(None if taken is None else taken[i * gpus : (i + 1) * gpus] for i in workers)
     # A single GPU has no peer, so there is no bandwidth to show; nor is there for GPUs that nothing identifies.
     if choice is None or isinf(offer.inside):
@@ -89,18 +95,30 @@ def gpus_by_worker(
     return node_part(fleet.nodes[position], fleet.state(position), offer, gpus).by_worker
 
 
-def _in_ring_order(node: GpuNode, choice: GpuChoice, gpus: int) -> tuple[int, ...]:
-    """Return the GPUs of *choice* in ring order, cut between workers of *gpus* GPUs where that costs least."""
-    ring = rotated_for_workers(node.links, choice.order, gpus) if node.links else choice.order
+def _in_ring_order(node: GpuNode, offer: Offer, ring: Sequence[int], gpus: int) -> tuple[int, ...]:
+    """Return the GPUs of *ring*, cut between workers of *gpus* GPUs where that costs least."""
+    if offer.rule:
+        return indices_of(node, offer.rule.cut(ring))
+    if node.links:
+        ring = rotated_for_workers(node.links, ring, gpus, tuple(map(place_of, node.gpus)))
     return indices_of(node, ring)
 
 
-def _first_free(node: GpuNode, state: NodeState, count: int) -> tuple[int, ...] | None:
-    """Return the first free GPUs of *node*, in *state*, whose links are not known: as good as any.
+def _first_free(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> tuple[int, ...] | None:
+    """Return the first free GPUs of *node*, in *state*, whose links are not known: as good as any of as few NUMA nodes.
 
     None if nothing tells which are free.
     """
+    count = offer.workers * gpus
     free = state.mask if count else None
     if free is None:
         return None
-    return indices_of(node, positions_of(free)[:count])
+    if offer.rule:
+        return indices_of(node, offer.rule.cut(positions_of(offer.rule.first(free, count))))
+    sides: dict[int | None, list[int]] = {}
+    for position in positions_of(free):
+        sides.setdefault(node.gpus[position].numa, []).append(position)
+    # The smallest side that has enough, so that larger ones stay whole; else the largest, so that few are touched.
+    enough = [side for side in sides.values() if len(side) >= count]
+    ordered = [min(enough, key=len)] if enough else sorted(sides.values(), key=lambda side: -len(side))
+    return indices_of(node, list(chain.from_iterable(ordered))[:count])

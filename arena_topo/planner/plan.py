@@ -16,7 +16,7 @@ from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.groups.place import place_groups
 from arena_topo.planner.nodes.domain_choice import choose_domain
 from arena_topo.planner.nodes.fit import capacity_for, launcher_fits, launcher_hosts, reshaped
-from arena_topo.planner.nodes.fleet import Fleet, emptied, make_fleet
+from arena_topo.planner.nodes.fleet import Fleet, aligned, emptied, make_fleet
 from arena_topo.planner.nodes.levels import Capacity, LevelLimits, closest_level, level_limits, level_names
 from arena_topo.planner.nodes.node_choice import Problem
 
@@ -40,6 +40,7 @@ def plan_on(demand: Demand, fleet: Fleet) -> Verdict:
 
 def plan_shape(demand: Demand, fleet: Fleet) -> Verdict:
     """Return what ``plan`` does, for workers of exactly the shape that *demand* has."""
+    fleet = aligned(fleet, demand)
     answer = _place(demand, fleet, capacity_for(demand, fleet))
     if isinstance(answer, Infeasible) or demand.launcher is None:
         return answer

@@ -73,7 +73,7 @@ def _publishers(node: GpuNode) -> Mapping[str, Publisher]:
     return {
         fact.subject: Publisher.LABELS if fact.assumed and is_known else _publisher(fact.source)
         for fact in node.facts
-        if fact.subject != "used"
+        if fact.subject not in ("used", "numa")
     }
 
 

@@ -195,6 +195,7 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
         used=occupied.used,
         holders=occupied.holders,
         facts=(*hardware.facts, Fact("used", occupied.source)) if occupied.source else hardware.facts,
+        zones=hardware.zones,
     )
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph, Nic, ShareMode
+from arena_topo.model.cluster.numa import NumaZones
 from arena_topo.model.cluster.snapshot import Fact
 from arena_topo.topology.reading import Reading, Trust
 
@@ -25,6 +26,7 @@ class NodeHardware:
     nics: tuple[Nic, ...] = ()
     measured: tuple[tuple[float, ...], ...] = ()
     facts: tuple[Fact, ...] = ()
+    zones: NumaZones | None = None
 
 
 def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[str]) -> NodeHardware:
@@ -39,8 +41,14 @@ def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[
     with_links = next((reading for reading in fitting if reading.links is not None), None)
     with_nics = next((reading for reading in fitting if reading.nics), None)
     with_gpus = [reading for reading in fitting if reading.gpus]
+    with_zones = next((reading for reading in fitting if reading.zones), None)
     _warn_of_contradictions(node, fitting, warnings)
-    origins = {"links": with_links, "gpus": with_gpus[0] if with_gpus else None, "nics": with_nics}
+    origins = {
+        "links": with_links,
+        "gpus": with_gpus[0] if with_gpus else None,
+        "nics": with_nics,
+        "numa": with_zones,
+    }
     # The machine type describes the links, so it comes from where they come from.
     machines = [with_links.machine] if with_links else [reading.machine for reading in fitting]
     return NodeHardware(
@@ -51,6 +59,7 @@ def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[
         nics=with_nics.nics if with_nics else (),
         measured=next((reading.measured for reading in fitting if reading.measured), ()),
         facts=tuple(_fact(subject, reading) for subject, reading in origins.items() if reading is not None),
+        zones=with_zones.zones if with_zones else None,
     )
 
 
@@ -77,6 +86,9 @@ def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: li
 def _fact(subject: str, reading: Reading) -> Fact:
     # Where a GPU is does not depend on the rates of its links.
     phrases = (*reading.assumptions, *(reading.assumed_rates if subject == "links" else ()))
+    if subject == "numa":
+        # What a NUMA node has is counted there, and which GPUs those are is another fact.
+        phrases = ()
     told = f" ({'; '.join(phrases)})" if phrases else ""
     assumed = reading.trust is Trust.PRODUCT_TABLE or bool(phrases)
     return Fact(subject, f"{reading.source}{told}", reading.age, assumed=assumed)

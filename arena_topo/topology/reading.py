@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
+from arena_topo.model.cluster.numa import NumaZones
 
 PodKey = tuple[str, str]
 """A pod by namespace and name."""
@@ -47,3 +48,4 @@ class Reading:
     measured: tuple[tuple[float, ...], ...] = ()
     assumptions: tuple[str, ...] = ()
     assumed_rates: tuple[str, ...] = ()
+    zones: NumaZones | None = None

@@ -10,6 +10,7 @@ from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic, ShareMode
+from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZone, NumaZones
 from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
 from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.notation.record_tables import (
@@ -76,6 +77,21 @@ _FACT: Table = (
     Field("age", NUMBER, None),
 )
 
+_AMOUNTS = MapOf(WHOLE)
+
+_ZONE: Table = (
+    Field("number", WHOLE),
+    Field("capacity", _AMOUNTS, {}),
+    Field("allocatable", _AMOUNTS, {}),
+    Field("available", _AMOUNTS, {}),
+)
+
+_ZONES: Table = (
+    Field("policy", OneOf(AlignmentPolicy), None),
+    Field("scope", OneOf(AlignmentScope), AlignmentScope.CONTAINER),
+    Field("zones", ListOf(Record(NumaZone, _ZONE))),
+)
+
 
 def _node_table(gpus: Shelf, links: Shelf, nics: Shelf) -> Table:
     """Return the fields of a node, whose GPUs, links and NICs stand in the lists of the whole document.
@@ -103,6 +119,7 @@ def _node_table(gpus: Shelf, links: Shelf, nics: Shelf) -> Table:
         Field("links", links, None),
         Field("nics", nics, ()),
         Field("used", ListOf(WHOLE, frozenset), None),
+        Field("numa", Record(NumaZones, _ZONES), None, attribute="zones"),
     )
 
 

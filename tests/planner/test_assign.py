@@ -20,6 +20,7 @@ from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.advise.fragmentation import fragmentation
 from arena_topo.planner.gpus.machine import GpuChoice
 from arena_topo.planner.gpus.ring_order import RingOrder, rotated_for_workers
+from arena_topo.planner.gpus.zone_rule import ZoneRule
 from arena_topo.planner.nodes.fleet import make_fleet
 from arena_topo.planner.nodes.node_state import NodeState, best_set
 from arena_topo.planner.plan import plan, plan_shape
@@ -135,8 +136,10 @@ def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
 ) -> None:
     """The steps that rest on the set of GPUs say that they are heuristic."""
 
-    def guessed(state: NodeState, count: int, *, across_nodes: bool) -> GpuChoice | None:
-        choice = best_set(state, count, across_nodes=across_nodes)
+    def guessed(
+        state: NodeState, count: int, *, across_nodes: bool, rule: ZoneRule | None
+    ) -> GpuChoice | None:
+        choice = best_set(state, count, across_nodes=across_nodes, rule=rule)
         return replace(choice, exact=False) if choice else None
 
     proven = placed(Demand(4, 1), node("a"))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.mpijob import replicas
 from arena_topo.model import keys
-from arena_topo.model.cluster.pod_requests import pod_spec_requests
+from arena_topo.model.cluster.pod_requests import aligned_requests, pod_spec_requests
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.notation.bounded_json import optional_number
@@ -48,6 +48,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         coalesce=options.coalesce,
         objective=options.objective,
         parallel=options.parallel,
+        containers=aligned_requests(spec),
     )
 
 

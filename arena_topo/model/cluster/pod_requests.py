@@ -9,7 +9,8 @@ from typing import Any
 
 from arena_topo.model.notation.quantity import Resources, resources, total
 
-_POD_LEVEL = frozenset({"cpu", "memory"})
+CPU = "cpu"
+_POD_LEVEL = frozenset({CPU, "memory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,56 @@ def pod_spec_requests(spec: Mapping[str, Any]) -> dict[str, int]:
         resources(pod_level) if pod_level else None,
         resources(spec.get("overhead")),
     )
+
+
+def aligned_requests(spec: Mapping[str, Any]) -> tuple[dict[str, int], ...]:
+    """Return what each container of a pod with the well-formed *spec* asks of the kubelet's topology manager.
+
+    Those are devices, and whole cores of a pod of the QoS class Guaranteed: its static CPU manager gives out no others.
+    Init containers that end are left out, as what they had goes to those after them. Raises ``ValueError``.
+    """
+    running = [
+        *(
+            container
+            for container in spec.get("initContainers") or ()
+            if container.get("restartPolicy") == "Always"
+        ),
+        *(spec.get("containers") or ()),
+    ]
+    is_guaranteed = _is_guaranteed(spec)
+    return tuple(
+        {
+            name: amount
+            for name, amount in _container(container).requests.items()
+            if amount > 0 and (is_aligned(name) or (name == CPU and is_guaranteed and amount % 1000 == 0))
+        }
+        for container in running
+    )
+
+
+def is_aligned(resource: str) -> bool:
+    """Whether the kubelet hands out *resource* by a device plugin, which may tie it to NUMA nodes."""
+    return "/" in resource
+
+
+def _is_guaranteed(spec: Mapping[str, Any]) -> bool:
+    """Whether a pod is of the QoS class Guaranteed: all of its containers are limited to what they request.
+
+    Source: ``k8s.io/kubernetes/pkg/apis/core/v1/helper/qos``.
+    """
+    # Of a pod that asks for cores as a whole no container gets its own.
+    if (spec.get("resources") or {}).get("requests") or (spec.get("resources") or {}).get("limits"):
+        return False
+    sections = [
+        container.get("resources") or {}
+        for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    ]
+    for section in sections:
+        limits = resources(section.get("limits"))
+        requests = {**limits, **resources(section.get("requests"))}
+        if any(not limits.get(name) or limits[name] != requests[name] for name in _POD_LEVEL):
+            return False
+    return bool(sections)
 
 
 def _container(container: Mapping[str, Any]) -> ContainerRequests:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model.cluster.hardware import Gpu, LinkGraph, Nic
+from arena_topo.model.cluster.numa import NumaZones
 from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.notation.quantity import Resources
 
@@ -42,7 +43,7 @@ class Holder:
 class Fact:
     """Where a statement about a node comes from.
 
-    ``subject`` is what it is about (``links``, ``gpus``, ``used``, ``nics``), ``source`` the object and key it was
+    ``subject`` is what it is about (``links``, ``gpus``, ``used``, ``nics``, ``numa``), ``source`` the object and key it was
     read from, ``age`` its age in seconds at the snapshot or None; ``assumed`` marks what rests on an assumption.
     """
 
@@ -61,7 +62,7 @@ class GpuNode:
     ``allocatable[gpu_resource]``. ``links`` is None where no source has the links. ``used`` are the indices of
     GPUs in use, or None where only ``requested[gpu_resource]`` is known. ``unhealthy`` counts GPUs that the node
     has and cannot offer. ``measured`` is a bandwidth matrix as published: GB/s of both directions together, memory
-    bandwidth on the diagonal.
+    bandwidth on the diagonal. ``zones`` are its NUMA nodes, None where no source has them.
     """
 
     name: str
@@ -83,6 +84,7 @@ class GpuNode:
     used: frozenset[int] | None = None
     holders: tuple[Holder, ...] = ()
     facts: tuple[Fact, ...] = ()
+    zones: NumaZones | None = None
 
     def reports(self, resource: str) -> bool:
         """Whether the node says how much of *resource* it has: one read from a matrix leaves out cpu, memory and pods."""

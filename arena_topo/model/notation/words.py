@@ -1,6 +1,7 @@
 """Amounts and counts as people write them, and names in the order in which people count."""
 
 import re
+from collections.abc import Sequence
 
 _GIB = 2**30
 _BYTES = frozenset({"memory", "ephemeral-storage"})
@@ -34,3 +35,15 @@ def written_amount(resource: str, amount: int) -> str:
 def natural_sort_key(name: str) -> tuple[tuple[str, int], ...]:
     """Return the key that sorts *name* as people count: gpu-9 before gpu-10."""
     return tuple((letters, int(digits or 0)) for letters, digits in _LETTERS_AND_DIGITS.findall(name))
+
+
+def runs(numbers: Sequence[int]) -> str:
+    """Return ascending *numbers* with runs shortened: 0, 1, 2, 3 and 7 are ``0-3,7``."""
+    bounds: list[list[int]] = []
+    for number in numbers:
+        if bounds and number == bounds[-1][-1] + 1:
+            # The run grows: its first number stays, and this one is its last.
+            bounds[-1][1:] = [number]
+        else:
+            bounds.append([number])
+    return ",".join("-".join(map(str, run)) for run in bounds)

@@ -45,6 +45,8 @@ class Demand:
     ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
     ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
     pack the ranks of a node into one pod. ``parallel`` tells which ranks form groups, which then decide where workers go.
+    ``containers`` is what each container of a worker asks of the kubelet's topology manager, GPUs included
+    (``pod_requests.aligned_requests``); empty where nobody knows: one that asks for all devices, and no cores of its own.
     """
 
     workers: int
@@ -64,6 +66,7 @@ class Demand:
     coalesce: bool = False
     objective: Objective = Objective.BANDWIDTH
     parallel: Parallelism | None = None
+    containers: tuple[Resources, ...] = ()
 
     @property
     def ranks(self) -> int:

@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from arena_topo.model.cluster.numa import AlignmentPolicy
+
 
 class Transport(Enum):
     """How two neighbouring ranks exchange data, best first.
@@ -42,12 +44,39 @@ class Slot(NamedTuple):
     gpus: tuple[int, ...] | None = None
 
 
+class WorkerPlace(NamedTuple):
+    """Where in its node a worker's devices are.
+
+    ``numa`` are the NUMA nodes of its GPUs, ``switches`` the PCIe switches or roots above them and ``nics`` the NICs nearest to
+    them, as far as they are known; ``cpus`` are the NUMA nodes of its cores, empty where it shares those of the node.
+    """
+
+    numa: tuple[int, ...]
+    switches: tuple[str, ...] = ()
+    nics: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAlignment:
+    """Where the devices of a node's workers are: ``workers`` in the order of ``NodeShare.workers``.
+
+    ``policy`` is that of the node's kubelet, None where it is not known. If ``enforced``, that kubelet runs each worker on as
+    few NUMA nodes as could ever hold it, or not at all; which ones those are is its choice, and here a prediction. Otherwise
+    all of it is predicted.
+    """
+
+    policy: AlignmentPolicy | None
+    enforced: bool
+    workers: tuple[WorkerPlace, ...]
+
+
 class NodeShare(NamedTuple):
     """What the gang gets of one node: the union of its workers' GPUs, one communicator inside the node.
 
     ``busbw`` is the predicted all-reduce bus bandwidth of that union in GB/s if its ranks see each other's GPUs,
     None where links are not known; ``best`` the highest busbw that this many GPUs can have on the node when it
-    is empty.
+    is empty. ``alignment`` is None where nothing tells on which NUMA nodes they are.
     """
 
     node: str
@@ -56,6 +85,7 @@ class NodeShare(NamedTuple):
     busbw: float | None = None
     best: float | None = None
     domain: tuple[str, ...] = ()
+    alignment: NodeAlignment | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from arena_topo.model.notation.words import last_part, plural, written_rate
+from arena_topo.model.notation.words import last_part, plural, runs, written_rate
 from arena_topo.model.plan.roles import GangInfeasible, GangPlacement, GangVerdict, RolePlacement, StepTraffic
 from arena_topo.output.lines import Line, Span, rendered, table_lines
-from arena_topo.output.plan.render import runs, step_lines
+from arena_topo.output.plan.render import step_lines
 
 _MOST_ROWS = 40
 

@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
-from arena_topo.model.notation.words import last_part, plural, written_rate
+from arena_topo.model.notation.words import last_part, plural, runs, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
 from arena_topo.model.plan.plan_record import PlanRecord, placed_text
 from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.plan.alignment import alignment_lines, alignment_text
 from arena_topo.output.plan.groups import group_lines
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
     if verdict.groups:
         yield []
         yield from group_lines(verdict.groups)
+    # What a kubelet may enforce is told node by node, a prediction in one line.
+    if any(share.alignment and share.alignment.policy for share in verdict.shares):
+        yield []
+        yield from alignment_lines(verdict.shares)
     if verdict.prediction:
         yield []
         yield from _prediction_lines(verdict.prediction)
@@ -135,18 +140,8 @@ def _table_notes(verdict: Placement) -> Iterator[str]:
     if any(share.busbw is not None for share in verdict.shares):
         yield "INSIDE: busbw in GB/s of the links between its GPUs on the node"
         yield "BEST: the highest INSIDE of as many GPUs of the node"
-
-
-def runs(numbers: Sequence[int]) -> str:
-    """Return ascending *numbers* with runs shortened: 0, 1, 2, 3 and 7 are ``0-3,7``."""
-    bounds: list[list[int]] = []
-    for number in numbers:
-        if bounds and number == bounds[-1][-1] + 1:
-            # The run grows: its first number stays, and this one is its last.
-            bounds[-1][1:] = [number]
-        else:
-            bounds.append([number])
-    return ",".join("-".join(map(str, run)) for run in bounds)
+    if any(share.alignment and share.alignment.policy is None for share in verdict.shares):
+        yield f"NUMA: {alignment_text(verdict.shares)}"
 
 
 def _gpus_text(share: NodeShare, gpus_per_worker: int) -> str:
@@ -237,7 +232,12 @@ def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
     busbw = [f"predicted busbw: {';  '.join(map(' '.join, rates))}"] if rates else []
     # The criteria that tell places apart come after the one that every place meets.
     why = [f"{step.criterion}: {step.chosen}" for step in verdict.why[1 : 1 + _MOST_LINES]]
-    return f"{name}: {title}", (*busbw, *why)
+    # Over several nodes a prediction for each worker would be no more than how many NUMA nodes a machine has.
+    is_told = len(verdict.shares) == 1 or any(
+        share.alignment and share.alignment.policy for share in verdict.shares
+    )
+    places = [text] if is_told and (text := alignment_text(verdict.shares)) else []
+    return f"{name}: {title}", (*busbw, *why, *places)
 
 
 def _with_workers(name: str, verdict: Placement, snapshot: Snapshot) -> Snapshot:

@@ -123,6 +123,9 @@ def remarks(node: GpuNode) -> list[str]:
         words.append("links not known")
     elif any(fact.assumed for fact in node.facts if fact.subject == "links"):
         words.append("links assumed")
+    # The other policies keep no pod off a node.
+    if node.zones and node.zones.policy and node.zones.policy.refuses:
+        words.append(f"{node.zones.policy.value} for each {node.zones.scope.value}")
     if node.gpus and node.used is None:
         words.append("used GPUs not known")
     return words

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode
+from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.notation.words import written_amount
 from arena_topo.output.lines import Line, Span, rendered
 from arena_topo.output.topology.domains import remarks
 
@@ -44,7 +46,7 @@ def node_view(node: GpuNode, *, colour: bool = False) -> str:
     lines: list[Line] = [
         [*heading, Span(f"  ({', '.join(node_remarks)})", "dim")] if node_remarks else heading
     ]
-    for section in (_links(node), _gpus(node), _nics(node), _sources(node.facts)):
+    for section in (_links(node), _gpus(node), _nics(node), _zones(node), _sources(node.facts)):
         if section:
             lines += [[], *section]
     return rendered(lines, colour=colour)
@@ -141,6 +143,35 @@ def _nics(node: GpuNode) -> list[Line]:
         for nic in node.nics
     ]
     return _columns(rows)
+
+
+def _zones(node: GpuNode) -> list[Line]:
+    """Return what is free on each NUMA node, and what the kubelet does with pods that do not fit one."""
+    if node.zones is None:
+        return []
+    zones, policy = node.zones.zones, node.zones.policy
+    names = sorted(
+        {name for zone in zones for name, amount in zone.capacity.items() if amount},
+        key=lambda name: (name != node.gpu_resource, name != "cpu", name),
+    )
+    rows = [[Span("NUMA", "bold"), *(Span(f"FREE {name}", "bold") for name in names)]]
+    rows += [
+        [
+            Span(str(zone.number), ""),
+            *(
+                Span(f"{_figure(zone.available, name)} of {_figure(zone.allocatable, name)}", "")
+                for name in names
+            ),
+        ]
+        for zone in zones
+    ]
+    told = f"{policy.value}, for each {node.zones.scope.value}" if policy else "not known"
+    return [*_columns(rows), [Span(f"topology manager policy of the kubelet: {told}", "dim")]]
+
+
+def _figure(amounts: Resources, name: str) -> str:
+    """Return the figure of what is written with its unit elsewhere: 4 of 4 GPUs, 40 of 47 cpu, 250 of 251 GiB."""
+    return written_amount(name, amounts.get(name, 0)).split()[0]
 
 
 def _sources(facts: Sequence[Fact]) -> list[Line]:

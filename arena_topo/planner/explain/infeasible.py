@@ -10,6 +10,7 @@ from arena_topo.model.notation.words import natural_sort_key, plural, written_am
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Reason
 from arena_topo.planner.explain.remedies import best_of_level, remedies
+from arena_topo.planner.nodes.alignment import containers_of
 from arena_topo.planner.nodes.fit import CORDON, requests, selected, serves_resource
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, LevelLimits, level_words
@@ -137,6 +138,8 @@ def _obstacles(demand: Demand, fleet: Fleet, position: int, node: GpuNode) -> It
         for resource, amount in requests(demand).items()
         if fleet.free[resource][position] < amount
     )
+    if state.alignment and (refusal := state.alignment.refusal(containers_of(demand, state.resource))):
+        yield f"would refuse a worker with TopologyAffinityError ({state.alignment.policy.value}): {refusal}"
 
 
 def _closed(demand: Demand, node: GpuNode) -> Iterator[str]:

@@ -160,8 +160,9 @@ def _places_after(
     after = list(now)
     for position, gpus in freed.items():
         state = fleet.state(position)
-        # GPUs that the node hands out by another resource do not help, even when they are free.
-        if serves_resource(demand, state):
+        # GPUs that the node hands out by another resource do not help, even when they are free. Neither is it known whether
+        # those are on NUMA nodes where the kubelet would admit a worker.
+        if serves_resource(demand, state) and not state.alignment:
             with_gpus = min(state.free + gpus, state.total) // demand.gpus
             after[position] = max(now[position], min(with_gpus, besides_gpus[position]))
     return after

@@ -20,6 +20,7 @@ from arena_topo.planner.gpus.locality import SETS_KEPT, Locality, Place, place_o
 from arena_topo.planner.gpus.ranking import Ranking, grow
 from arena_topo.planner.gpus.ring_order import RingOrder
 from arena_topo.planner.gpus.set_values import SetValues
+from arena_topo.planner.gpus.zone_rule import ZoneRule
 from arena_topo.planner.memo import Memo
 
 _MOST_MACHINES = 10_000
@@ -74,7 +75,7 @@ class Machine:
             graph.size,
         )
         self._choices = Memo(self._choose, limit=SETS_KEPT)
-        self._orders = RingOrder(graph)
+        self._orders = RingOrder(graph, places)
         # Asked for again with every other number of free GPUs.
         self._grown_masks: Memo[tuple[int, int], int] = Memo(
             lambda question: grow(graph, positions_of(question[0]), question[1], self.busbw), limit=SETS_KEPT
@@ -90,20 +91,22 @@ class Machine:
         """Return the predicted all-reduce bus bandwidth of the set *mask* in GB/s."""
         return self._values.busbw(mask)
 
-    def best(self, free: int, k: int, *, across_nodes: bool = False) -> GpuChoice | None:
+    def best(
+        self, free: int, k: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
+    ) -> GpuChoice | None:
         """Return the best set of *k* GPUs among *free*, or None where fewer are free or *k* is not positive.
 
-        *across_nodes*: the set belongs to a gang over several nodes, which NICs serve.
+        *across_nodes*: the set belongs to a gang over several nodes, which NICs serve. *rule* allows one set or more.
         """
         free &= self._all
-        return self._choices[free, k, across_nodes] if 0 < k <= free.bit_count() else None
+        return self._choices[free, k, across_nodes, rule] if 0 < k <= free.bit_count() else None
 
-    def _choose(self, question: tuple[int, int, bool]) -> GpuChoice:
-        free, k, across_nodes = question
+    def _choose(self, question: tuple[int, int, bool, ZoneRule | None]) -> GpuChoice:
+        free, k, across_nodes, rule = question
         # Too many states to value, or too many sets to compare: one good set is grown instead.
         if not self._values.are_few or not self._ranking.can_compare(free, k):
-            return self._grown(free, k)
-        winner, second = self._ranking.two_best(free, k, across_nodes=across_nodes)
+            return self._grown(free, k, rule)
+        winner, second = self._ranking.two_best(free, k, across_nodes=across_nodes, rule=rule)
         return GpuChoice(
             mask=winner,
             order=self._orders.of(winner),
@@ -114,8 +117,10 @@ class Machine:
             exact=self._rates.proven,
         )
 
-    def _grown(self, free: int, k: int) -> GpuChoice:
+    def _grown(self, free: int, k: int, rule: ZoneRule | None) -> GpuChoice:
         mask = self._grown_masks[free, k]
+        if rule and not rule.allows(mask):
+            mask = rule.first(free, k)
         order, busbw = self._orders.of(mask), self.busbw(mask)
         if self._values.are_few:
             best, loss = self._values.best_busbw(k), self.loss(free, mask)

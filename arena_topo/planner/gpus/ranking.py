@@ -10,6 +10,7 @@ from itertools import combinations, groupby
 from arena_topo.model.cluster.hardware import Link, LinkGraph
 from arena_topo.planner.gpus.locality import Locality
 from arena_topo.planner.gpus.set_values import SetValues
+from arena_topo.planner.gpus.zone_rule import ZoneRule
 from arena_topo.planner.memo import Memo
 
 # Eight GPUs have 256 sets: rating all of them once is cheaper than grouping them by kind each time.
@@ -55,15 +56,20 @@ class Ranking:
         """Whether there are few enough sets of *k* GPUs among *free*."""
         return self._small or count_of_each_kind(self._kinds, free, k) <= self._most_compared
 
-    def two_best(self, free: int, k: int, *, across_nodes: bool = False) -> tuple[int, int | None]:
+    def two_best(
+        self, free: int, k: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
+    ) -> tuple[int, int | None]:
         """Return the best and the second best set of *k* GPUs among *free*, None where there is only one.
 
-        *across_nodes*: the set belongs to a gang over several nodes.
+        *across_nodes*: the set belongs to a gang over several nodes. Only sets that *rule* allows count.
         """
         if self._small:
             rated = [(rate, mask) for rate, mask in self._sorted[k] if mask & ~free == 0]
         else:
             rated = self._rated(one_of_each_kind(self._kinds, free, k))
+        if rule:
+            # Interchangeable GPUs are on one NUMA node, so that all sets of a kind are allowed, or none.
+            rated = [(rate, mask) for rate, mask in rated if rule.allows(mask)]
         best: list[int] = []
         # Tie-breakers are slow to compute, so only the sets that share the highest rates get them.
         for _, equally_fast in groupby(rated, key=lambda entry: entry[0]):

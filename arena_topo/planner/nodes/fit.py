@@ -1,7 +1,7 @@
 """How many workers of a gang each node takes, and whether its launcher fits: what kube-scheduler would check.
 
 Source of the rules: ``k8s.io/kubernetes/pkg/scheduler/framework/plugins`` (noderesources, nodeaffinity,
-tainttoleration, nodeunschedulable).
+tainttoleration, nodeunschedulable). What the kubelet then checks, which the scheduler does not foresee, is in ``alignment``.
 """
 
 from collections import Counter
@@ -15,6 +15,7 @@ from arena_topo.model.cluster.snapshot import GpuNode, Taint
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement
+from arena_topo.planner.nodes.alignment import containers_of
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, capacity_of
 from arena_topo.planner.nodes.node_state import NodeState
@@ -84,8 +85,14 @@ def reshaped(demand: Demand, gpus: int) -> Demand:
     """
     # Rounded up, so that the pods of a shape never ask for less in all than those that were asked for.
     in_proportion = {name: -(-amount * gpus // demand.gpus) for name, amount in demand.requests.items()}
+    containers = tuple(
+        {name: -(-amount * gpus // demand.gpus) for name, amount in asked.items()}
+        for asked in demand.containers
+    )
     workers = demand.workers * demand.gpus // gpus
-    return replace(demand, workers=workers, gpus=gpus, requests=in_proportion, coalesce=False)
+    return replace(
+        demand, workers=workers, gpus=gpus, requests=in_proportion, containers=containers, coalesce=False
+    )
 
 
 def launcher_fits(demand: Demand, fleet: Fleet, answer: Placement) -> bool:
@@ -118,10 +125,12 @@ def _places(demand: Demand, state: NodeState) -> int:
     if state.free < demand.gpus or not open_to(demand, state):
         return 0
     most = 1 if demand.one_per_node else demand.workers
-    # Only cpu, memory and pods limit such a gang, and those are looked up node by node.
-    if not demand.gpus:
+    # Only cpu, memory and pods limit a gang without GPUs, and those are looked up node by node.
+    if demand.gpus:
+        most = min(state.free // demand.gpus, most) if serves_resource(demand, state) else 0
+    if state.alignment is None:
         return most
-    return min(state.free // demand.gpus, most) if serves_resource(demand, state) else 0
+    return state.alignment.admitted(containers_of(demand, state.resource), most)
 
 
 def _unselect(demand: Demand, fleet: Fleet, places: list[int]) -> bool:

@@ -8,9 +8,11 @@ from itertools import accumulate
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.words import natural_sort_key
+from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
 from arena_topo.planner.memo import Memo
+from arena_topo.planner.nodes.alignment import alignment_of, containers_of
 from arena_topo.planner.nodes.node_state import NodeState, PlanningTables, free_rate
 
 # An integer, because free amounts are subtracted and divided; more bytes than any node has.
@@ -84,6 +86,11 @@ class Fleet:
     def without_hostname(self) -> list[int]:
         """The positions of the nodes that lack their hostname label; nearly always none."""
         return [position for position, node in enumerate(self.nodes) if HOSTNAME not in node.labels]
+
+    @cached_property
+    def has_alignment(self) -> bool:
+        """Whether the kubelet of some node refuses pods that do not fit its NUMA nodes."""
+        return any(state.alignment for state in self.states)
 
     @cached_property
     def nodes_by_state(self) -> list[list[int]]:
@@ -179,11 +186,32 @@ def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
     return replace(fleet, nodes=tuple(others), state_ids=tuple(state_ids), states=tuple(states))
 
 
+def aligned(fleet: Fleet, demand: Demand) -> Fleet:
+    """Return *fleet* with the containers of *demand* known to the nodes whose kubelets align them.
+
+    Which sets of GPUs such a node can give depends on what else its workers ask for. Most fleets have no such node, and
+    are returned as they are.
+    """
+    if not fleet.has_alignment:
+        return fleet
+    states = tuple(
+        replace(state, containers=containers_of(demand, state.resource)) if state.alignment else state
+        for state in fleet.states
+    )
+    return replace(fleet, states=states)
+
+
 def emptied(fleet: Fleet) -> Fleet:
     """Return *fleet* as it would be with no pod on it."""
     # Only a node that lists its GPUs can say that none of them is in use.
     nodes = tuple(
-        replace(node, requested={}, holders=(), used=frozenset() if node.gpus else node.used)
+        replace(
+            node,
+            requested={},
+            holders=(),
+            used=frozenset() if node.gpus else node.used,
+            zones=node.zones and node.zones.emptied(),
+        )
         for node in fleet.nodes
     )
     paths = {node.name: path for node, path in zip(fleet.nodes, fleet.paths, strict=True)}
@@ -250,6 +278,7 @@ def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:
         taints=node.taints,
         unschedulable=node.unschedulable,
         ready=node.ready,
+        alignment=alignment_of(node, mask) if node.zones else None,
     )
 
 

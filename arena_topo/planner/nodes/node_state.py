@@ -7,7 +7,9 @@ from math import inf
 
 from arena_topo.model.cluster.snapshot import Taint
 from arena_topo.planner.gpus.machine import GpuChoice, Machine
+from arena_topo.planner.gpus.zone_rule import ZoneRule
 from arena_topo.planner.memo import Memo
+from arena_topo.planner.nodes.alignment import Alignment, Amounts
 
 NIC_EFFICIENCY = 0.92
 """The part of a NIC's rate that collectives reach: what NCCL's tuner leaves of a tree (``src/graph/tuning.cc``)."""
@@ -25,6 +27,8 @@ class NodeState:
 
     ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where nothing tells which
     GPUs are free. ``rate`` is the sum of the NICs' rates in GB/s and ``fastest`` the highest, 0 where not known.
+    ``alignment`` is how the kubelet aligns pods with NUMA nodes, None where it refuses none; ``containers`` are then those of
+    a worker, as soon as it is known what is to be placed.
     """
 
     resource: str
@@ -37,6 +41,8 @@ class NodeState:
     taints: tuple[Taint, ...]
     unschedulable: bool
     ready: bool
+    alignment: Alignment | None = None
+    containers: tuple[Amounts, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,8 @@ class Offer:
     GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang over several
     nodes. ``stranded`` counts the GPUs left free on the node; ``loss`` is the value that these lose (without GPUs: the
     places that stay unused). ``damage`` is both as one number that orders and adds up as the pair does. ``choice`` names
-    the GPUs, None where nothing tells which are free; ``exact`` is False where it may not be the best set.
+    the GPUs, None where nothing tells which are free; ``exact`` is False where it may not be the best set. ``rule`` is what
+    the kubelet lets the workers have of them, None where that is anything.
     """
 
     workers: int
@@ -58,6 +65,7 @@ class Offer:
     damage: int
     choice: GpuChoice | None
     exact: bool = True
+    rule: ZoneRule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +154,8 @@ def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -
         # does more damage. Of nodes with as many, the one whose places it fills is taken.
         left = float(places - workers)
         return Offer(workers, inf, inf, state.free, left, damage(state.free, left), None)
-    choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES)
+    rule = state.alignment.rule(state.containers, workers, gpus) if state.alignment else None
+    choice = best_set(state, count, across_nodes=use is Use.SEVERAL_NODES, rule=rule)
     bandwidth_sensitive = use is not Use.DAMAGE_ONLY
     # A single GPU has no peer on the node, so the links around it do not matter.
     communicates = bandwidth_sensitive and count > 1
@@ -161,6 +170,7 @@ def offer_of(state: NodeState, gpus: int, use: Use, workers: int, places: int) -
         damage=damage(state.free - count, loss),
         choice=choice,
         exact=choice is None or choice.exact,
+        rule=rule,
     )
 
 
@@ -198,14 +208,16 @@ def loss_of(amount: int) -> float:
     return (amount & ((1 << _LOSS_BITS) - 1)) / 1000
 
 
-def best_set(state: NodeState, count: int, *, across_nodes: bool = False) -> GpuChoice | None:
+def best_set(
+    state: NodeState, count: int, *, across_nodes: bool = False, rule: ZoneRule | None = None
+) -> GpuChoice | None:
     """Return the best *count* free GPUs of a node in *state*, None where its links or its free GPUs are unknown.
 
-    *across_nodes*: they belong to a gang over several nodes.
+    *across_nodes*: they belong to a gang over several nodes. Only sets that *rule* allows are compared.
     """
     if state.machine is None or state.mask is None:
         return None
-    return state.machine.best(state.mask, count, across_nodes=across_nodes)
+    return state.machine.best(state.mask, count, across_nodes=across_nodes, rule=rule)
 
 
 def nic_rate(state: NodeState, count: int) -> float:

@@ -20,6 +20,7 @@ from arena_topo.planner.roles.role_choice import choose_nodes
 from arena_topo.planner.roles.servers import step_traffic
 from arena_topo.planner.roles.taken import Taken
 from arena_topo.planner.roles.turn import RoleChoice, Turn
+from arena_topo.planner.worker_places import node_alignment
 
 _EFFORT = 1_000
 """Steps of search for an alternative: a remark is not worth the effort of a decision."""
@@ -53,6 +54,7 @@ def gang_placement(gang: GangDemand, board: Board, found: GangChoice) -> GangPla
 def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[str, RolePlacement]:
     """Return the placements of the roles whose *turn* it is, by name: they get its places in rank order, for *steps*."""
     seat, fleet = turn.seat, turn.board.fleet
+    demand = seat.role.demand
     slots, gpu_parts = list[tuple[int, tuple[int, ...] | None]](), {}
     for position, offer in choice.chosen:
         part = node_part(fleet.nodes[position], turn.taken.state(fleet, position), offer, seat.role.gpus)
@@ -80,6 +82,7 @@ def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[st
                     part.busbw,
                     part.best,
                     fleet.paths[position],
+                    node_alignment(fleet.nodes[position], demand, [own[pod][1] for pod in indices]),
                 )
             )
         level, domain = spanned(fleet, own[0][0], own[-1][0])

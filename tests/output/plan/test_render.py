@@ -10,7 +10,7 @@ from arena_topo.model.cluster.snapshot import Fabric, Snapshot
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.parallelism import Parallelism
 from arena_topo.model.plan.placement import Infeasible, Placement, Prediction, Range, Transport
-from arena_topo.output.plan.render import render_plan, runs
+from arena_topo.output.plan.render import render_plan
 from arena_topo.planner.plan import plan
 from tests import paths
 from tests.output.clusters import machine
@@ -141,11 +141,3 @@ def test_a_long_table_says_what_it_leaves_out(count: int, left: str) -> None:
     assert 40 == sum(line.startswith("n") and not line.startswith("note") for line in lines)
     assert left in lines
     assert bool(left) == any(line.startswith("and ") for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("numbers", "expected"), [((), ""), ((3,), "3"), ((0, 1, 2, 7), "0-2,7"), ((1, 3, 4), "1,3-4")]
-)
-def test_runs_of_numbers_are_shortened(numbers: tuple[int, ...], expected: str) -> None:
-    """Lone numbers stay."""
-    assert expected == runs(numbers)
