@@ -58,6 +58,14 @@ def test_named_modules_exist(page: Path) -> None:
     assert [] == [name for name in sorted(named) if not any(path.endswith(f"/{name}") for path in modules)]
 
 
+def test_the_readme_leads_to_every_page() -> None:
+    """Of the documentation, decisions apart, which have an index of their own."""
+    links = set(re.findall(r"\]\((docs/[^)#\s]+\.md)\)", (ROOT / "README.md").read_text()))
+    pages = {str(page.relative_to(ROOT)) for page in PAGES if page.parent.name not in {"adr", ROOT.name}}
+
+    assert pages == links - {"docs/adr/README.md"}
+
+
 def test_every_exit_code_is_documented() -> None:
     """In one table."""
     text = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
@@ -191,3 +199,6 @@ def test_the_gallery_is_what_the_tool_draws() -> None:
     assert {path.stem: path.read_text().rstrip() for path in folder.glob("*.svg")} == drawn
     assert {f"{name}.svg" for name in drawn} == {words[1] or words[2] for words in shown}
     assert 300_000 > max(map(len, drawn.values()))
+    assert [] == [
+        name for name, svg in drawn.items() if not re.search(r"<title>.+</title><desc>.+</desc>", svg)
+    ]

@@ -96,6 +96,7 @@ def cluster_picture(
         name=f"{root.name} topology",
         described=" ".join([said.title, *lines]),
         styled=styled,
+        linked=bool(linked),
     )
 
 

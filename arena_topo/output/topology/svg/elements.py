@@ -112,10 +112,11 @@ def picture(
     name: str,
     described: str = "",
     styled: bool = True,
+    linked: bool = False,
 ) -> str:
     """Return a whole SVG document; one within a page is not *styled* again.
 
-    *name* and *described* are what a screen reader says of it.
+    *name* and *described* are what a screen reader says of it; of a *linked* one it also reads the links.
     """
     style = element("style", STYLE) if styled else ""
     page = element("rect", width=width, height=height, rx=14, class_="page")
@@ -130,7 +131,7 @@ def picture(
         viewBox=f"0 0 {_number(width)} {_number(height)}",
         width=width,
         height=height,
-        role="img",
+        role="group" if linked else "img",
     )
 
 

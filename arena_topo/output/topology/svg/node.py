@@ -62,7 +62,9 @@ def node_picture(
         height + top,
         [*head, drawn],
         name=f"{node.name} {node.machine}",
-        described=" ".join([said.title, *said.lines, *remarks(node)]).strip(),
+        described=" ".join(
+            [said.title, *said.lines, f"{node.gpu_free} of {node.gpu_total} GPUs free", *remarks(node)]
+        ).strip(),
         styled=styled,
     )
 

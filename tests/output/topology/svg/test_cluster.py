@@ -41,6 +41,8 @@ def test_a_domain_of_a_map_leads_to_its_nodes() -> None:
     svg = cluster_picture(map_of(160), linked="domain")
 
     assert [f"#domain-n{index}" for index in range(0, 160, 16)] == re.findall(r'href="([^"]+)"', svg)
+    # What is in an image is not read, and its links could not be told apart.
+    assert "group" == ET.fromstring(svg).get("role")
 
 
 def test_a_drawing_can_be_read_aloud() -> None:
