@@ -75,5 +75,11 @@ def _unfinished_text(name: str, record: PlanRecord) -> str:
     if record.stage is Stage.SUSPENDED:
         return f"suspended, and nothing is reserved; plan and start it with: arena-topo resume {name}"
     if record.stage is Stage.WAITING:
-        return f"waits for a placement: {record.waiting_reason}; retry with: arena-topo resume {name}"
+        # A job in the controller's queue needs nobody to try again.
+        following = (
+            f"number {record.position} in the controller's queue"
+            if record.position
+            else f"retry with: arena-topo resume {name}"
+        )
+        return f"waits for a placement: {record.waiting_reason}; {following}"
     return f"submission was interrupted; continue with: arena-topo resume {name}"

@@ -36,6 +36,12 @@ def job(record: PlanRecord | str) -> Object:
             ("job-worker-1",),
         ),
         (
+            PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=2),
+            (),
+            "waits for a placement: full; number 2 in the controller's queue",
+            (),
+        ),
+        (
             PlanRecord(stage=Stage.WAITING, waiting_reason="full"),
             (),
             "waits for a placement: full; retry with: arena-topo resume job",
@@ -54,7 +60,7 @@ def job(record: PlanRecord | str) -> Object:
             (),
         ),
     ],
-    ids=["there", "not yet", "moved", "waiting", "interrupted", "unreadable"],
+    ids=["there", "not yet", "moved", "queued", "waiting", "interrupted", "unreadable"],
 )
 def test_planned_is_told_against_actual(
     record: PlanRecord | str, nodes: tuple[str, ...], message: str, moved: tuple[str, ...]

@@ -1,0 +1,54 @@
+"""The rights that ``controller manifest`` prints are enough, on a real API server."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arena_topo.controller.manifests import CLUSTER_RULES, LEASE_RULES, controller_objects
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from tests.controlplane.kube import Kube
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+from tests.e2e.controller.replicas import end, placed, places, plan, reasons, replica, submit
+from tests.e2e.rights import GROUP, grant
+
+pytestmark = pytest.mark.usefixtures("lease", "servers")
+
+
+@pytest.fixture
+def controller(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Arena]:
+    """Return the tool as the controller's account runs it."""
+    name = f"controller-{namespace}"
+    grant(kube, name, CLUSTER_RULES)
+    grant(kube, name, LEASE_RULES, CONTROLLER_NAMESPACE)
+    yield Arena(plane.kubeconfig(name, namespace="default"))
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        kube.delete(f"{GROUP}/v1", kind, name)
+    for kind in ("Role", "RoleBinding"):
+        kube.delete(f"{GROUP}/v1", kind, name, CONTROLLER_NAMESPACE)
+
+
+def test_the_rights_of_the_manifest_are_enough(
+    controller: Arena, arena: Arena, kube: Kube, namespace: str
+) -> None:
+    """To place a waiting job, to release and to move its workers, and to tell of it."""
+    assert 0 == submit(arena, "first", 3, 8).code
+    assert 0 == submit(arena, "late", 2, 8).code
+    with replica(controller) as running:
+        eventually(lambda: plan(kube, namespace, "late").position, "its position in the queue")
+        end(kube, namespace, "first")
+        before = placed(kube, namespace, "late")
+        kube.patch("v1", "Node", before[1], {"spec": {"unschedulable": True}})
+        kube.delete("v1", "Pod", "late-worker-1", namespace, gracePeriodSeconds="0")
+        eventually(lambda: places(kube, namespace, "late").get(1) not in (None, before[1]), "another node")
+        eventually(lambda: {"Waiting", "Placed", "Moved"} <= set(reasons(kube, namespace, "late")), "events")
+        assert not running.said("not done"), running.err
+
+
+def test_the_objects_of_the_manifest_are_valid(kube: Kube) -> None:
+    """The API server takes each of them."""
+    for item in controller_objects("registry.example.com/arena-topo:1.0"):
+        if item["kind"] != "Namespace":
+            path = kube.path(item["apiVersion"], item["kind"], item["metadata"].get("namespace"))
+            kube.request("POST", path, item, query={"dryRun": "All", "fieldValidation": "Strict"})
