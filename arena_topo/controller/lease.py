@@ -15,6 +15,7 @@ from threading import Event, Lock
 from arena_topo.errors import ArenaTopoError, Conflict, DocumentError, NotFound
 from arena_topo.kube.resources import LEASES
 from arena_topo.kube.session import Session
+from arena_topo.kube.status_errors import is_unserved
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
 from arena_topo.model.notation.printable import printable
 from arena_topo.model.objects import Object
@@ -134,6 +135,11 @@ class Lease:
         except Conflict:
             return "another replica"
         except NotFound as error:
+            if is_unserved(error):
+                raise NotFound(
+                    "this cluster serves no Leases (coordination.k8s.io/v1), and without one two replicas could decide",
+                    status=404,
+                ) from error
             raise NotFound(
                 f"there is no namespace {CONTROLLER_NAMESPACE}, in which the controller keeps its Lease",
                 hint="arena-topo controller manifest prints it with all that the controller needs",

@@ -2,10 +2,13 @@
 
 from threading import Event
 
+import pytest
+
 from arena_topo.controller.lease import DURATION, Lease
+from arena_topo.errors import NotFound
 from arena_topo.kube.session import Session
 from arena_topo.model.objects import Object
-from tests.fakes import Answer, Call, missing, refusal, session
+from tests.fakes import Answer, Call, missing, refusal, session, unserved
 
 
 class Server:
@@ -133,6 +136,21 @@ def test_a_server_that_is_away_ends_the_lease_in_the_end() -> None:
     assert 1 == len(lost)
     assert "could not be renewed" in lost[0]
     assert clock.seconds - began < DURATION + 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (unserved(), "this cluster serves no Leases"),
+        (missing("arena-topo-system"), "there is no namespace arena-topo-system"),
+    ],
+    ids=["unserved", "no namespace"],
+)
+def test_without_a_lease_nobody_leads(answer: Answer, told: str) -> None:
+    """It is said what is missing."""
+    lease = Lease(session(lambda _: answer)[0], "me")
+    with pytest.raises(NotFound, match=told):
+        lease.acquire(Event(), silent)
 
 
 def test_a_lease_that_is_given_up_is_free_at_once() -> None:
