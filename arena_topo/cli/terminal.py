@@ -5,12 +5,16 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import IntEnum
-from typing import NoReturn, TextIO
+from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
 from arena_topo.model.notation.printable import printable, printable_lines
+
+if TYPE_CHECKING:
+    from arena_topo.output.lines import Fitted
 
 _STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "hint": {"fg": "cyan"}}
 
@@ -89,8 +93,15 @@ _STATUS_COLOURS = {
     "CrashLoopBackOff": "red",
     "ImagePullBackOff": "red",
     "ErrImagePull": "red",
+    "Ready": "green",
+    "Ready,SchedulingDisabled": "yellow",
+    "NotReady": "red",
+    "NotReady,SchedulingDisabled": "red",
+    "ok": "green",
+    "unknown": "yellow",
+    "problem": "red",
 }
-"""Words of jobs, pods and events that stand alone in a cell."""
+"""Words of jobs, pods, events, nodes and findings that stand alone in a cell."""
 
 
 def status_paint() -> Callable[[str], str] | None:
@@ -107,11 +118,33 @@ def print_out(text: str) -> None:
 
 def print_page(text: str) -> None:
     """Print *text* as ``print_out`` does; on a terminal, sentences that are too wide for it break between words."""
-    if sys.stdout.isatty():
-        from shutil import get_terminal_size
-
-        text = broken_between_words(text, get_terminal_size().columns)
+    if width := columns():
+        text = broken_between_words(text, width)
     print_out(text)
+
+
+def columns() -> int | None:
+    """Return the columns of the terminal that stdout is, None where it is none: what programs read stays whole."""
+    if not sys.stdout.isatty():
+        return None
+    # As programs do, the variable before the terminal; some terminals say 0.
+    chosen = os.environ.get("COLUMNS", "")
+    with suppress(OSError):
+        return (
+            int(chosen)
+            if chosen.isdecimal() and int(chosen)
+            else os.get_terminal_size(sys.stdout.fileno()).columns or 80
+        )
+    return 80
+
+
+def print_table(fitted: "Fitted", more: str = "-o wide shows them") -> None:
+    """Print a table in the colours of its states, and on stderr which of its columns are hidden."""
+    from arena_topo.output.lines import tabulate
+
+    print_out(tabulate(fitted.rows, paint=status_paint()))
+    if note := fitted.note(more):
+        say(note)
 
 
 def broken_between_words(text: str, width: int) -> str:

@@ -7,6 +7,7 @@ from arena_topo.errors import ArenaTopoError, WaitTimeout
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import COMPLETION_INDEX, HOSTNAME
+from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
 from arena_topo.pin.run_lists import pin_annotations
 
@@ -36,7 +37,7 @@ def wait_until_applied(
             return True
         if clock() > deadline:
             raise WaitTimeout(
-                f"the API server does not apply the admission policy after {_SECONDS:g} seconds",
+                f"the API server does not apply the admission policy after {written_duration(_SECONDS)}",
                 hint="workers that are created now are not pinned; look again with: arena-topo doctor",
             )
         sleep(_PAUSE)

@@ -9,6 +9,7 @@ from arena_topo.jobs.lookup import find_job
 from arena_topo.kube.resources import CONFIG_MAPS, mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import ARENA_CREATED_BY, ARENA_CREATED_BY_VALUE, MANAGED_BY
+from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
 
 _PERIOD = 0.2
@@ -73,7 +74,7 @@ def wait_until_gone(
     while not is_gone():
         if timeout and time.monotonic() >= deadline:
             raise WaitTimeout(
-                f"job {name} is still being deleted after {timeout:g} seconds",
+                f"job {name} is still being deleted after {written_duration(timeout)}",
                 hint="its pods may take their time to stop: kubectl get pods shows them",
             )
         sleep(_PERIOD)

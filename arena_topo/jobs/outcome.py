@@ -16,6 +16,7 @@ from arena_topo.jobs.logs.wait import LogTarget, Waiter
 from arena_topo.jobs.lookup import fetch_job_view
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import Goal, JobStatus, JobView
+from arena_topo.model.notation.words import written_duration
 
 _FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 0.5, 1.3, 5.0
 """Seconds between two looks at a job: one that starts at once is seen at once, and hours of waiting cost little."""
@@ -44,7 +45,7 @@ def wait_for_goal(
             return _succeeded(view) if view.status.is_final else view
         if timeout and clock() - started >= timeout:
             raise WaitTimeout(
-                f"the job {name} did not {_PURPOSE[goal]} within {timeout:g} seconds",
+                f"the job {name} did not {_PURPOSE[goal]} within {written_duration(timeout)}",
                 hint=f"it is left as it is: arena-topo get {name} shows it, arena-topo delete {name} ends it",
             )
         waiter.pause(_reason(name, goal, view), pause)

@@ -9,21 +9,32 @@ from typing import Any
 
 from arena_topo.model.job.job_view import Instance, JobView, PlanView
 from arena_topo.model.notation.durations import short_duration
-from arena_topo.output.lines import Paint, tabulate
+from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
 
 _NONE = "N/A"
 INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
 
+INSTANCE_SPARE = ("IS_CHIEF", "AGE", "GPU(Requested)")
+"""The headings of columns that go where there is no room, the first first."""
 
-def job_table(job: JobView, *, wide: bool = False, paint: Paint | None = None) -> str:
+
+def job_table(
+    job: JobView, *, wide: bool = False, paint: Paint | None = None, instances: Fitted | None = None
+) -> str:
     """Return the table of *job*; *wide* adds when it was created and when it ended, in local time.
 
-    The guides print the values one blank after the widest label, Arena 0.15.5 two.
+    The guides print the values one blank after the widest label, Arena 0.15.5 two. *instances* is the table of its
+    instances where that has less room than it takes.
     """
-    rule = tuple("-" * len(header) for header in INSTANCE_HEADINGS)
-    rows = [INSTANCE_HEADINGS, rule, *(instance_row(instance) for instance in job.instances)]
-    table = tabulate((("  " + row[0], *row[1:]) for row in rows), paint=paint)
+    table = tabulate((instances or fitted_instances(job, None)).rows, paint=paint)
     return f"{job_head(job, wide=wide, paint=paint)}\nInstances:\n{table}"
+
+
+def fitted_instances(job: JobView, width: int | None) -> Fitted:
+    """Return the table of the instances of *job* as far as *width* has room for it."""
+    rule = tuple("-" * len(header) for header in INSTANCE_HEADINGS)
+    rows = [INSTANCE_HEADINGS, rule, *map(instance_row, job.instances)]
+    return fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=INSTANCE_SPARE)
 
 
 def job_head(

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.output.job import job_head
-from arena_topo.output.lines import Paint, tabulate
+from arena_topo.output.lines import Paint, fitted, tabulate
 
 _NONE = "N/A"
 _HEADINGS = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE")
+SPARE = ("TRAINER", "NODE", "GPU(Allocated)", "DURATION", "AGE", "GPU(Requested)")
+"""The headings of columns that go where there is no room, the first first."""
 _WIDE = ("WORKERS", "PRIORITY", "REASON")
 _TOP = (
     "NAME",
@@ -32,14 +34,15 @@ _TOP_RULES = (
     "---------------",
 )
 """Arena's, whose last one is shorter than its heading."""
+_TOP_SPARE = ("GPU_MEMORY(Used/Total)", "GPU(DutyCycle)", "NODE", "GPU(DeviceIndex)")
 
 
-def job_list_table(
-    jobs: Sequence[JobView], *, namespaces: bool = False, wide: bool = False, paint: Paint | None = None
-) -> str:
+def job_list_rows(
+    jobs: Sequence[JobView], *, namespaces: bool = False, wide: bool = False
+) -> list[tuple[str, ...]]:
     """Return Arena's table of *jobs*; *wide* has more columns behind Arena's, *namespaces* one before them."""
     rows = [job_row(job, namespaces=namespaces, wide=wide) for job in jobs]
-    return tabulate([headings(namespaces=namespaces, wide=wide), *rows], paint=paint)
+    return [headings(namespaces=namespaces, wide=wide), *rows]
 
 
 def headings(*, namespaces: bool, wide: bool) -> tuple[str, ...]:
@@ -68,8 +71,8 @@ def _chief_address(job: JobView) -> str:
     return (job.chief.node_ip if job.chief else "") or _NONE
 
 
-def top_jobs_table(jobs: Sequence[JobView], *, namespaces: bool = False, paint: Paint | None = None) -> str:
-    """Return the jobs that request most GPUs first, and how many of the GPUs of running jobs are allocated."""
+def top_jobs_rows(jobs: Sequence[JobView], *, namespaces: bool = False) -> list[tuple[str, ...]]:
+    """Return the table of *jobs*, those that request most GPUs first."""
     first = ("NAMESPACE",) if namespaces else ()
     titles = (*first, "NAME", "STATUS", "TRAINER", "AGE", "GPU(Requested)", "GPU(Allocated)", "NODE")
     rows: list[tuple[str, ...]] = [titles]
@@ -78,13 +81,17 @@ def top_jobs_table(jobs: Sequence[JobView], *, namespaces: bool = False, paint: 
         # Unlike list, top job prints a number for jobs that have ended too.
         row[-2] = str(job.allocated_gpus)
         rows.append(tuple(row))
+    return rows
+
+
+def top_jobs_total(jobs: Sequence[JobView]) -> str:
+    """Return the line below the table: how many of the GPUs of running jobs are allocated."""
     running = [job for job in jobs if job.status is JobStatus.RUNNING]
     allocated, requested = (
         sum(job.allocated_gpus for job in running),
         sum(job.requested_gpus for job in running),
     )
-    total = f"\nTotal Allocated/Requested GPUs of Training Jobs: {allocated}/{requested}\n"
-    return tabulate(rows, paint=paint) + total
+    return f"\nTotal Allocated/Requested GPUs of Training Jobs: {allocated}/{requested}\n"
 
 
 def by_gpus(jobs: Sequence[JobView]) -> list[JobView]:
@@ -92,14 +99,18 @@ def by_gpus(jobs: Sequence[JobView]) -> list[JobView]:
     return sorted(jobs, key=lambda job: -job.requested_gpus)
 
 
-def top_job_table(job: JobView, *, instance: str = "", paint: Paint | None = None) -> str:
-    """Return the GPUs of each instance of *job*, or of one *instance*."""
+def top_job_table(
+    job: JobView, *, instance: str = "", paint: Paint | None = None, width: int | None = None
+) -> str:
+    """Return the GPUs of each instance of *job*, or of one *instance*, as far as *width* has room for them."""
     rows: list[tuple[str, ...]] = [_TOP, _TOP_RULES]
     rows += [_top_row(job, one) for one in job.instances if instance in ("", one.name)]
-    table = tabulate([("  " + row[0], *row[1:]) for row in rows], paint=paint)
+    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_TOP_SPARE)
+    note = table.note("a wider terminal shows them")
     head = job_head(job, wide=True, paint=paint)
     counts = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
-    return f"{head}\nInstances:\n{table}\nGPUs:\n{counts}"
+    hidden = f"  ({note})\n" if note else ""
+    return f"{head}\nInstances:\n{tabulate(table.rows, paint=paint)}{hidden}\nGPUs:\n{counts}"
 
 
 def _top_row(job: JobView, instance: Instance) -> tuple[str, ...]:

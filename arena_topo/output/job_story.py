@@ -6,8 +6,8 @@ from datetime import datetime
 from arena_topo.model.job.job_view import JobEvent, JobView, PlanView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.model.notation.printable import printable
-from arena_topo.output.job import INSTANCE_HEADINGS, instance_row, job_head
-from arena_topo.output.lines import Paint, tabulate
+from arena_topo.output.job import INSTANCE_HEADINGS, INSTANCE_SPARE, instance_row, job_head
+from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
 
 EVENT_HEADINGS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
 """kubectl's."""
@@ -21,18 +21,25 @@ def event_row(event: JobEvent, now: datetime) -> tuple[str, ...]:
     return age, event.kind, event.reason, event.source, event.message
 
 
-def events_table(events: Sequence[JobEvent], now: datetime, *, paint: Paint | None = None) -> str:
-    """Return the table of *events*, in their order."""
-    return tabulate([EVENT_HEADINGS, *(event_row(event, now) for event in events)], paint=paint)
+def fitted_events(events: Sequence[JobEvent], now: datetime, width: int | None = None) -> Fitted:
+    """Return the table of *events*, in their order, as far as *width* has room for it."""
+    rows = [EVENT_HEADINGS, *(event_row(event, now) for event in events)]
+    return fitted(rows, width, spare=("TYPE", "LAST SEEN", "REASON"), words=True)
 
 
 def job_page(
-    job: JobView, events: Sequence[JobEvent] | None, now: datetime, *, paint: Paint | None = None
+    job: JobView,
+    events: Sequence[JobEvent] | None,
+    now: datetime,
+    *,
+    paint: Paint | None = None,
+    width: int | None = None,
 ) -> str:
     """Return all about *job*: itself, why it does not run, its plan, its instances and its *events*.
 
-    None for *events* says that they may not be read.
+    None for *events* says that they may not be read; *width* is the room of the terminal, None for no bound.
     """
+    room = None if width is None else width - 2
     more = [
         ("Workers:", str(job.workers)),
         ("GPUs:", f"{job.allocated_gpus} allocated, {job.requested_gpus} requested"),
@@ -44,19 +51,18 @@ def job_page(
     if job.advice:
         parts.append(f"\nNext:\n  {printable(job.advice)}\n")
     if job.plan:
-        parts.append(_plan_section(job, job.plan))
-    parts.append(_instances_section(job, paint))
+        parts.append(_plan_section(job, job.plan, room))
+    parts.append(_instances_section(job, paint, room))
     if events is None:
         parts.append("\nEvents:\n  you may not list the events of this namespace\n")
     elif not events:
         parts.append("\nEvents:\n  none, or none any more: a cluster keeps them for an hour\n")
     else:
-        table = events_table(events, now, paint=paint)
-        parts.append("\nEvents:\n" + _indented(table))
+        parts.append("\nEvents:\n" + _section(fitted_events(events, now, room), paint))
     return "".join(parts)
 
 
-def _plan_section(job: JobView, plan: PlanView) -> str:
+def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
     lines = [f"\nPlan:\n  {printable(plan.message)}\n"]
     if plan.workers:
         nodes = {instance.name: instance.node for instance in job.instances}
@@ -70,19 +76,25 @@ def _plan_section(job: JobView, plan: PlanView) -> str:
             )
             for worker in plan.workers
         ]
-        lines.append(_indented(tabulate(rows)))
+        lines.append(_section(fitted(rows, room, spare=("PLANNED GPUS",))))
     return "".join(lines)
 
 
-def _instances_section(job: JobView, paint: Paint | None) -> str:
+def _instances_section(job: JobView, paint: Paint | None, room: int | None) -> str:
     if not job.instances:
         return "\nInstances:\n  none\n"
     rows = [(*INSTANCE_HEADINGS, "REASON")]
     rows += [(*instance_row(instance), instance.reason) for instance in job.instances]
+    # Where no instance has one, a column for reasons takes room from others.
+    if room is not None and not any(instance.reason for instance in job.instances):
+        rows = [row[:-1] for row in rows]
+    table = fitted(rows, room, spare=(*INSTANCE_SPARE, "NODE"), words=rows[0][-1] == "REASON")
+    return "\nInstances:\n" + _section(table, paint)
+
+
+def _section(table: Fitted, paint: Paint | None = None) -> str:
+    """Return *table* below its heading, and what of it is hidden."""
     # Without a reason the line ends with its node.
-    table = "".join(f"{line.rstrip()}\n" for line in tabulate(rows, paint=paint).splitlines())
-    return "\nInstances:\n" + _indented(table)
-
-
-def _indented(table: str) -> str:
-    return "".join(f"  {line}\n" for line in table.splitlines())
+    lines = [line.rstrip() for line in tabulate(table.rows, paint=paint).splitlines()]
+    note = table.note("a wider terminal shows them")
+    return "".join(f"  {line}\n" for line in (*lines, *([f"({note})"] if note else [])))

@@ -77,6 +77,63 @@ def tabulate(
     return "".join(_line(line, width, paint) for line, width in zip(lines, widths, strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Rows as far as a terminal has room for them: ``kept`` are the positions of their columns, ``hidden`` the headings left out."""
+
+    rows: Sequence[Sequence[str]]
+    kept: Sequence[int]
+    hidden: Sequence[str] = ()
+
+    def note(self, more: str) -> str:
+        """Return what tells the user which columns are hidden, and *more*: how to see them; empty where none is."""
+        return f"hidden: {', '.join(self.hidden)}; {more}" if self.hidden else ""
+
+
+_LEAST_WORDS = 24
+"""Columns of a terminal in which a sentence can be read."""
+
+
+def fitted(
+    rows: Sequence[Sequence[str]], width: int | None, *, spare: Sequence[str] = (), words: bool = False
+) -> Fitted:
+    """Return *rows*, the first of which are headings, without columns for which *width* has no room; None is room for all.
+
+    The headings in *spare* go, the first first. With *words* the last column has sentences, which go on below themselves.
+    For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
+    """
+    headings = list(rows[0])
+    kept = list(range(len(headings)))
+    if width is None:
+        return Fitted(rows, kept)
+    widths = [max(len(printable(row[place])) for row in rows if place < len(row)) for place in kept]
+    if words:
+        widths[-1] = min(widths[-1], _LEAST_WORDS)
+    to_go = [headings.index(heading) for heading in spare if heading in headings]
+    while to_go and sum(widths[place] + 2 for place in kept) - 2 > width:
+        kept.remove(to_go.pop(0))
+    shown = [[row[place] for place in kept if place < len(row)] for row in rows]
+    if words:
+        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), _LEAST_WORDS)
+        shown = [part for row in shown for part in _broken(row, room)]
+    return Fitted(shown, kept, [heading for place, heading in enumerate(headings) if place not in kept])
+
+
+def _broken(row: list[str], room: int) -> Iterator[list[str]]:
+    """Yield *row*, whose last cell has *room* columns and goes on in further rows."""
+    # A name alone cannot be broken, and what follows it may not move.
+    words = printable(row[-1]).split(" ")
+    line = words[0]
+    cells = row[:-1]
+    for word in words[1:]:
+        if len(line) + 1 + len(word) > room:
+            yield [*cells, line]
+            cells, line = [""] * len(cells), word
+        else:
+            line += f" {word}"
+    yield [*cells, line]
+
+
 def column_widths(rows: Sequence[Sequence[str]], *, padding: int = 2) -> list[int]:
     """Return the widths of the columns of *rows*, which all have the same cells; the last cell has none."""
     return [max(map(len, column)) + padding for column in list(zip(*rows, strict=True))[:-1]]

@@ -1,9 +1,18 @@
 """Colour helps on a terminal, and is in the way elsewhere; what others wrote does nothing on either."""
 
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from contextlib import suppress
+
 import pytest
 
 from arena_topo.cli.errors import report
-from arena_topo.cli.terminal import broken_between_words, print_page, say, warn
+from arena_topo.cli.terminal import broken_between_words, columns, print_page, say, warn
 from arena_topo.errors import ArenaTopoError
 from tests.cli.conftest import Invoke
 
@@ -53,3 +62,58 @@ def test_only_a_terminal_has_a_width(
     print_page("a sentence of several words\n")
 
     assert "a sentence of several words\n" == capsys.readouterr().out
+
+
+def on_terminal(width: int, program: str, **environment: str) -> str:
+    """Return what a *program* prints on a terminal of *width* columns."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
+    imports = "from arena_topo.cli.terminal import columns, print_table\nfrom arena_topo.output.lines import fitted\n"
+    with subprocess.Popen(
+        [sys.executable, "-c", imports + program],
+        env={"TERM": "xterm", "PATH": "", **environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        printed = b""
+        with suppress(OSError):
+            while part := os.read(ours, 65536):
+                printed += part
+    os.close(ours)
+    assert 0 == process.returncode, printed
+    return printed.decode().replace("\r\n", "\n")
+
+
+TABLE = (
+    "rows = [('NAME', 'STATUS', 'NODE'), ('vgg16', 'RUNNING', 'gpu-1'), ('a', 'NotReady', 'b')]\n"
+    "print_table(fitted(rows, columns(), spare=('NODE',)))"
+)
+
+
+def test_a_table_on_a_terminal_fits_it() -> None:
+    """Its states have their colours, and what is hidden is said."""
+    assert (
+        "NAME   STATUS\nvgg16  \x1b[32mRUNNING\x1b[0m\na      \x1b[31mNotReady\x1b[0m\n"
+        "hidden: NODE; -o wide shows them\n"
+    ) == on_terminal(16, TABLE)
+    assert "NODE" in on_terminal(60, TABLE).splitlines()[0]
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "0"}, {"TERM": "dumb"}], ids=["NO_COLOR", "TERM=dumb"])
+def test_a_terminal_may_refuse_colours(environment: dict[str, str]) -> None:
+    """The table fits all the same."""
+    assert "NAME   STATUS\nvgg16  RUNNING\na      NotReady\n" in on_terminal(16, TABLE, **environment)
+
+
+def test_the_variable_goes_before_the_terminal() -> None:
+    """As in other programs."""
+    assert "44\n" == on_terminal(60, "print(columns())", COLUMNS="44")
+    assert "80\n" == on_terminal(0, "print(columns())", COLUMNS="wide")
+
+
+def test_a_pipe_has_no_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the variable says."""
+    monkeypatch.setenv("COLUMNS", "44")
+    assert None is columns()

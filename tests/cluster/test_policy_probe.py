@@ -36,7 +36,7 @@ def test_a_policy_that_never_acts_is_an_error() -> None:
     """With the exit code of a time-out, for scripts."""
     _, answer = server(10**6)
     moments = iter(range(0, 1000, 10))
-    with pytest.raises(WaitTimeout, match="does not apply the admission policy after 30 seconds"):
+    with pytest.raises(WaitTimeout, match="does not apply the admission policy after 30s"):
         wait_until_applied(session(answer)[0], "ml", clock=lambda: next(moments), sleep=lambda _: None)
 
 

@@ -85,5 +85,5 @@ def test_waiting_asks_until_it_is_gone() -> None:
 
 def test_waiting_has_an_end() -> None:
     """With its own exit code."""
-    with pytest.raises(WaitTimeout, match=r"job job is still being deleted after 0\.001 seconds"):
+    with pytest.raises(WaitTimeout, match=r"job job is still being deleted after 0\.001s"):
         wait_until_gone(lambda: False, "job", timeout=0.001)

@@ -91,7 +91,7 @@ def test_a_server_that_restarts_is_waited_for() -> None:
 def test_the_time_is_limited() -> None:
     """The job is left as it is."""
     seconds = iter([0.0, 5.0, 31.0])
-    with pytest.raises(WaitTimeout, match="the job job did not end within 30 seconds"):
+    with pytest.raises(WaitTimeout, match="the job job did not end within 30s"):
         waited(in_stages(mpijob("job"), pods=[]), Goal.SUCCEEDED, timeout=30.0, clock=lambda: next(seconds))
 
 

@@ -1,9 +1,11 @@
 """All about a job on one page, and its events as a table."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from arena_topo.model.job.job_view import Instance, JobEvent, JobStatus, JobView, PlannedWorker, PlanView
-from arena_topo.output.job_story import events_table, job_page
+from arena_topo.output.job_story import fitted_events, job_page
+from arena_topo.output.lines import tabulate
 
 NOW = datetime(2026, 11, 21, 1, 5, tzinfo=UTC)
 EVENT = JobEvent(
@@ -55,6 +57,16 @@ def test_what_is_not_there_is_said() -> None:
 
 def test_events_are_a_table_of_kubectls_columns() -> None:
     """What others wrote into them can be seen."""
-    _, row = events_table([EVENT], NOW).splitlines()
+    _, row = tabulate(fitted_events([EVENT], NOW).rows).splitlines()
 
     assert ["3m", "Warning", "FailedScheduling", "pod/job-worker-0", "0/2", r"nodes\x1b[31m"] == row.split()
+
+
+def test_a_narrow_terminal_has_the_columns_that_say_most() -> None:
+    """No row is wider, sentences go on below themselves, and what is hidden is named."""
+    long = replace(EVENT, message="0/2 nodes are available: the gang has no place on any of the racks")
+    page = job_page(job(message="too full", plan=PLAN), [long], NOW, width=50)
+
+    assert [] == [line for line in page.splitlines() if len(line) > 50 and "(hidden: " not in line]
+    assert "hidden: LAST SEEN, TYPE, REASON; a wider" in page
+    assert ["OBJECT", "MESSAGE"] == page.partition("Events:\n")[2].splitlines()[0].split()

@@ -11,7 +11,7 @@ from arena_topo.jobs.placement.enforcement import enforced_text
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import Reservation
 from arena_topo.jobs.placement.ungate import ungate_as_created
-from arena_topo.model.notation.words import plural
+from arena_topo.model.notation.words import plural, written_duration
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Verdict
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
@@ -72,7 +72,7 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
         # A timeout of 0 means no limit.
         if wait.timeout and wait.clock() - started > wait.timeout:
             raise WaitTimeout(
-                f"no place after {wait.timeout:g} seconds: {record.waiting_reason}",
+                f"no place after {written_duration(wait.timeout)}: {record.waiting_reason}",
                 hint="the job stays suspended; retry with arena-topo resume, give up with arena-topo delete",
             )
         wait.waiter.pause(f"waiting for a place: {record.waiting_reason}", pause)

@@ -14,7 +14,7 @@ from arena_topo.kube.resources import mpijobs
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import Pins, changes, is_suspended, with_pins, without_pins
 from arena_topo.model.keys import KUEUE_QUEUE
-from arena_topo.model.notation.words import plural
+from arena_topo.model.notation.words import plural, written_duration
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import GpuEnforcement, PlanRecord, Stage, encode
 
@@ -70,7 +70,7 @@ def wait_until_stopped(
         if timeout and time.monotonic() >= deadline:
             raise WaitTimeout(
                 f"the job {served.name} is suspended, and {plural(len(left), 'pod')} of it still exist after "
-                f"{timeout:g} seconds",
+                f"{written_duration(timeout)}",
                 hint="its pods may take their time to stop, or its MPI operator is too old to suspend jobs",
             )
         sleep(_PERIOD)

@@ -10,6 +10,7 @@ from arena_topo.jobs.lookup import ServedJob, pods_of
 from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
+from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.pin.gates import is_gated, release_patch
@@ -72,7 +73,7 @@ def ungate_as_created(
         missing = f"{progress.missing} of {len(record.slots)} workers"
         if clock() > deadline:
             raise WaitTimeout(
-                f"{missing} were not created within {timeout:g} seconds",
+                f"{missing} were not created within {written_duration(timeout)}",
                 hint="is the MPI operator running? Continue with: arena-topo resume "
                 f"{served.job['metadata']['name']}",
             )

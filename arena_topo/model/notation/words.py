@@ -2,8 +2,12 @@
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
-_GIB = 2**30
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+_KIBI = 1024
+_THREE_DIGITS = 100
+_UNITS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 _LETTERS_AND_DIGITS = re.compile(r"([^0-9]*)([0-9]{0,253})")  # no name is longer, and no number in one
 
@@ -23,12 +27,35 @@ def written_rate(rate: float | None) -> str:
     return "-" if rate is None else f"{rate:.4g}"
 
 
+def written_bytes(count: float) -> str:
+    """Return *count* bytes in the largest unit that leaves a whole, with three digits: ``10.2 TiB``, ``80 GiB``, ``512 B``."""
+    value, unit = float(count), 0
+    # What is written as 1024 GiB is a whole TiB.
+    while round(value) >= _KIBI and unit < len(_BINARY) - 1:
+        value, unit = value / _KIBI, unit + 1
+    # Three significant digits of 1000 and more would be written with an exponent.
+    number = f"{value:.0f}" if value >= _THREE_DIGITS else f"{value:.3g}"
+    return f"{number} {_BINARY[unit]}"
+
+
+def written_duration(seconds: float) -> str:
+    """Return *seconds* in two units at most: ``0.5s``, ``59s``, ``4m03s``, ``2h``, ``2d03h``."""
+    if seconds < 1:
+        return f"{seconds:.3g}s"
+    whole = round(seconds)
+    for (unit, size), (finer, part) in pairwise(_UNITS):
+        if whole >= size:
+            rest = whole % size // part
+            return f"{whole // size}{unit}" + (f"{rest:02}{finer}" if rest else "")
+    return f"{whole}s"
+
+
 def written_amount(resource: str, amount: int) -> str:
-    """Return *amount* of *resource* with its unit: cpu in cores, bytes in GiB, devices by count."""
+    """Return *amount* of *resource* with its unit: cpu in cores, bytes in binary units, devices by count."""
     if resource == "cpu":
         return f"{amount / 1000:g} cpu"
     if resource in _BYTES or resource.startswith("hugepages-"):
-        return f"{amount / _GIB:.3g} GiB of {resource}"
+        return f"{written_bytes(amount)} of {resource}"
     return plural(amount, "pod place") if resource == "pods" else f"{amount} {resource}"
 
 

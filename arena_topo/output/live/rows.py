@@ -178,17 +178,18 @@ def _jobs_by_node(overview: Overview) -> dict[str, list[str]]:
 def jobs_table(overview: Overview) -> Table:
     """Return the jobs: those that run and wait first, then those that have ended."""
     uses = {use.job: use for use in overview.uses}
-    everywhere = not overview.namespace
+    # One namespace needs no column.
+    everywhere = len({job.namespace for job in overview.jobs}) > 1
     columns = (
         *((Column("NAMESPACE", 2),) if everywhere else ()),
         Column("NAME"),
         Column("STATUS"),
         Column("READY", 1),
         Column("GPUS", 3),
-        Column("AGE", 4),
-        Column("WHERE", 5),
+        Column("AGE", 6),
+        Column("WHERE", 4),
         Column("LINKS", 7),
-        Column("BUSBW", 6),
+        Column("BUSBW", 5),
     )
     rows = [
         _job_row(job, uses.get(_key(job)), overview.snapshot, everywhere=everywhere) for job in overview.jobs

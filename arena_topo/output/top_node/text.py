@@ -15,7 +15,7 @@ from enum import Enum
 from arena_topo.model import arena_texts
 from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
-from arena_topo.output.lines import tabulate
+from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
 
 _RULE = "-" * 99
 _HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")
@@ -31,20 +31,36 @@ class NodeMode(Enum):
     TOPOLOGY = ("topology", "GPUTopology", ACK_GPU)
 
 
-def top_nodes(nodes: Sequence[GpuNode], *, chosen: bool = False) -> str:
-    """Return the summary of *nodes*; *chosen* nodes of several modes get no footer, as in Arena."""
+def top_nodes(
+    nodes: Sequence[GpuNode],
+    *,
+    chosen: bool = False,
+    paint: Paint | None = None,
+    table: Fitted | None = None,
+    width: int | None = None,
+) -> str:
+    """Return the summary of *nodes*; *chosen* nodes of several modes get no footer, as in Arena.
+
+    *table* is ``fitted_nodes`` where there is less room than it takes: *width*.
+    """
+    modes = {mode_of(node) for node in nodes}
+    rows = (table or fitted_nodes(nodes, None)).rows
+    # Arena has a footer for the whole cluster, and for nodes of one mode that have GPUs.
+    if modes == {NodeMode.NORMAL} or (len(modes) > 1 and chosen):
+        return tabulate(rows, paint=paint)
+    resource = modes.pop().value[2] if len(modes) == 1 else ""
+    footer = _footer(nodes, f"of nodes which own resource {resource} " if resource else "")
+    return tabulate([*rows, [_RULE[:width]], *footer], paint=paint)
+
+
+def fitted_nodes(nodes: Sequence[GpuNode], width: int | None) -> Fitted:
+    """Return the table of *nodes* as far as *width* has room for it."""
     modes = {mode_of(node) for node in nodes}
     unhealthy = any(node.unhealthy for node in nodes)
     several = len(modes - {NodeMode.NORMAL}) > 1
     header = [*_HEADER, *(["GPU(Mode)"] if several else []), *(["UNHEALTHY"] if unhealthy else [])]
     rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes))]
-    # Arena has a footer for the whole cluster, and for nodes of one mode that have GPUs.
-    if modes == {NodeMode.NORMAL} or (len(modes) > 1 and chosen):
-        return tabulate(rows)
-    resource = modes.pop().value[2] if len(modes) == 1 else ""
-    return tabulate(
-        [*rows, [_RULE], *_footer(nodes, f"of nodes which own resource {resource} " if resource else "")]
-    )
+    return fitted(rows, width, spare=("ROLE", "IPADDRESS", "GPU(Mode)"))
 
 
 def node_details(nodes: Sequence[GpuNode]) -> str:

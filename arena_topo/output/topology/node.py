@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode
 from arena_topo.model.notation.quantity import Resources
-from arena_topo.model.notation.words import written_amount
+from arena_topo.model.notation.words import written_amount, written_bytes, written_duration
 from arena_topo.output.lines import Line, Span, rendered
 from arena_topo.output.topology.domains import remarks
 
@@ -124,7 +124,7 @@ def _gpu_cells(gpu: Gpu, node: GpuNode, user: str) -> Line:
         Span("" if gpu.numa is None else str(gpu.numa), ""),
         Span(gpu.pcie_root, ""),
         Span(",".join(gpu.nics), ""),
-        Span(f"{gpu.memory / 1024:.0f} GiB" if gpu.memory else "", ""),
+        Span(written_bytes(gpu.memory * 2**20) if gpu.memory else "", ""),
         Span(gpu.product, ""),
         Span(gpu.uuid, "dim"),
     ]
@@ -181,7 +181,7 @@ def _sources(facts: Sequence[Fact]) -> list[Line]:
     rows += [
         [
             Span(fact.subject, ""),
-            Span("" if fact.age is None else f"{fact.age:.0f}s", ""),
+            Span("" if fact.age is None else written_duration(fact.age), ""),
             Span(fact.source + (", assumed" if fact.assumed else ""), "yellow" if fact.assumed else ""),
         ]
         for fact in facts

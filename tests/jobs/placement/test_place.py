@@ -66,6 +66,6 @@ def test_a_waiting_job_is_planned_again_ever_less_often() -> None:
 
 def test_the_time_that_a_job_may_wait_is_kept() -> None:
     """The error says why there was no place, and what to do."""
-    with pytest.raises(WaitTimeout, match="no place after 2 seconds: full") as late:
+    with pytest.raises(WaitTimeout, match="no place after 2s: full") as late:
         place_job(reservation(*[FULL] * 9), PLANNER, waiting([], [], 2.0))
     assert "arena-topo resume" in late.value.hint

@@ -153,7 +153,7 @@ def test_a_namespace_has_its_own_jobs_and_links() -> None:
     ("width", "expected"),
     [
         (30, ["NAME", "STATUS", "READY"]),
-        (50, ["NAMESPACE", "NAME", "STATUS", "READY", "GPUS", "AGE"]),
+        (50, ["NAMESPACE", "NAME", "STATUS", "READY", "GPUS"]),
         (200, [each.heading for each in jobs_table(OVERVIEW).columns]),
     ],
 )

@@ -63,7 +63,7 @@ def test_every_node_counts_by_the_first_thing_that_keeps_workers_off() -> None:
             "5 nodes offer their GPUs as nvidia.com/gpu, not as amd.com/gpu",
         ),
         (Demand(1, 1, requests={"cpu": 200_000}), "1 node has less than 200 cpu free"),
-        (Demand(1, 1, requests={"memory": 2**41}), "1 node has less than 2.05e+03 GiB of memory free"),
+        (Demand(1, 1, requests={"memory": 2**41}), "1 node has less than 2 TiB of memory free"),
         (Demand(1, 8), "2 nodes have fewer than 8 free GPUs"),
         (
             Demand(1, 1, affinity=(SelectorTerm((Requirement("zone", "In", ("z",)),)),)),

@@ -6,6 +6,7 @@ import click
 
 from arena_topo.cli.command import command, output_format, switch, text
 from arena_topo.cli.options.kube import KubeFlags
+from arena_topo.cli.terminal import columns, print_page, status_paint
 from arena_topo.errors import ExitCode
 
 
@@ -45,7 +46,7 @@ def doctor(flags: DoctorFlags) -> ExitCode:
         reservations_finding(reservations(session)),
     )
     if flags.output == "wide":
-        click.echo(findings_text(findings), nl=False)
+        print_page(findings_text(findings, paint=status_paint(), width=columns()))
     else:
         from arena_topo.output.documents import document
 

@@ -11,7 +11,7 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import check_refreshed, refresh_switch
 from arena_topo.cli.snapshot_source import print_warnings
-from arena_topo.cli.terminal import say, shown_again
+from arena_topo.cli.terminal import columns, print_page, say, shown_again, status_paint
 from arena_topo.errors import NotFound, UsageError
 
 _MODES = ("none", "exclusive", "topology", "share")
@@ -90,7 +90,7 @@ def _show_nodes(flags: TopNodeFlags) -> None:
     from arena_topo.kube.session import connect
     from arena_topo.output.plan.reservations import reservation_lines
     from arena_topo.output.top_node.document import top_nodes_document
-    from arena_topo.output.top_node.text import mode_of, node_details, top_nodes
+    from arena_topo.output.top_node.text import fitted_nodes, mode_of, node_details, top_nodes
 
     mode = _mode(flags.mode)
     session = connect(flags.kube)
@@ -114,7 +114,12 @@ def _show_nodes(flags: TopNodeFlags) -> None:
     if flags.details:
         click.echo(node_details(chosen), nl=False)
     else:
-        click.echo(top_nodes(chosen, chosen=bool(flags.nodes)), nl=False)
+        width = columns()
+        table = fitted_nodes(chosen, width)
+        shown = top_nodes(chosen, chosen=bool(flags.nodes), paint=status_paint(), table=table, width=width)
+        print_page(shown)
+        if note := table.note("a wider terminal shows them"):
+            say(note)
     # Scripts read the tables, which are Arena's: what Arena does not know goes to stderr.
     for line in reservation_lines(
         reservations(session, snapshot) or (), {gpu_node.name for gpu_node in chosen}

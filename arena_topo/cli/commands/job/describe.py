@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from arena_topo.cli.command import command
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
-from arena_topo.cli.terminal import print_page, status_paint
+from arena_topo.cli.terminal import columns, print_page, status_paint
 
 if TYPE_CHECKING:
     from arena_topo.kube.session import Session
@@ -48,4 +48,4 @@ def page_of(session: "Session", name: str) -> str:
     # The rest is worth reading without them.
     except Forbidden:
         events = None
-    return job_page(job, events, datetime.now(UTC), paint=status_paint())
+    return job_page(job, events, datetime.now(UTC), paint=status_paint(), width=columns())

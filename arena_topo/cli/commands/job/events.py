@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arena_topo.cli.command import command, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
-from arena_topo.cli.terminal import print_out, say, status_paint
+from arena_topo.cli.terminal import columns, print_out, print_table, say, status_paint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ def events(flags: EventsFlags) -> None:
 
     from arena_topo.jobs.reading.job_events import EventWatch
     from arena_topo.kube.session import connect
-    from arena_topo.output.job_story import EVENT_HEADINGS, event_row, events_table
+    from arena_topo.output.job_story import event_row, fitted_events
     from arena_topo.output.lines import aligned, column_widths
 
     session = connect(flags.kube)
@@ -45,8 +45,10 @@ def events(flags: EventsFlags) -> None:
         find_job(session, flags.name)
         say(f"nothing happened to the job {flags.name} lately")
         return
-    print_out(events_table(watch.first, now, paint=paint))
-    widths = column_widths([EVENT_HEADINGS, *(event_row(event, now) for event in watch.first)])
+    table = fitted_events(watch.first, now, columns())
+    print_table(table, more="a wider terminal shows them")
+    widths = column_widths(table.rows)
     while flags.watch:
         for event in watch.wait():
-            print_out(aligned(event_row(event, datetime.now(UTC)), widths, paint=paint))
+            cells = event_row(event, datetime.now(UTC))
+            print_out(aligned([cells[place] for place in table.kept], widths, paint=paint))

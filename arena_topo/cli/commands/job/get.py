@@ -9,7 +9,7 @@ from arena_topo.cli.command import command, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
 from arena_topo.cli.options.output_form import OutputForm, output_form, print_documents
-from arena_topo.cli.terminal import print_out, say, status_paint
+from arena_topo.cli.terminal import columns, print_out, say, status_paint
 from arena_topo.errors import UsageError
 from arena_topo.model.notation.printable import printable
 
@@ -73,9 +73,12 @@ def get(flags: GetFlags) -> None:
 
 
 def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: bool) -> None:
-    from arena_topo.output.job import job_table
+    from arena_topo.output.job import fitted_instances, job_table
 
-    print_out(job_table(job, wide=wide, paint=status_paint()))
+    instances = fitted_instances(job, None if wide else columns())
+    print_out(job_table(job, wide=wide, paint=status_paint(), instances=instances))
+    if note := instances.note("-o wide shows them"):
+        say(note)
     if flags.gpus or flags.events:
         from arena_topo.cli.commands.arena.job_details import print_events, print_gpus
 
@@ -97,7 +100,7 @@ def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
     """Print the job, and then its status and each instance when they change, until it has ended or is deleted."""
     from arena_topo.jobs.lookup import job_not_found
     from arena_topo.jobs.reading.watch import JobWatch
-    from arena_topo.output.job import INSTANCE_HEADINGS, instance_row
+    from arena_topo.output.job import fitted_instances, instance_row
     from arena_topo.output.lines import aligned, column_widths
 
     if form.word not in _TABLES:
@@ -108,9 +111,8 @@ def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
     if job is None:
         raise job_not_found(session, name)
     _print_job(session, job, flags, wide=form.word == "wide")
-    widths = column_widths(
-        [("  " + cells[0], *cells[1:]) for cells in (INSTANCE_HEADINGS, *map(instance_row, job.instances))]
-    )
+    table = fitted_instances(job, None if form.word == "wide" else columns())
+    widths = column_widths(table.rows)
     while not job.status.is_final:
         watch.wait()
         before, job = job, watch.views().get(key)
@@ -124,7 +126,7 @@ def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
         known = {instance.name: instance for instance in before.instances}
         for instance in job.instances:
             if instance.name not in known or _seen(instance) != _seen(known.pop(instance.name)):
-                cells = instance_row(instance)
+                cells = [cell for place, cell in enumerate(instance_row(instance)) if place in table.kept]
                 print_out(aligned(("  " + cells[0], *cells[1:]), widths, paint=status_paint()))
 
 

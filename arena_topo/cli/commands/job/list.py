@@ -10,12 +10,13 @@ from arena_topo.cli.command import command, switch, text
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_type
 from arena_topo.cli.options.output_form import OutputForm, output_form, print_documents
-from arena_topo.cli.terminal import print_out, say, status_paint
+from arena_topo.cli.terminal import columns, print_out, print_table, say, status_paint
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
     from arena_topo.kube.session import Session
     from arena_topo.model.job.job_view import JobView
+    from arena_topo.output.lines import Fitted
 
 _TABLES = ("", "wide")
 
@@ -84,16 +85,23 @@ def list_command(flags: ListFlags) -> None:
 
 
 def _print_table(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> None:
-    from arena_topo.output.job_list import job_list_table
+    print_table(_fitted(jobs, flags, wide=wide))
 
-    print_out(job_list_table(jobs, namespaces=flags.all_namespaces, wide=wide, paint=status_paint()))
+
+def _fitted(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> "Fitted":
+    """Return the table of *jobs* as far as the terminal has room for it, whole where *wide* asks for all of it."""
+    from arena_topo.output.job_list import SPARE, job_list_rows
+    from arena_topo.output.lines import fitted
+
+    rows = job_list_rows(jobs, namespaces=flags.all_namespaces, wide=wide)
+    return fitted(rows, None if wide else columns(), spare=SPARE)
 
 
 def _watch(session: "Session", flags: ListFlags, form: OutputForm) -> None:
     """Print the table, and then a line for each job whose cells change, its duration apart, until Ctrl-C."""
     from arena_topo.jobs.reading.job_list import newest_first
     from arena_topo.jobs.reading.watch import JobWatch
-    from arena_topo.output.job_list import headings, job_row
+    from arena_topo.output.job_list import job_row
     from arena_topo.output.lines import aligned, column_widths
 
     if form.word not in _TABLES:
@@ -102,8 +110,13 @@ def _watch(session: "Session", flags: ListFlags, form: OutputForm) -> None:
     watch = JobWatch(session, all_namespaces=flags.all_namespaces, selector=flags.selector)
     before = watch.views()
     jobs = _sorted(newest_first(before.values()), flags.sort_by)
-    _print_table(jobs, flags, wide=shape["wide"])
-    widths = column_widths([headings(**shape), *(job_row(job, **shape) for job in jobs)])
+    table = _fitted(jobs, flags, wide=shape["wide"])
+    print_table(table)
+    widths = column_widths(table.rows)
+
+    def line(cells: "Sequence[str]") -> str:
+        return aligned([cells[place] for place in table.kept], widths, paint=status_paint())
+
     while watch.wait():
         now = watch.views()
         for key in sorted(before.keys() | now.keys()):
@@ -112,9 +125,9 @@ def _watch(session: "Session", flags: ListFlags, form: OutputForm) -> None:
                     "DELETED" if cell == before[key].status.value else cell
                     for cell in job_row(before[key], **shape)
                 ]
-                print_out(aligned(gone, widths, paint=status_paint()))
+                print_out(line(gone))
             elif key not in before or _seen(now[key]) != _seen(before[key]):
-                print_out(aligned(job_row(now[key], **shape), widths, paint=status_paint()))
+                print_out(line(job_row(now[key], **shape)))
         before = now
 
 

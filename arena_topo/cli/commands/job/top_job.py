@@ -8,7 +8,7 @@ from arena_topo.cli.command import command, output_format, switch, text
 from arena_topo.cli.commands.cluster.top_watch import check_shown_alone, watch_cluster, watch_switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import check_refreshed, job_names, job_type, refresh_switch
-from arena_topo.cli.terminal import print_out, shown_again, status_paint
+from arena_topo.cli.terminal import columns, print_out, print_table, shown_again, status_paint
 from arena_topo.errors import UsageError
 
 
@@ -58,7 +58,8 @@ def _show_jobs(flags: TopJobFlags) -> None:
     from arena_topo.jobs.lookup import fetch_job_view
     from arena_topo.jobs.reading.job_list import list_jobs
     from arena_topo.kube.session import connect
-    from arena_topo.output.job_list import by_gpus, top_job_table, top_jobs_table
+    from arena_topo.output.job_list import SPARE, by_gpus, top_job_table, top_jobs_rows, top_jobs_total
+    from arena_topo.output.lines import fitted
 
     session, table = connect(flags.kube), flags.output == "wide"
     jobs = (
@@ -72,6 +73,8 @@ def _show_jobs(flags: TopJobFlags) -> None:
 
         click.echo(document([job_document(one) for one in by_gpus(jobs)], flags.output), nl=False)
     elif flags.names:
-        print_out(top_job_table(jobs[0], instance=flags.instance, paint=status_paint()))
+        print_out(top_job_table(jobs[0], instance=flags.instance, paint=status_paint(), width=columns()))
     else:
-        print_out(top_jobs_table(jobs, namespaces=flags.all_namespaces, paint=status_paint()))
+        rows = top_jobs_rows(jobs, namespaces=flags.all_namespaces)
+        print_table(fitted(rows, columns(), spare=SPARE), more="a wider terminal shows them")
+        print_out(top_jobs_total(jobs))

@@ -257,7 +257,7 @@ def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: f
     from arena_topo.jobs.logs.wait import Waiter
     from arena_topo.jobs.outcome import followed_to_the_end, wait_for_goal
     from arena_topo.model.job.job_view import Goal
-    from arena_topo.model.notation.durations import short_duration
+    from arena_topo.model.notation.words import written_duration
 
     if ending.follow:
         for line in followed_to_the_end(session, name, uid, Waiter(say)):
@@ -267,7 +267,7 @@ def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: f
     elif goal in (Goal.RUNNING, Goal.SUCCEEDED):
         view = wait_for_goal(session, name, uid, goal, Waiter(say), timeout=limit)
         verb = "has succeeded" if view.status.is_final else "is running"
-        say(f"The job {name} {verb} after {short_duration(view.duration)}")
+        say(f"The job {name} {verb} after {written_duration(view.duration)}")
 
 
 def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bool) -> None:

@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from arena_topo.model.cluster.hardware import Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.notation.words import written_bytes, written_duration
 from arena_topo.output.topology.domains import gpu_count, remarks
 from arena_topo.output.topology.svg.elements import Headline, element, elided, label, picture, seen, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
@@ -72,7 +73,7 @@ def node_picture(
 def _heading(node: GpuNode) -> Iterator[str]:
     product = node.gpus[0].product if node.gpus else ""
     memory = node.gpus[0].memory if node.gpus else 0
-    words = [node.machine, product, f"{memory / 1024:.0f} GiB" if memory else ""]
+    words = [node.machine, product, written_bytes(memory * 2**20) if memory else ""]
     yield label(node.name, 24, 36, "title")
     yield label("  ·  ".join(word for word in words if word), 24, 57, "soft")
     yield label(f"{node.gpu_free} of {node.gpu_total} free", WIDTH - 24, 36, "end strong")
@@ -256,7 +257,7 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
     bottom = _TOP + _LINE * max(len(left), len(right))
     source = next((fact for fact in node.facts if fact.subject == "links"), None)
     if source:
-        age = "" if source.age is None else f", {source.age:.0f} s old"
+        age = "" if source.age is None else f", {written_duration(source.age)} old"
         words = f"links {'assumed' if source.assumed else 'as published'}: {source.source}{age}"
         parts.append(label(elided(words, 100), 24, bottom + 8, "small soft"))
         bottom += _LINE
