@@ -170,8 +170,10 @@ def _zones(node: GpuNode) -> list[Line]:
 
 
 def _figure(amounts: Resources, name: str) -> str:
-    """Return the figure of what is written with its unit elsewhere: 4 of 4 GPUs, 40 of 47 cpu, 250 of 251 GiB."""
-    return written_amount(name, amounts.get(name, 0)).split()[0]
+    """Return an amount below a heading that names its resource: 4, 40, 250 GiB."""
+    figure, unit, *rest = [*written_amount(name, amounts.get(name, 0)).split(), ""]
+    # Bytes alone have a unit of their own, before the name of their resource.
+    return f"{figure} {unit}" if rest[:1] == ["of"] else figure
 
 
 def _sources(facts: Sequence[Fact]) -> list[Line]:
