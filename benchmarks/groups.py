@@ -9,6 +9,7 @@ as large as a data-parallel group, the consecutive ranks, wherever a block holds
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import sqrt
 from random import Random
 from statistics import mean
 
@@ -33,6 +34,8 @@ SHAPES = ((4, 8), (4, 16), (8, 4), (8, 8))
 
 Spreads = dict[str, float]
 """The most blocks that a group touches, by axis."""
+ANY = "any placement, at least"
+"""In place of a rule: what no placement is below, for both axes together."""
 
 
 def fragmented(rng: Random) -> Fleet:
@@ -52,6 +55,26 @@ def fragmented(rng: Random) -> Fleet:
     return make_fleet(Snapshot(tuple(nodes), Fabric(("block",), paths)))
 
 
+def least_both(room: Sequence[int], rows: int, columns: int) -> int:
+    """Return a sum of the most blocks of a row and of a column that no placement is below, where blocks have *room*.
+
+    A block that a rows and b columns touch holds at most a b cells. The a of all blocks add up to at most *rows* times the
+    most blocks r of a row, and the b to *columns* times c. So, by Cauchy and Schwarz, the roots of what the blocks hold
+    add up to at most the root of rows r columns c; and they add up to the least where few blocks are full.
+
+    >>> least_both([4, 4, 4, 4], 4, 4), least_both([16, 16], 4, 4)
+    (4, 2)
+    """
+    left, roots = rows * columns, 0.0
+    for most in sorted(room, reverse=True):
+        held = min(most, left)
+        roots, left = roots + sqrt(held), left - held
+    # A root may be rounded up.
+    product = roots * roots / (rows * columns) - 1e-9
+    blocks = range(1, len(room) + 1)
+    return min(row + column for row in blocks for column in blocks if row * column >= product)
+
+
 def compared(fleet: Fleet, parallel: Parallelism) -> dict[str, Spreads] | None:
     """Return the spreads of *parallel* by each rule, None where the fleet is too full."""
     demand = Demand(parallel.ranks // 8, 8, gpu_resource=GPU, parallel=parallel)
@@ -66,9 +89,13 @@ def compared(fleet: Fleet, parallel: Parallelism) -> dict[str, Spreads] | None:
     rows["first fit"] = _nodes(first_fit(places, demand.workers))
     rows["Kueue TAS best-fit"] = _nodes(kueue_best_fit(parts, places, demand.workers))
     rows["Kueue, slices of dp"] = _nodes(_sliced(parts, places, demand.workers, parallel.dp))
+    room = [sum(places[part.start : part.end]) for part in parts[BLOCK]]
     return {
-        name: {axis: spread.most for axis, spread in spreads_at(parallel, parts, BLOCK, nodes).items()}
-        for name, nodes in rows.items()
+        **{
+            name: {axis: spread.most for axis, spread in spreads_at(parallel, parts, BLOCK, nodes).items()}
+            for name, nodes in rows.items()
+        },
+        ANY: {"both": least_both(room, parallel.dp, parallel.pp)},
     }
 
 
@@ -106,6 +133,7 @@ def runs(count: int) -> Iterator[tuple[Parallelism, dict[str, Spreads]]]:
 def main(count: int) -> None:
     """Print a line for each rule: the most blocks of a pipeline, of a data-parallel group, and both together."""
     results = [rows for _, rows in runs(count)]
+    least = [rows.pop(ANY)["both"] for rows in results]
     total = {name: mean(rows[name]["pp"] + rows[name]["dp"] for rows in results) for name in results[0]}
     base = {axis: mean(rows["first fit"][axis] for rows in results) for axis in ("pp", "dp")}
     print(f"{len(results)} gangs, {BLOCKS * NODES * 8} GPUs, blocks touched")
@@ -115,6 +143,11 @@ def main(count: int) -> None:
         ratios = (base["pp"] / pp, base["dp"] / dp, total["first fit"] / total[name])
         figures = "".join(f"{ratio:>{width}.2f}" for ratio, width in zip(ratios, (27, 7, 7), strict=True))
         print(f"{name:24}{pp:>6.2f}{dp:>6.2f}{total[name]:>6.2f}{figures}")
+    best = [rows["arena-topo, closer=both"] for rows in results]
+    met = sum(row["pp"] + row["dp"] == bound for row, bound in zip(best, least, strict=True))
+    ratio = total["first fit"] / mean(least)
+    print(f"{ANY:36}{mean(least):>6.2f}{ratio:>34.2f}")
+    print(f"closer=both meets that in {met} of {len(results)} gangs")
 
 
 if __name__ == "__main__":
