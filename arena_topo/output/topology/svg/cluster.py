@@ -223,8 +223,9 @@ def _extra(node: GpuNode) -> float:
 
 def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
     width, height = _LARGE.tile
+    card = "card chosen" if planned_gpus(node) else "card"
     parts = [
-        element("rect", width=width, height=height + _extra(node), rx=8, class_="card"),
+        element("rect", width=width, height=height + _extra(node), rx=8, class_=card),
         label(elided(node.name, 21), 9, 17, "small strong"),
     ]
     for index, (style, tip) in enumerate(_marks(node, colours)):

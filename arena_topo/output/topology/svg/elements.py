@@ -32,6 +32,7 @@ svg .end { text-anchor: end; }
 svg .strong { font-weight: 650; }
 svg .page { fill: var(--page); }
 svg .card { fill: var(--card); stroke: var(--edge); stroke-width: 1; }
+svg .chosen { stroke: var(--u0); stroke-width: 2.5; }
 svg .group { fill: none; stroke: var(--edge); stroke-width: 15; stroke-linecap: round; }
 svg .root { fill: none; stroke: var(--pcie); stroke-width: 4; stroke-linecap: round; }
 svg .gpu-free { fill: var(--free); stroke: var(--freeline); stroke-width: 2.5; }

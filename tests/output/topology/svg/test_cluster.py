@@ -36,6 +36,16 @@ def test_a_large_cluster_is_a_map_with_numbers() -> None:
     assert float(root.get("width", "0")) <= 1240
 
 
+def test_the_nodes_of_a_plan_stand_out() -> None:
+    """By the border of their tiles, and by the shape of the planned GPUs."""
+    root = ET.fromstring(cluster_picture(map_of(20)))
+    rects = list(root.iter(f"{SVG}rect"))
+
+    assert 1 == sum(rect.get("class") == "card chosen" for rect in rects)
+    # Four GPUs, and the entry of the legend.
+    assert 4 + 1 == sum(rect.get("rx") == "6.5" for rect in rects)
+
+
 def test_a_domain_of_a_map_leads_to_its_nodes() -> None:
     """By a link to the part of the page that shows them by name."""
     svg = cluster_picture(map_of(160), linked="domain")
