@@ -18,14 +18,13 @@ from arena_topo.model.keys import CLAIMED_GPUS, HOSTNAME, PLANNED
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.quotas import Quotas
-from arena_topo.topology.assemble import ClusterObjects, assemble
+from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, with_other_pods
 from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import POD_ANNOTATIONS, POD_LABELS, PodFacts, pod_facts
 from arena_topo.topology.raw_objects import Malformed, identity, skipped
 
 _NODES, _PODS, _JOBS, _QUOTAS = "nodes", "pods", "mpijobs", "resourcequotas"
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
-
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
 
@@ -90,14 +89,17 @@ class ClusterState:
     warnings: list[str] = field(default_factory=list)
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _pods: dict[str, PodFacts] = field(default_factory=dict)
+    _on_nodes: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
+    _touched: set[str] = field(default_factory=set)
     _snapshot: Snapshot | None = None
+    _layout: Layout = field(default_factory=lambda: Layout({}, {}))
     _quotas: Quotas | None = None
 
     def __post_init__(self) -> None:
         for uid, item in self.objects[_NODES].items():
-            self._replace(self._nodes, uid, self._node(item))
+            self._take_node(uid, self._node(item))
         for uid, item in self.objects[_PODS].items():
-            self._replace(self._pods, uid, self._pod(item))
+            self._take_pod(uid, self._pod(item))
 
     def take(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Note what has changed, and in which collection."""
@@ -105,9 +107,9 @@ class ClusterState:
             uid = str(change.object["metadata"]["uid"])
             match collection:
                 case "nodes":
-                    self._replace(self._nodes, uid, None if change.deleted else self._node(change.object))
+                    self._take_node(uid, None if change.deleted else self._node(change.object))
                 case "pods":
-                    self._replace(self._pods, uid, None if change.deleted else self._pod(change.object))
+                    self._take_pod(uid, None if change.deleted else self._pod(change.object))
                 case "resourcequotas":
                     self._quotas = None
                 case "mpijobs":
@@ -115,15 +117,26 @@ class ClusterState:
                 case _:
                     self._snapshot = None
 
-    def _replace(self, known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
-        """Put *facts* in place of what is *known*; most heartbeats and statuses change nothing that is read."""
-        if known.get(uid) == facts:
+    def _take_node(self, uid: str, facts: NodeFacts | None) -> None:
+        """Put *facts* in place of what is known of a node; most heartbeats change nothing that is read."""
+        if self._nodes.get(uid) != facts:
+            self._snapshot = None
+            _put(self._nodes, uid, facts)
+
+    def _take_pod(self, uid: str, facts: PodFacts | None) -> None:
+        """Put *facts* in place of what is known of a pod; most statuses change nothing that is read."""
+        before = self._pods.get(uid)
+        if before == facts:
             return
-        self._snapshot = None
-        if facts is None:
-            known.pop(uid, None)
-        else:
-            known[uid] = facts
+        _put(self._pods, uid, facts)
+        for pod in (before, facts):
+            if pod and pod.node:
+                self._touched.add(pod.node)
+                _put(
+                    self._on_nodes.setdefault(pod.node, {}),
+                    uid,
+                    facts if facts and facts.node == pod.node else None,
+                )
 
     def _node(self, item: Object) -> NodeFacts | None:
         try:
@@ -144,7 +157,7 @@ class ClusterState:
         """The cluster as the planner sees it."""
         if self._snapshot is None:
             optional = {key: list(self.objects.get(key, {}).values()) for key in OPTIONAL}
-            self._snapshot = assemble(
+            self._snapshot, self._layout = assembled(
                 ClusterObjects(
                     nodes=list(self._nodes.values()),
                     pods=self._pods.values(),
@@ -157,6 +170,10 @@ class ClusterState:
                 taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
                 levels=self.levels,
             )
+        elif self._touched:
+            pods = {name: self._on_nodes.get(name, {}).values() for name in self._touched}
+            self._snapshot = with_other_pods(self._snapshot, self._layout, pods)
+        self._touched.clear()
         return self._snapshot
 
     def requests_of(self, pod: Object) -> Resources:
@@ -186,6 +203,13 @@ class ClusterState:
             if worker := parse_worker_name(meta["name"]):
                 found.setdefault((meta["namespace"], worker.job), {})[worker.index] = pod
         return found
+
+
+def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
+    if facts is None:
+        known.pop(uid, None)
+    else:
+        known[uid] = facts
 
 
 def bound_of(workers: Mapping[tuple[str, str], Mapping[int, Object]]) -> Bound:

@@ -1,7 +1,7 @@
 """From the objects of a cluster to the snapshot that the planner works on."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 
@@ -52,10 +52,47 @@ class _Load:
     pods: list[PodFacts] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What does not depend on pods: the nodes, what the sources say of each, and the pods that hold devices by claims."""
+
+    nodes: Mapping[str, NodeFacts]
+    readings: Mapping[str, Sequence[Reading]]
+    claiming: frozenset[tuple[str, str]] = frozenset()
+
+
 def assemble(
     objects: ClusterObjects, *, cluster: str = "", taken: str = "", levels: Sequence[str] = ()
 ) -> Snapshot:
-    """Return the snapshot of a cluster at the RFC 3339 instant *taken*.
+    """Return the snapshot of a cluster, as ``assembled`` does."""
+    return assembled(objects, cluster=cluster, taken=taken, levels=levels)[0]
+
+
+def with_other_pods(snapshot: Snapshot, layout: Layout, pods: Mapping[str, Iterable[PodFacts]]) -> Snapshot:
+    """Return *snapshot*, which was assembled with *layout*, where the nodes that *pods* names have those pods, and no others.
+
+    The others are as they were. It takes as long as there are such nodes, however many others there are.
+    """
+    warnings: list[str] = []
+    changed = {
+        name: _node(
+            layout.nodes[name],
+            _loads(on_node, layout.claiming).get(name) or _Load(),
+            layout.readings.get(name, ()),
+            warnings,
+        )
+        for name, on_node in pods.items()
+        if name in layout.nodes
+    }
+    told = dict.fromkeys((*snapshot.warnings, *(cut(warning, _LONGEST_WARNING) for warning in warnings)))
+    nodes = tuple(changed.get(node.name, node) for node in snapshot.nodes)
+    return replace(snapshot, nodes=nodes, warnings=tuple(told))
+
+
+def assembled(
+    objects: ClusterObjects, *, cluster: str = "", taken: str = "", levels: Sequence[str] = ()
+) -> tuple[Snapshot, Layout]:
+    """Return the snapshot of a cluster at the RFC 3339 instant *taken*, and what of it does not depend on its pods.
 
     *levels* are label keys, coarse to fine, that replace the detected tiers of the fabric. Whatever cannot be read is
     left out and named in the snapshot's warnings.
@@ -64,7 +101,8 @@ def assemble(
     # Without an instant no age can be computed; the facts then have none.
     now = parse_instant(taken) if taken else None
     names = {node.name for node in objects.nodes}
-    loads = _loads(objects.pods, _pods_with_claims(objects.claims))
+    claiming = _pods_with_claims(objects.claims)
+    loads = _loads(objects.pods, claiming)
     readings = _readings(objects, now, warnings)
     # Objects about a node may outlive it.
     unknown = sorted(readings.keys() - names)
@@ -78,7 +116,8 @@ def assemble(
     fabric = read_fabric(with_gpus or nodes, objects.topologies, levels, warnings)
     # A warning names objects, and whoever serves them may have let a name be of any length.
     shortened = tuple(cut(warning, _LONGEST_WARNING) for warning in warnings)
-    return Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=shortened)
+    snapshot = Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=shortened)
+    return snapshot, Layout({node.name: node for node in objects.nodes}, readings, claiming)
 
 
 def _pods_with_claims(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
