@@ -234,4 +234,14 @@ def _checked(node: GpuNode, place: str) -> GpuNode:
     for index in node.used or ():
         if not 0 <= index < size:
             raise DocumentError(f"{place}.used names GPU {index}, the node lists {size}")
+    zones = node.zones.zones if node.zones else ()
+    numbers = [zone.number for zone in zones]
+    if numbers != sorted({number for number in numbers if number >= 0}):
+        raise DocumentError(f"{place}.numa.zones are {numbers}, expected rising numbers")
+    for zone in zones:
+        if any(
+            min(amounts.values(), default=0) < 0
+            for amounts in (zone.capacity, zone.allocatable, zone.available)
+        ):
+            raise DocumentError(f"{place}.numa.zones counts less than 0 on NUMA node {zone.number}")
     return node

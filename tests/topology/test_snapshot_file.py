@@ -14,6 +14,7 @@ from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from tests.topology.clusters import ACK, PRODUCT, cluster
 from tests.topology.machines import Machine, machines, written
 from tests.topology.objects import config_map, node, pod
+from tests.topology.sources.test_node_resource_topology import zones
 
 
 def rich_snapshot() -> Snapshot:
@@ -31,7 +32,10 @@ def rich_snapshot() -> Snapshot:
     nodes[2]["status"]["conditions"] = []
     holder_pod = pod("a", 2, "aliyun.com/gpu", annotations={"topology.kubernetes.io/gpu-group": "0,3"})
     return cluster(
-        nodes, [holder_pod, pod("b", 1, node_name="gpu-2")], config_maps=[config_map(), config_map("gone")]
+        nodes,
+        [holder_pod, pod("b", 1, node_name="gpu-2")],
+        config_maps=[config_map(), config_map("gone")],
+        zones=[{**zones(node_0=4, node_1=4), "metadata": {"name": "gpu-2"}}],
     )
 
 
@@ -124,6 +128,18 @@ BROKEN = {
     "a mode unknown": (
         put("gpuSets", 0, 0, "mode", "rented"),
         "mode is 'rented', expected whole, mig or shared",
+    ),
+    "a NUMA node twice": (
+        put("nodes", 2, "numa", "zones", 1, "number", 0),
+        r"nodes\[2\].numa.zones are \[0, 0\], expected rising numbers",
+    ),
+    "less than nothing on a NUMA node": (
+        put("nodes", 2, "numa", "zones", 1, "available", "cpu", -1),
+        r"nodes\[2\].numa.zones counts less than 0 on NUMA node 1",
+    ),
+    "a policy unknown": (
+        put("nodes", 2, "numa", "policy", "strict"),
+        "numa.policy is 'strict', expected none",
     ),
     "warnings no strings": (put("warnings", [1]), r"warnings\[0\] is 1, expected a string"),
 }

@@ -102,6 +102,6 @@ def _legend(rows: Sequence[Sequence[str]], shares: Sequence[NodeShare]) -> Itera
     }
     if policies:
         yield (
-            f"enforced: the kubelet ({', '.join(sorted(policies))}) runs a worker on as few NUMA nodes as can hold it, "
-            "or not at all; which ones it takes is predicted"
+            f"enforced: by the kubelet ({', '.join(sorted(policies))}), which fails a worker that needs more NUMA nodes; "
+            "which it takes is predicted"
         )

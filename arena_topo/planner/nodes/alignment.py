@@ -56,6 +56,8 @@ class Alignment:
     def admitted(self, containers: Sequence[Amounts], most: int) -> int:
         """Return how many of *most* workers, whose *containers* ask so much, the kubelet admits."""
         parts = self._parts(containers)
+        if not all(map(self._is_judged, parts)):
+            return most
         if len(parts) == 1 and self._sets(parts[0]) == 1:
             # Alike and each on one NUMA node: which of them goes first does not matter.
             return min(sum(self._whole_workers(parts[0])), most)
@@ -65,6 +67,8 @@ class Alignment:
         """Return which GPUs so many *workers* of *gpus* GPUs can get; None where the kubelet lets them have any."""
         parts = self._parts(containers)
         if not self.positions or not any(self.gpu_resource in dict(part) for part in parts):
+            return None
+        if not all(map(self._is_judged, parts)):
             return None
         if len(parts) == 1 and self._sets(parts[0]) == 1:
             most = tuple(gpus * count for count in self._whole_workers(parts[0]))
@@ -121,6 +125,15 @@ class Alignment:
         size = sizes.pop() if len(sizes) == 1 else None
         return None if self.policy is AlignmentPolicy.SINGLE_NUMA_NODE and size != 1 else size
 
+    def _able(self, part: Amounts) -> list[int]:
+        """Return the NUMA nodes that can be in a hint: one that lacks a resource altogether is in no preferred one for it."""
+        capacities = [self.capacity[self.resources.index(name)] for name, _ in part]
+        return [zone for zone, has in enumerate(zip(*capacities, strict=True)) if all(has)]
+
+    def _is_judged(self, part: Amounts) -> bool:
+        """Whether it can be found out if *part* is admitted; what cannot be is not refused."""
+        return self._sets(part) in (None, 1) or len(self._able(part)) <= _MOST_ZONES
+
     def _least(self, name: str, count: int) -> int | None:
         held = 0
         for size, capacity in enumerate(sorted(self.capacity[self.resources.index(name)], reverse=True), 1):
@@ -147,17 +160,12 @@ class Alignment:
         return shares
 
     def _admit(self, part: Amounts, free: dict[str, list[int]]) -> bool:
-        """Whether *part* is admitted; takes it from *free* if so. It is where that would take too long to find out."""
+        """Whether *part* is admitted; takes it from *free* if so."""
         size = self._sets(part)
         if size is None:
             return False
-        # A NUMA node that lacks one of the resources altogether is in no preferred hint for it.
-        capacities = [self.capacity[self.resources.index(name)] for name, _ in part]
-        able = [zone for zone, has in enumerate(zip(*capacities, strict=True)) if all(has)]
-        if size > 1 and len(able) > _MOST_ZONES:
-            return True
         # Of equally many NUMA nodes the kubelet takes those with the lowest bits.
-        for zones in sorted(combinations(able, size), key=lambda zones: zones[::-1]):
+        for zones in sorted(combinations(self._able(part), size), key=lambda zones: zones[::-1]):
             if all(sum(free[name][zone] for zone in zones) >= count for name, count in part):
                 for name, count in part:
                     _take(free[name], zones, count)

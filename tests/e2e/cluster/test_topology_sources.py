@@ -131,3 +131,28 @@ def test_numa_zones_are_read(cluster: ControlPlane) -> None:
 
     assert [0, 0, 0, 0, 1, 1, 1, 1] == [gpu.get("numa", 0) for gpu in found["gpuSets"][node["gpus"]]]
     assert any(fact["source"].startswith("NodeResourceTopology b") for fact in node["facts"])
+
+
+def test_a_node_whose_kubelet_would_refuse_a_worker_is_left_out(cluster: ControlPlane) -> None:
+    """By the zones and the policy in its NodeResourceTopology; where workers fit, the plan says who holds them there."""
+    wanted = [{**zones(node_0=4, node_1=4), "metadata": {"name": name}} for name in PLACES]
+    made = [created(cluster.kube, each) for each in wanted]
+    ready = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    for name in PLACES:
+        cluster.kube.patch("v1", "Node", name, ready, sub="status")
+        # What a controller would take away, and none runs here.
+        cluster.kube.patch("v1", "Node", name, {"spec": {"taints": None}})
+    arena = Arena(cluster.admin_kubeconfig)
+    refused = arena("plan", "mpi", "--workers=1", "--gpus=8", "--image=x")
+    planned = arena("plan", "mpi", "--workers=1", "--gpus=1", "--image=x", "-o", "json")
+    for each in made:
+        cluster.kube.delete(*each)
+
+    assert 3 == refused.code, refused.err
+    assert (
+        "3 nodes would refuse a worker with TopologyAffinityError (single-numa-node): no NUMA node has 8 GPUs free"
+        in refused.out
+    )
+    assert 0 == planned.code, planned.out + planned.err
+    (share,) = json.loads(planned.out)["shares"]
+    assert ("single-numa-node", True) == (share["alignment"]["policy"], share["alignment"]["enforced"])

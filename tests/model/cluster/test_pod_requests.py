@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.cluster.pod_requests import pod_spec_requests
+from arena_topo.model.cluster.pod_requests import aligned_requests, pod_spec_requests
 
 
 def container(cpu: str = "", gpus: int = 0, *, sidecar: bool = False) -> dict[str, Any]:
@@ -72,3 +72,44 @@ def test_a_malformed_quantity_is_an_error() -> None:
     """Nothing is reserved for what nobody can read."""
     with pytest.raises(ValueError, match="'much' is not a quantity"):
         pod_spec_requests({"containers": [container("much")]})
+
+
+def limited(cpu: str, memory: str = "1Gi", gpus: int = 0, asks: str = "") -> dict[str, Any]:
+    """Return a container with limits; *asks* is the cpu that it requests, where that is another amount."""
+    limits = {"cpu": cpu, "memory": memory, **({"nvidia.com/gpu": str(gpus)} if gpus else {})}
+    return {"name": "c", "resources": {"limits": limits, **({"requests": {"cpu": asks}} if asks else {})}}
+
+
+GPU = "nvidia.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ({"containers": [limited("4", gpus=2)]}, ({GPU: 2, "cpu": 4000},)),
+        ({"containers": [limited("4", gpus=2, asks="4000m")]}, ({GPU: 2, "cpu": 4000},)),
+        ({"containers": [limited("4", gpus=2, asks="3")]}, ({GPU: 2},)),
+        ({"containers": [limited("1500m", gpus=2)]}, ({GPU: 2},)),
+        ({"containers": [container("4", gpus=2)]}, ({GPU: 2},)),
+        ({"containers": [limited("4", gpus=2), container("1")]}, ({GPU: 2}, {})),
+        ({"containers": [limited("4")], "initContainers": [container("1")]}, ({},)),
+        (
+            {
+                "containers": [limited("4")],
+                "initContainers": [{**limited("1"), "restartPolicy": "Always"}, limited("2")],
+            },
+            ({"cpu": 1000}, {"cpu": 4000}),
+        ),
+        ({"containers": [limited("4")], "resources": {"limits": {"cpu": "8"}}}, ({},)),
+        ({}, ()),
+    ],
+    ids=[
+        "guaranteed", "the same in words", "burstable", "half a core", "no limits", "another one burstable",
+        "an init container burstable", "a sidecar", "as a whole", "no containers",
+    ],
+)  # fmt: skip
+def test_whole_cores_are_aligned_for_guaranteed_pods_alone(
+    spec: dict[str, Any], expected: tuple[dict[str, int], ...]
+) -> None:
+    """Devices are in any case; sidecars come first, and init containers that end not at all."""
+    assert expected == aligned_requests(spec)

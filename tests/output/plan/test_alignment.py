@@ -29,7 +29,7 @@ def test_workers_at_one_place_share_a_row() -> None:
         "n2    2-3      0-1,3  -     -         -              predicted",
     ] == [line.rstrip() for line in lines[:4]]
     assert lines[4].startswith("NUMA: the NUMA nodes of a worker's GPUs, CPUS: those of its cores")
-    assert lines[5].startswith("enforced: the kubelet (single-numa-node) runs a worker on as few")
+    assert lines[5].startswith("enforced: by the kubelet (single-numa-node), which fails a worker")
 
 
 def test_a_long_table_says_what_it_leaves_out() -> None:

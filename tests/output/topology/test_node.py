@@ -3,7 +3,10 @@
 import re
 from dataclasses import replace
 
+import pytest
+
 from arena_topo.model.cluster.hardware import ShareMode
+from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZone, NumaZones
 from arena_topo.output.topology.node import node_view
 from tests.output.clusters import machine, small_cluster
 
@@ -53,3 +56,27 @@ def test_a_node_without_gpus_has_one_line() -> None:
     assert (
         node_view(small_cluster().nodes[4]) == "cpu-0  no GPUs known, 0 of 0 GPUs free  (links not known)\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("policy", "told", "remark"),
+    [
+        (AlignmentPolicy.SINGLE_NUMA_NODE, "single-numa-node, for each pod", "single-numa-node for each pod"),
+        (AlignmentPolicy.BEST_EFFORT, "best-effort, for each pod", ""),
+        (None, "not known", ""),
+    ],
+    ids=["refuses", "best effort", "not told"],
+)
+def test_a_node_shows_what_is_free_on_its_numa_nodes(
+    policy: AlignmentPolicy | None, told: str, remark: str
+) -> None:
+    """With the policy of its kubelet, which is a remark where it keeps pods off."""
+    amounts = {"memory": 2**38, "nvidia.com/gpu": 4, "cpu": 48_000}
+    zone = NumaZone(0, amounts, amounts, {**amounts, "cpu": 8000, "nvidia.com/gpu": 1})
+    node = replace(machine("v100-0"), zones=NumaZones((zone,), policy, AlignmentScope.POD))
+    view = node_view(node)
+
+    assert "\nNUMA  FREE nvidia.com/gpu  FREE cpu  FREE memory\n" in view
+    assert "\n0     1 of 4               8 of 48   256 GiB of 256 GiB\n" in view
+    assert f"\ntopology manager policy of the kubelet: {told}\n" in view
+    assert bool(remark) == (f"({remark})" in view.splitlines()[0])

@@ -13,6 +13,7 @@ from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.gpus.machine import GpuChoice, Machine
 from arena_topo.planner.gpus.packing.tables import packings
+from arena_topo.planner.gpus.zone_rule import ZoneRule
 from tests.examples import examples
 from tests.planner.machines import counts_of, machine_of
 from tests.planner.strategies import DIRECT, HOPS, graph_of, nodes, relabelled
@@ -114,6 +115,36 @@ def test_the_best_set_is_that_of_brute_force(node: GpuNode, data: st.DataObject)
     assert round(worth(box, free) - worth(box, free & ~first), 3) == choice.loss
     assert ((others[0], box.busbw(others[0])) if others else None) == choice.runner_up
     assert sorted(choice.order) == [place for place in range(box.size) if first >> place & 1]
+
+
+@given(nodes(), st.data())
+@settings(max_examples=examples(300))
+def test_the_best_set_that_a_kubelet_can_give_is_that_of_brute_force(
+    node: GpuNode, data: st.DataObject
+) -> None:
+    """By the same order, among the sets that workers can share with each on one NUMA node."""
+    box = machine_of(node)
+    if box is None or any(gpu.numa is None for gpu in node.gpus):
+        return
+    gpus = data.draw(st.integers(1, box.size))
+    zones = tuple(
+        sum(1 << place for place, gpu in enumerate(node.gpus) if gpu.numa == side) for side in (0, 1)
+    )
+    free = data.draw(st.integers(1, (1 << box.size) - 1))
+    most = tuple((free & zone).bit_count() // gpus * gpus for zone in zones)
+    if not sum(most):
+        return
+    k = gpus * data.draw(st.integers(1, sum(most) // gpus))
+    rule = ZoneRule(zones, most, gpus)
+    allowed = [mask for mask in sets(free, k) if all((mask & zone).bit_count() % gpus == 0 for zone in zones)]
+    choice = box.best(free, k, rule=rule)
+
+    assert choice is not None
+    assert min(allowed, key=lambda mask: objective(node, box, free, mask)) == choice.mask
+    cut = rule.cut(choice.order)
+    assert sorted(choice.order) == sorted(cut)
+    workers = [{node.gpus[place].numa for place in cut[start : start + gpus]} for start in range(0, k, gpus)]
+    assert all(len(sides) == 1 for sides in workers)
 
 
 def score(choice: GpuChoice | None) -> tuple[float, float, float]:
