@@ -22,7 +22,7 @@ from dataclasses import field, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 
 import click
-from click.core import ParameterSource
+from click.core import ParameterSource, augment_usage_errors
 
 from arena_topo.cli.flag_words import as_click_takes, check_values
 from arena_topo.cli.help_page import PageContext, write_connection_note, write_flags
@@ -128,7 +128,8 @@ class FlagCommand(click.Command):
         # An unfinished line is completed as far as it goes.
         if ctx.resilient_parsing:
             return super().parse_args(ctx, words.words)
-        check_values(options, words.words)
+        with augment_usage_errors(ctx):
+            check_values(options, words.words)
         rest = super().parse_args(ctx, words.words)
         # After --help, which prints its page whatever a profile says.
         _defaults(ctx).profile.check_section(

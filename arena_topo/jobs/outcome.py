@@ -1,4 +1,9 @@
-"""Waiting for what becomes of a job: that it runs, or how it ends, with its log on the way where that is asked for."""
+"""What becomes of a job that was just submitted: that it runs, or how it ends, with its log where that is asked for.
+
+Its submitter looks again and again, by the rights that submitting takes, hears what the job waits for, and outlives a
+restart of the API server. ``jobs/reading/wait.py`` is for scripts: it watches, which takes a right of its own and tells
+of a change at once, and says nothing.
+"""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,13 +12,13 @@ from arena_topo.errors import (
     ApiError,
     ArenaTopoError,
     ConnectionFailed,
-    JobFailed,
     NotFound,
     WaitTimeout,
 )
 from arena_topo.jobs.logs.follow import LogOptions, follow
 from arena_topo.jobs.logs.wait import LogTarget, Waiter
 from arena_topo.jobs.lookup import fetch_job_view
+from arena_topo.jobs.status.goal import has_reached
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import Goal, JobStatus, JobView
 from arena_topo.model.notation.words import written_duration
@@ -41,8 +46,8 @@ def wait_for_goal(
     started, pause = clock(), _FIRST_PAUSE
     while True:
         view = _looked_at(session, name, uid, waiter)
-        if view and (view.status.is_final or (goal is Goal.RUNNING and view.status is JobStatus.RUNNING)):
-            return _succeeded(view) if view.status.is_final else view
+        if view and has_reached(view, goal):
+            return view
         if timeout and clock() - started >= timeout:
             raise WaitTimeout(
                 f"the job {name} did not {_PURPOSE[goal]} within {written_duration(timeout)}",
@@ -66,14 +71,12 @@ def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -
         raise
     except ArenaTopoError:
         # It ended before its log could be read: how it ended is still to be said.
-        if not (view := fetch_job_view(session, name)).status.is_final:
+        if not has_reached(fetch_job_view(session, name), Goal.SUCCEEDED):
             raise
-        _succeeded(view)
         return
     # The operator writes the end of the job a moment after the launcher's.
-    while (seen := _looked_at(session, name, uid, waiter)) is None or not seen.status.is_final:
+    while (seen := _looked_at(session, name, uid, waiter)) is None or not has_reached(seen, Goal.SUCCEEDED):
         waiter.pause(_reason(name, Goal.SUCCEEDED, seen), _FIRST_PAUSE)
-    _succeeded(seen)
 
 
 def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView | None:
@@ -101,18 +104,6 @@ def _deleted(name: str) -> NotFound:
         f"the job {name} was deleted before it was seen to end",
         hint="somebody deleted it, or an operator that deletes jobs after --ttl-after-finished did",
         status=404,
-    )
-
-
-def _succeeded(view: JobView) -> JobView:
-    """Return *view* of a job that has succeeded. Raises ``JobFailed`` for any other."""
-    if view.status is JobStatus.SUCCEEDED:
-        return view
-    why = f": {view.message}" if view.message else ""
-    raise JobFailed(
-        f"the job {view.name} failed{why}",
-        hint=f"arena-topo logs {view.name} shows the log of its launcher while that is kept "
-        "(--clean-task-policy=None keeps all pods)",
     )
 
 

@@ -23,6 +23,11 @@ class CustomColumns:
         rows = [tuple(_cell(path, document) for path in self.paths) for document in documents]
         return tabulate([self.headings, *rows], padding=3, least=6)
 
+    def absent(self, documents: Sequence[Any]) -> tuple[str, ...]:
+        """Return the headings of columns whose field none of *documents* has."""
+        named = zip(self.headings, self.paths, strict=True)
+        return tuple(heading for heading, path in named if not any(map(path.values, documents)))
+
 
 def parse_columns(text: str, flag: str) -> CustomColumns:
     """Return the columns of ``HEADING:PATH,...``. Raises ``UsageError`` that names *flag*."""

@@ -99,6 +99,16 @@ def test_a_taken_name_is_told(arena: Arena) -> None:
     assert "hint: use 'arena-topo delete job'" in outcome.err
 
 
+def test_a_taken_name_is_no_matter_for_a_dry_run(arena: Arena) -> None:
+    """As for kubectl's create: the manifest of a job that runs may be wanted, and the server's dry run refuses it."""
+    assert 0 == arena(*SUBMIT).code
+    rendered = arena("submit", "mpi", "--dry-run=client", "-o", "name", *SUBMIT[2:])
+    refused = arena("submit", "mpi", "--dry-run=server", *SUBMIT[2:])
+
+    assert (0, "mpijob.kubeflow.org/job\n") == (rendered.code, rendered.out)
+    assert (1, True) == (refused.code, "the job job already exists" in refused.err)
+
+
 def test_a_namespace_that_does_not_exist_is_told(arena: Arena) -> None:
     """With how to make it."""
     outcome = arena("-n", "nowhere", *SUBMIT)

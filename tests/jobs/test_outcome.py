@@ -70,6 +70,7 @@ def test_a_failed_job_is_an_error_of_its_own() -> None:
     with pytest.raises(JobFailed, match="the job job failed: ranks died") as caught:
         waited(in_stages(mpijob("job"), ended("Failed", "ranks died"), pods=[]), Goal.RUNNING)
     assert ExitCode.JOB_FAILED is caught.value.exit_code
+    assert "arena-topo events job shows what is left" in caught.value.hint
 
 
 @pytest.mark.parametrize("end", [UNSERVED_JOB, mpijob("job") | {"metadata": mpijob("x")["metadata"]}])

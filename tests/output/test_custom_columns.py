@@ -23,6 +23,13 @@ def test_columns_are_as_wide_as_their_cells_and_six_at_least() -> None:
     assert "N     X\na     1\n" == parse_columns("N:.metadata.name,X:.data.x", "-o").table(ITEMS[:1])
 
 
+def test_a_column_that_nothing_has_is_known() -> None:
+    """One document with the field is enough."""
+    columns = parse_columns("N:.name,X:.data.x", "-o")
+
+    assert ("N",) == columns.absent(ITEMS)
+
+
 def test_several_values_share_a_cell() -> None:
     """Joined by commas."""
     columns = parse_columns("PODS:.pods[*].name", "-o")

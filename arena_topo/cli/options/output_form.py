@@ -7,8 +7,9 @@ import click
 
 from arena_topo.cli.command import option
 from arena_topo.cli.options.notations import Notation
+from arena_topo.cli.terminal import say
 from arena_topo.errors import UsageError
-from arena_topo.model.notation.printable import printable_lines
+from arena_topo.model.notation.printable import printable, printable_lines
 
 _EXPRESSIONS = ("jsonpath", "custom-columns")
 
@@ -81,7 +82,12 @@ def print_documents(form: OutputForm, documents: list[dict[str, object]], *, sin
     elif form.word == "custom-columns":
         from arena_topo.output.custom_columns import parse_columns
 
-        click.echo(parse_columns(form.expression, "-o").table(documents), nl=False)
+        columns = parse_columns(form.expression, "-o")
+        click.echo(columns.table(documents), nl=False)
+        # Who knows kubectl types .metadata.name, and the documents are flat, as Arena's are.
+        if documents and (absent := columns.absent(documents)):
+            words = f"nothing has the field of {', '.join(absent)}; the fields are those of -o json, such as .name"
+            say(f"hint: {printable(words)}", style="hint")
     else:
         return False
     return True

@@ -73,7 +73,7 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
         if wait.timeout and wait.clock() - started > wait.timeout:
             raise WaitTimeout(
                 f"no place after {written_duration(wait.timeout)}: {record.waiting_reason}",
-                hint="the job stays suspended; retry with arena-topo resume, give up with arena-topo delete",
+                hint="nothing of the job runs; retry with arena-topo resume, give up with arena-topo delete",
             )
         wait.waiter.pause(f"waiting for a place: {record.waiting_reason}", pause)
         pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)

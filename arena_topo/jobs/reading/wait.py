@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable
 
-from arena_topo.errors import JobFailed, WaitTimeout
+from arena_topo.errors import WaitTimeout
 from arena_topo.jobs.lookup import job_not_found
 from arena_topo.jobs.reading.watch import JobWatch
+from arena_topo.jobs.status.goal import has_reached
 from arena_topo.kube.session import Session
-from arena_topo.model.job.job_view import Goal, JobStatus, JobView
+from arena_topo.model.job.job_view import Goal, JobView
 
 
 def wait_for(
@@ -44,10 +45,7 @@ def _reached(session: Session, name: str, job: JobView | None, goal: Goal) -> bo
         raise job_not_found(session, name)
     if goal is Goal.DELETED:
         return False
-    if job.status is JobStatus.FAILED:
-        raise JobFailed(f"the job {name} failed: {job.message}", hint=job.advice)
-    reaching = {JobStatus.SUCCEEDED} | ({JobStatus.RUNNING} if goal is Goal.RUNNING else set())
-    return job.status in reaching
+    return has_reached(job, goal)
 
 
 def _timeout(name: str, job: JobView | None, goal: Goal) -> WaitTimeout:

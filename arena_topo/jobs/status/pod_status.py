@@ -99,6 +99,9 @@ def why_waiting(pod: Object) -> str:
     for condition in status.get("conditions") or []:
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             text = str(condition.get("message") or condition.get("reason") or "not scheduled yet")
+            # The scheduler's own message names none of them, and each has somebody else to open it.
+            if gates := (pod.get("spec") or {}).get("schedulingGates"):
+                text = f"waits at {', '.join(str(gate.get('name')) for gate in gates)}"
             return f"{condition.get('reason') or 'Unschedulable'}: {text}"
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     for container in containers:

@@ -108,7 +108,7 @@ def submitted_lines(
             number = f"number {record.position} in the queue: " if record.position else ""
             yield f"{number}the controller starts it; this terminal may close. Give up: arena-topo delete {name}"
         elif suspended:
-            yield f"it is suspended. Retry: arena-topo resume {name}; give up: arena-topo delete {name}"
+            yield f"nothing of it runs. Retry: arena-topo resume {name}; give up: arena-topo delete {name}"
         else:
             yield "it is not pinned: the cluster's scheduler starts it on any nodes once it fits"
         return

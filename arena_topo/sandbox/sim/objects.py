@@ -2,7 +2,7 @@
 
 import copy
 import hashlib
-import secrets
+import time
 from datetime import UTC, datetime
 
 from arena_topo.model.objects import Object
@@ -130,7 +130,8 @@ def record_event(
     involved |= {"namespace": meta["namespace"]} if "namespace" in meta else {}
     involved |= {"fieldPath": f"spec.containers{{{container}}}"} if container else {}
     body: Object = {"apiVersion": "v1", "kind": "Event"}
-    body["metadata"] = {"name": f"{meta['name']}.{secrets.token_hex(8)}", "namespace": namespace}
+    # As Go's recorder names events: those of one second stand in the order in which they happened.
+    body["metadata"] = {"name": f"{meta['name']}.{time.time_ns():x}", "namespace": namespace}
     body |= {"involvedObject": involved, "reason": reason, "message": message}
     body |= {"type": "Warning" if warning else "Normal", "reportingComponent": source}
     if action:

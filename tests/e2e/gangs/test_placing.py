@@ -95,6 +95,7 @@ def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
     late = submit(arena, "late", 2, 8)
     assert 0 == late.code
     assert "late waits for a placement" in late.err
+    assert "nothing of it runs. Retry: arena-topo resume late; give up: arena-topo delete late" in late.err
     eventually(lambda: [True, True] == gates(kube, namespace, "late"), "two gated workers")
     assert "waits for a placement: 2 workers of 8 GPUs do not fit" in arena("get", "late").err
     assert 3 == arena("resume", "late").code

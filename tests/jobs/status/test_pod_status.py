@@ -74,6 +74,11 @@ def test_a_pod_that_is_deleted_terminates() -> None:
         ({}, {}, "not scheduled yet"),
         ({"phase": "Running"}, {}, ""),
         ({"phase": "Pending", "conditions": [GATED]}, {}, "SchedulingGated: gates"),
+        (
+            {"phase": "Pending", "conditions": [GATED]},
+            {"schedulingGates": [{"name": "arena-topo.dev/gang"}, {"name": "kueue.x-k8s.io/admission"}]},
+            "SchedulingGated: waits at arena-topo.dev/gang, kueue.x-k8s.io/admission",
+        ),
         ({"phase": "Pending"}, {"nodeName": "n1"}, "starting on n1"),
         ({"phase": "Pending", "containerStatuses": [waiting("ErrImagePull", "no such image")]}, {"nodeName": "n1"}, "ErrImagePull: no such image"),
         ({"phase": "Pending", "containerStatuses": [waiting("ContainerCreating")]}, {"nodeName": "n1"}, "ContainerCreating"),

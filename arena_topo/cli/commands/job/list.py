@@ -144,4 +144,12 @@ def _sorted(jobs: "Sequence[JobView]", path: str) -> "list[JobView]":
     from arena_topo.output.jsonpath import relaxed_path, sort_key
 
     chosen = relaxed_path(path, "--sort-by")
-    return sorted(jobs, key=lambda job: sort_key(chosen, job_document(job)))
+    documents = [job_document(job) for job in jobs]
+    # As in kubectl: an order by something that no job has would look like one.
+    if jobs and not any(map(chosen.values, documents)):
+        raise UsageError(
+            f"--sort-by: no job has a field {path}",
+            hint="the fields are those of -o json, such as .name or .requestGPUs",
+        )
+    pairs = zip(jobs, documents, strict=True)
+    return [job for job, _ in sorted(pairs, key=lambda pair: sort_key(chosen, pair[1]))]

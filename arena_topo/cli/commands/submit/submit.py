@@ -318,7 +318,8 @@ def _client_dry_run(
     from arena_topo.kube.session import connect
 
     try:
-        prepared = prepare(connect(flags.kube), job, options, place)
+        # Nothing will be created, and a job of the name is in nobody's way.
+        prepared = prepare(connect(flags.kube), job, options, place, may_exist=True)
     except (ConnectionFailed, DocumentError) as error:
         if names_cluster(flags.kube):
             raise

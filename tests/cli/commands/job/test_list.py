@@ -108,6 +108,7 @@ def test_jobs_are_sorted_by_any_field(invoke: Invoke, serve: Serve) -> None:
         (("-o", "custom-columns=A"), "is not HEADING:PATH"),
         (("-w", "-o", "json"), "--watch prints a table, not json"),
         (("--sort-by", ".a["), "is not a JSONPath expression"),
+        (("--sort-by", ".metadata.name"), "--sort-by: no job has a field .metadata.name"),
     ],
 )
 def test_wrong_usage_says_what(invoke: Invoke, serve: Serve, args: tuple[str, ...], words: str) -> None:
@@ -117,6 +118,18 @@ def test_wrong_usage_says_what(invoke: Invoke, serve: Serve, args: tuple[str, ..
 
     assert 2 == outcome.code
     assert words in outcome.err
+
+
+def test_a_column_of_kubectls_that_no_job_has_gets_a_hint(invoke: Invoke, serve: Serve) -> None:
+    """On stderr, and stdout is as kubectl's."""
+    serve(cluster)
+    outcome = invoke("list", "-o", "custom-columns=NAME:.metadata.name,S:.status")
+
+    assert "<none>" == outcome.out.splitlines()[1].split()[0]
+    assert (
+        "hint: nothing has the field of NAME; the fields are those of -o json, such as .name" in outcome.err
+    )
+    assert "" == invoke("list", "-o", "custom-columns=NAME:.name").err
 
 
 def test_colour_is_for_terminals(invoke: Invoke, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
