@@ -17,6 +17,7 @@ from arena_topo.jobs.logs.wait import (
     LONGEST_PAUSE,
     LogTarget,
     Waiter,
+    check_possible,
     container_status,
     has_started,
     is_passing,
@@ -78,8 +79,11 @@ def read(session: Session, name: str, target: LogTarget, options: LogOptions) ->
 
     Raises ``NotFound`` without such a job or instance, ``ArenaTopoError`` when the container has not started.
     """
-    pod = target.pod_among(pods_of(session, find_job(session, name)))
+    served = find_job(session, name)
+    pods = pods_of(session, served)
+    pod = target.pod_among(pods)
     if pod is None:
+        check_possible(served, pods, target)
         raise NotFound(
             f"{target.instance or 'the launcher'} of job {name} does not exist yet, or any more",
             hint=f"see arena-topo get {name}; arena-topo logs -f waits for it",

@@ -55,8 +55,12 @@ class GangLog:
     _is_abandoned: threading.Event = field(default_factory=threading.Event)
 
     def read(self) -> Iterator[LogLine]:
-        """Yield the logs as they are now, one instance after the other. Raises ``NotFound`` without any."""
-        _, pods = self._look()
+        """Yield the logs as they are now, one instance after the other. Raises ``NotFound`` without any.
+
+        Who does not follow does not wait for a server that is away either.
+        """
+        served, pods = self._read_job()
+        self.instances.check(served.job)
         for pod in pods:
             try:
                 container = self._container(pod)

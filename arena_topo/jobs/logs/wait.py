@@ -95,7 +95,7 @@ def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waite
         pod = target.pod_among(pods)
         if pod is not None and has_started(pod, target.container_in(pod)):
             return pod
-        _check_possible(served, pods, target)
+        check_possible(served, pods, target)
         waiter.pause(why_not_started(pod, pods))
 
 
@@ -173,7 +173,7 @@ def container_status(pod: Object, container: str) -> Object:
     return next((status for status in statuses if status["name"] == container), {})
 
 
-def _check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget) -> None:
+def check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget) -> None:
     """Raise where waiting is pointless: the job cannot have such an instance, or has ended without it."""
     name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)

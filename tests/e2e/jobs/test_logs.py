@@ -239,7 +239,7 @@ def test_times_are_printed_when_asked(
     ("args", "message"),
     [
         (("nothing",), "training job nothing not found"),
-        ((NAME, "-i", "other"), "does not exist yet, or any more"),
+        ((NAME, "-i", "other"), "invalid instance name other in job"),
         ((NAME, "-f", "-i", "other"), "invalid instance name other in job job"),
         ((NAME, "-c", "other"), "container other is not valid for pod"),
     ],

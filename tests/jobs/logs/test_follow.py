@@ -315,3 +315,10 @@ def test_reading_without_a_launcher_says_so() -> None:
     opened, _ = session(Cluster([], [], waits=[[]]))
     with pytest.raises(NotFound, match="the launcher of job job does not exist yet"):
         list(read(opened, "job", LogTarget(), LogOptions()))
+
+
+def test_reading_an_instance_that_the_job_cannot_have_says_so() -> None:
+    """It will never exist, and nobody is told to wait for it."""
+    opened, _ = session(Cluster([], [], waits=[[]]))
+    with pytest.raises(NotFound, match="invalid instance name job-worker-99 in job job"):
+        list(read(opened, "job", LogTarget("job-worker-99"), LogOptions()))

@@ -180,6 +180,9 @@ def test_an_instance_that_cannot_be_is_an_error() -> None:
     log, _ = gang_log(script, Instances(indices=(range(9),)))
     with pytest.raises(NotFound, match="invalid instance name job-worker-8 in job job, which has 2 workers"):
         list(log.follow())
+    # Nor is it left out of a range without a word.
+    with pytest.raises(NotFound, match="invalid instance name job-worker-8 in job job, which has 2 workers"):
+        list(log.read())
 
 
 def test_without_any_instance_that_has_started_there_is_nothing_to_read() -> None:
@@ -189,3 +192,13 @@ def test_without_any_instance_that_has_started_there_is_nothing_to_read() -> Non
     with pytest.raises(NotFound, match="no instance of job job that is asked for has started") as caught:
         list(log.read())
     assert "logs -f" in caught.value.hint
+
+
+def test_who_only_reads_does_not_wait_for_a_server_that_is_away() -> None:
+    """As kubectl does not: only who follows tries again."""
+
+    def away(_: Call) -> Answer:
+        raise ConnectionFailed("refused")
+
+    with pytest.raises(ConnectionFailed, match="refused"):
+        list(gang_log(away)[0].read())
