@@ -56,7 +56,9 @@ def _other_level(demand: Demand, fleet: Fleet, capacity: Capacity, limits: Level
     if demand.required_level and level is not None:
         words = level_words(fleet)
         flag = f"--require-topology={words[level]}" if level <= len(fleet.tiers) else "no --require-topology"
-        yield f"{flag}: all {demand.workers} workers fit within one {words[level]}"
+        # There are several of each tier, but one cluster.
+        one = "one" if level <= len(fleet.tiers) else "the"
+        yield f"{flag}: all {demand.workers} workers fit within {one} {words[level]}"
 
 
 def _fewer(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:

@@ -122,14 +122,17 @@ def parse_matrix(text: str, source: str = "the matrix", product: str = "") -> Ha
 def _nvlinks_left_out(text: str, words: list[list[str]], product: str) -> tuple[str, ...]:
     """Return what is assumed because *text* leaves NVLinks out, with the usual ones of *product* written into *words*.
 
-    ``nvidia-smi topo -mp`` shows PCIe alone. Its legend, unlike that of ``-m``, does not explain ``NV#``.
+    ``nvidia-smi topo -mp`` shows PCIe alone. Its legend, unlike that of ``-m``, does not explain ``NV#``. A matrix that
+    was copied without a legend may come from either, so that the product decides: an H100 SXM has NVLinks.
     """
     pairs = [word for a, row in enumerate(words) for b, word in enumerate(row) if a != b]
-    has_legend = re.search(r"^\s*PIX\s*=", text, re.MULTILINE) is not None
-    if not pairs or not has_legend or "NV#" in text or any(map(_NVLINK.fullmatch, pairs)):
+    if not pairs or "NV#" in text or any(map(_NVLINK.fullmatch, pairs)):
         return ()
     usual = fill_gpu_links(words, product)
-    return usual or ("no NVLinks: `nvidia-smi topo -mp` leaves them out, and `topo -m` shows them",)
+    has_legend = re.search(r"^\s*PIX\s*=", text, re.MULTILINE) is not None
+    if usual or not has_legend:
+        return usual
+    return ("no NVLinks: `nvidia-smi topo -mp` leaves them out, and `topo -m` shows them",)
 
 
 def _guess(words: Sequence[Sequence[str]], *, on_grace: bool) -> Generation:

@@ -289,6 +289,13 @@ def test_a_matrix_without_its_nvlinks_is_known_as_such(product: str, machine: st
     assert (machine, assumed) == (hardware.machine, hardware.assumptions[0])
 
 
+def test_a_matrix_copied_without_its_legend_has_the_links_of_its_product() -> None:
+    """Without the legend nothing tells `topo -mp` from `-m`, and an A100 SXM without NVLinks would be the odd one."""
+    copied = PCIE_ONLY.partition("Legend")[0]
+    hardware = parse_matrix(copied, A100, "NVIDIA A100-SXM4-40GB")
+    assert ("8xA100-nvswitch", "NVLinks as usual for the product") == (hardware.machine, hardware.assumptions[0])
+
+
 def test_a_machine_without_nvlinks_lacks_nothing() -> None:
     """The legend of `topo -m` explains them there too."""
     assert () == parse_matrix(saved("l40s-4gpu-2nic-sys-node.txt"), "text", "NVIDIA L40S").assumptions
