@@ -23,7 +23,6 @@ from arena_topo.jobs.lookup import fetch_job_view
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.other_plans import reservations, unreserved_snapshot
 from arena_topo.jobs.placement.plan import plan_demand
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.keys import NVIDIA_GPU
 from arena_topo.model.plan.demand import Demand
@@ -141,7 +140,7 @@ def test_the_jobs_of_others_are_read_and_shown(cluster: Spoiled) -> None:
     """Their plans, specs, pods and quotas, by plan, get, top and doctor."""
 
     def run() -> None:
-        snapshot = unreserved_snapshot(opened, ApiVersion.V2BETA1)
+        snapshot = unreserved_snapshot(opened)
         show(snapshot, "text")
         plans = reservations(opened, snapshot)
         seen("".join(reservation_lines(plans or (), {"gpu-1"})))
@@ -176,7 +175,7 @@ def test_a_cluster_is_examined(cluster: Spoiled) -> None:
 def test_the_objects_are_good_to_begin_with() -> None:
     """Unspoiled, the cluster is planned on, its job reserves what it asks for, and nothing is skipped but by design."""
     opened, _ = session(Server(Spoiled(OBJECTS, frozenset())))
-    snapshot = unreserved_snapshot(opened, ApiVersion.V2BETA1)
+    snapshot = unreserved_snapshot(opened)
     assert isinstance(plan_demand(Demand(2, 2, gpu_resource=NVIDIA_GPU), snapshot, PlanOptions()), Placement)
     assert [("train", 1)] == [(plan.name, len(plan.reserved)) for plan in reservations(opened) or ()]
     assert "train" == fetch_job_view(opened, "train").name

@@ -97,13 +97,13 @@ def _jobs(connection: "ConnectionFlags", _: click.Context) -> list[str]:
     from arena_topo.errors import NotFound
     from arena_topo.kinds.mpijob import ApiVersion
     from arena_topo.kube import version_cache
-    from arena_topo.kube.resources import mpijobs
+    from arena_topo.kube.resources import jobs_of
 
     session = _session(connection)
     recent = version_cache.load(session.server)
     for version in sorted(ApiVersion, key=lambda version: version.value != recent):
         try:
-            return _names(_items(session, mpijobs(version).path(session.namespace)))
+            return _names(_items(session, jobs_of(version).path(session.namespace)))
         except NotFound:
             continue
     return []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from arena_topo.cli.command import text
 from arena_topo.cli.terminal import warn
-from arena_topo.errors import NotFound, UsageError
+from arena_topo.errors import UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.user_files import LARGEST_FILE, read_bytes, read_stream
 
@@ -55,21 +55,13 @@ def load_snapshot(
     return snapshot
 
 
-def unreserved(connection: ConnectionFlags, job: str, levels: tuple[str, ...]) -> "Snapshot":
-    """Return the cluster less what is reserved for jobs other than *job*; its warnings go to stderr."""
-    from arena_topo.cluster.snapshot import take_snapshot
-    from arena_topo.jobs.lookup import look_up_job
+def unreserved(connection: ConnectionFlags, levels: tuple[str, ...]) -> "Snapshot":
+    """Return the cluster less what is reserved for jobs; its warnings go to stderr."""
     from arena_topo.jobs.placement.other_plans import unreserved_snapshot
     from arena_topo.kube.session import connect
 
     session = connect(connection)
-    try:
-        version, _ = look_up_job(session, job)
-    except NotFound:
-        # Without the MPIJob resource there is no job that could have reserved anything.
-        snapshot = take_snapshot(session, levels=levels)
-    else:
-        snapshot = unreserved_snapshot(session, version, levels=levels)
+    snapshot = unreserved_snapshot(session, levels=levels)
     print_warnings(snapshot)
     return snapshot
 

@@ -177,7 +177,7 @@ def _gang(subject: Subject) -> CheckResult | None:
     facts = subject.facts
     if not subject.version:
         return None
-    chosen = choose_backend(facts, version=subject.version, queue=subject.queue)
+    chosen = choose_backend(facts, kind=subject.version, queue=subject.queue)
     evidence = "; ".join(chosen.reasons)
     if not chosen.backend:
         # The setup helps where kube-scheduler has PodGroups: its policy puts workers into them.

@@ -18,7 +18,7 @@ def decorate(gang: Gang) -> Decoration:
     preference = () if binding or not gang.level else (preference_note("ACK", gang.level),)
     return Decoration(
         worker_labels={
-            keys.GANG_NAME: f"mpijob-{gang.job}",
+            keys.GANG_NAME: f"{gang.kind.kind.lower()}-{gang.job}",
             keys.GANG_MIN_AVAILABLE: str(gang.workers),
         },
         worker_annotations={keys.ACK_LEVEL: _constraint(gang)} if binding else {},

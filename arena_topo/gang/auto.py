@@ -47,7 +47,7 @@ class _Candidate:
     reason: str
 
 
-def choose_backend(facts: ClusterFacts, *, version: Kind, queue: str = "") -> BackendChoice:
+def choose_backend(facts: ClusterFacts, *, kind: Kind, queue: str = "") -> BackendChoice:
     """Return the first back-end that fits a job of *version* on a cluster with *facts*.
 
     For example, on a cluster whose Volcano is not ready and whose MPIJob v2beta1 keeps scheduling gates, the reasons are
@@ -55,14 +55,14 @@ def choose_backend(facts: ClusterFacts, *, version: Kind, queue: str = "") -> Ba
     and the back-end is ``gates``.
     """
     reasons: list[str] = []
-    for candidate in _candidates(facts, version, queue):
+    for candidate in _candidates(facts, kind, queue):
         reasons.append(candidate.reason)
         if candidate.fits:
             return BackendChoice(candidate.backend, tuple(reasons))
     return BackendChoice("", tuple(reasons))
 
 
-def check_installed(facts: ClusterFacts, backend: str, *, version: Kind, queue: str = "") -> None:
+def check_installed(facts: ClusterFacts, backend: str, *, kind: Kind, queue: str = "") -> None:
     """Raise ``UsageError`` where the scheduler of *backend*, which the user named, is not installed on the cluster.
 
     Its PodGroups would be refused with a bare 404, or its pods would wait for it for ever.
@@ -70,7 +70,7 @@ def check_installed(facts: ClusterFacts, backend: str, *, version: Kind, queue: 
     group = _SCHEDULERS.get(backend, "")
     if not group or facts.serves(group):
         return
-    others = choose_backend(facts, version=version, queue=queue).backend
+    others = choose_backend(facts, kind=kind, queue=queue).backend
     instead = (
         f"leave out --gang-scheduler, which takes {others} here"
         if others
@@ -87,7 +87,7 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
     """Return *gang* with what its back-end must know of the cluster."""
     return replace(
         gang,
-        operator_gangs=facts.operator_gangs,
+        operator_gangs=facts.operator_gangs_for(gang.kind),
         api=facts.pod_groups,
         kai_topologies=facts.kai_topologies,
         admission=facts.policy.mpijobs and facts.policy.gangs,
@@ -96,10 +96,10 @@ def with_cluster_facts(gang: Gang, facts: ClusterFacts) -> Gang:
     )
 
 
-def _candidates(facts: ClusterFacts, version: Kind, queue: str) -> Iterator[_Candidate]:
-    gangs = facts.operator_gangs
+def _candidates(facts: ClusterFacts, kind: Kind, queue: str) -> Iterator[_Candidate]:
+    gangs = facts.operator_gangs_for(kind)
     # The operator puts every job under its own gang scheduler, whatever the job says. That of v1alpha1 has none.
-    if gangs and version.suspend:
+    if gangs and kind.suspend:
         backend = "volcano" if gangs == "volcano" else "coscheduling"
         yield _Candidate(backend, fits=True, reason=f"the MPI operator runs with --gang-scheduling={gangs}")
         return
@@ -110,9 +110,9 @@ def _candidates(facts: ClusterFacts, version: Kind, queue: str) -> Iterator[_Can
         runs, evidence = _running(facts, backend, group)
         if not evidence:
             continue
-        obstacle = _obstacle(backend, version, queue) if runs else ""
+        obstacle = _obstacle(backend, kind, queue) if runs else ""
         yield _Candidate(backend, fits=runs and not obstacle, reason=f"{evidence}{obstacle}")
-    yield from _stock_candidates(facts, version)
+    yield from _stock_candidates(facts, kind)
 
 
 def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
@@ -137,13 +137,13 @@ def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
     return program.ready, f"{backend} {state} ({program.location})"
 
 
-def _obstacle(backend: str, version: Kind, queue: str) -> str:
-    if backend in version.refused_by:
-        return f", but it does not support {title(version)}"
+def _obstacle(backend: str, kind: Kind, queue: str) -> str:
+    if backend in kind.refused_by:
+        return f", but it does not support {title(kind)}"
     return ", but it needs a queue" if backend in _NEED_QUEUE and not queue else ""
 
 
-def _stock_candidates(facts: ClusterFacts, version: Kind) -> Iterator[_Candidate]:
+def _stock_candidates(facts: ClusterFacts, kind: Kind) -> Iterator[_Candidate]:
     if facts.pod_groups:
         # MPIJob templates drop the field by which a pod joins a PodGroup, and only the policy can set it.
         reached = facts.policy.mpijobs and facts.policy.gangs
@@ -156,6 +156,6 @@ def _stock_candidates(facts: ClusterFacts, version: Kind) -> Iterator[_Candidate
         yield _Candidate("native", fits=reached, reason=f"{group} is served, and {how}")
     # Unlike a gate that the user names, one that is chosen must be known to be kept: dropped, the workers of the gang
     # would start one by one.
-    kept = bool(version.suspend) and facts.keeps("schedulingGates")
+    kept = bool(kind.suspend) and facts.keeps("schedulingGates")
     verb = "keeps" if kept else "may drop" if facts.worker_fields is None else "drops"
-    yield _Candidate("gates", fits=kept, reason=f"{title(version)} {verb} scheduling gates")
+    yield _Candidate("gates", fits=kept, reason=f"{title(kind)} {verb} scheduling gates")

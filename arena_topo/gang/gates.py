@@ -5,18 +5,17 @@ The gate belongs to the plan, whose pins set it; what is enforced is said with t
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import operator_policy, unsupported_version
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.job.kind import title
 
 
 def decorate(gang: Gang) -> Decoration:
     """Return what a gated gang takes besides its gate. Raises ``UsageError`` where the gate would be dropped."""
-    if gang.version is ApiVersion.V1ALPHA1:
+    if not gang.kind.suspend:
         raise unsupported_version(gang, "gates", "it drops the pods' scheduling gates")
     if not gang.keeps_gates:
         raise UsageError(
-            f"--gang-scheduler gates cannot be used: the {title(gang.version)} that this cluster serves drops "
+            f"--gang-scheduler gates cannot be used: the {title(gang.kind)} that this cluster serves drops "
             "the pods' scheduling gates",
             hint="they need mpi-operator >= 0.5 or training-operator >= 1.7; arena-topo doctor lists what this cluster "
             "has",

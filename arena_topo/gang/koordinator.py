@@ -22,7 +22,7 @@ def decorate(gang: Gang) -> Decoration:
         annotations[f"{keys.KOORDINATOR_GANG}/network-topology-spec"] = _strategy(gang)
     return Decoration(
         worker_labels={
-            keys.GANG_NAME: f"mpijob-{gang.job}",
+            keys.GANG_NAME: f"{gang.kind.kind.lower()}-{gang.job}",
             keys.GANG_MIN_AVAILABLE: str(gang.workers),
         },
         worker_annotations=annotations,

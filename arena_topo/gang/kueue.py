@@ -5,7 +5,6 @@ Source: kueue 0.19 (pkg/controller/jobs/mpijob, apis/kueue/v1beta2/topology_type
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import operator_policy, unsupported_version
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.keys import KUEUE_QUEUE
 
@@ -18,7 +17,7 @@ def decorate(gang: Gang) -> Decoration:
     Raises ``UsageError`` without a queue. Without a level no annotation is set: where no flavor has a topology, a job
     with a topology request is never admitted.
     """
-    if gang.version is not ApiVersion.V2BETA1:
+    if "kueue" in gang.kind.refused_by:
         raise unsupported_version(gang, "kueue", "Kueue queues MPIJobs of v2beta1 only")
     if not gang.queue:
         raise UsageError(

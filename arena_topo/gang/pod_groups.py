@@ -5,7 +5,6 @@ from decimal import Decimal
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.gang import Gang
 from arena_topo.model.job.kind import title
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
@@ -29,13 +28,13 @@ def operator_policy(gang: Gang) -> dict[str, Any]:
     that creates no PodGroup ignores it.
     """
     # None: the operator's flags cannot be seen, so that it may create one.
-    may_create_one = gang.operator_gangs != "" and gang.version is not ApiVersion.V1ALPHA1
+    may_create_one = gang.operator_gangs != "" and bool(gang.kind.suspend)
     return {"minAvailable": gang.size} if may_create_one else {}
 
 
 def operator_creates_group(gang: Gang) -> bool:
     """Whether the operator is known to create the PodGroup itself."""
-    return bool(gang.operator_gangs) and gang.version is not ApiVersion.V1ALPHA1
+    return bool(gang.operator_gangs) and bool(gang.kind.suspend)
 
 
 def total_requests(quantities: Mapping[str, str], count: int) -> dict[str, str]:
@@ -51,7 +50,7 @@ def _plain_decimal(value: Decimal) -> str:
 def unsupported_version(gang: Gang, backend: str, why: str) -> UsageError:
     """Return the error for a version of MPIJob with which *backend* cannot work."""
     return UsageError(
-        f"--gang-scheduler {backend} cannot be used with {title(gang.version)}: {why}",
+        f"--gang-scheduler {backend} cannot be used with {title(gang.kind)}: {why}",
         hint="use another gang scheduler (arena-topo doctor lists what this cluster has), "
         "or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
     )
@@ -63,7 +62,7 @@ def refuse_other_operator(gang: Gang, backend: str, *own: str) -> None:
     It overwrites the scheduler's name and creates a PodGroup of its own. The operator of v1alpha1 does neither.
     """
     scheduler = gang.operator_gangs
-    if not scheduler or scheduler in own or gang.version is ApiVersion.V1ALPHA1:
+    if not scheduler or scheduler in own or not gang.kind.suspend:
         return
     fitting = "volcano" if scheduler == "volcano" else "coscheduling"
     raise UsageError(

@@ -54,13 +54,13 @@ def decorate(gang: Gang) -> Decoration:
 
 def _application(gang: Gang) -> str:
     """Return the application's id, unique in the whole cluster and short enough for a label."""
-    name = f"mpijob-{gang.namespace}-{gang.job}"
+    name = f"{gang.kind.kind.lower()}-{gang.namespace}-{gang.job}"
     # A label ends at 63 characters; a cut name alone could be that of another job, so a digest of the whole follows.
     if len(name) <= _LONGEST_LABEL:
         return name
     digest = sha256(f"{gang.namespace}/{gang.job}".encode()).hexdigest()[:10]
     suffix = f"-{digest}"
-    return f"mpijob-{gang.job}"[: _LONGEST_LABEL - len(suffix)] + suffix
+    return f"{gang.kind.kind.lower()}-{gang.job}"[: _LONGEST_LABEL - len(suffix)] + suffix
 
 
 def _group(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from arena_topo.errors import Forbidden, NotFound, WaitTimeout
 from arena_topo.jobs.arena_record import is_arena_record, record_name
 from arena_topo.jobs.lookup import find_job
-from arena_topo.kube.resources import CONFIG_MAPS, mpijobs
+from arena_topo.kube.resources import CONFIG_MAPS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import ARENA_CREATED_BY, ARENA_CREATED_BY_VALUE, MANAGED_BY
 from arena_topo.model.notation.words import written_duration
@@ -26,7 +26,7 @@ def delete_job(session: Session, name: str, *, namespace: str = "", uid: str = "
     if namespace and namespace != session.namespace:
         session = session.within(namespace)
     served = find_job(session, name)
-    path = mpijobs(served.version).path(session.namespace, name)
+    path = jobs_of(served.kind).path(session.namespace, name)
     # By its uid, so that a job that somebody else created under the name meanwhile stays.
     found = str(served.job["metadata"]["uid"])
     if uid and found != uid:

@@ -1,17 +1,19 @@
-"""Finding a job and its pods, in whatever version of MPIJob the cluster serves."""
+"""Finding a job and its pods, of whatever kind and version the cluster serves."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name
+from arena_topo.kinds.table import KINDS
 from arena_topo.kube import version_cache
-from arena_topo.kube.resources import JOBS, PODS, mpijobs
+from arena_topo.kube.discovery import served_kinds
+from arena_topo.kube.resources import JOBS, PODS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
-from arena_topo.model.job.kind import pod_selector
+from arena_topo.model.job.kind import Kind, api_version, pod_selector
 from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ Read = TypeVar("Read")
 class ServedJob:
     """A job as the server has it, in the version that it is served in."""
 
-    version: ApiVersion
+    kind: Kind
     job: Object
 
     @property
@@ -33,24 +35,56 @@ class ServedJob:
         return str(self.job["metadata"]["name"])
 
 
-def look_up_job(session: Session, name: str) -> tuple[ApiVersion, Object | None]:
-    """Return the served version of MPIJob, and the job *name* in it or None.
+def look_up_job(session: Session, name: str) -> tuple[Kind, Object | None]:
+    """Return the job *name* and its kind, or None and the served version of MPIJob, the first kind that is looked for.
 
-    Raises ``NotFound`` when the cluster serves no MPIJob at all.
+    Where several kinds have a job of that name, it is the first one's: ``--type`` names another. Raises ``NotFound`` when
+    the cluster serves no kind of job at all.
     """
-
-    def read(version: ApiVersion) -> Object | None:
+    first: Kind | None = None
+    for kind in _in_turn(session):
+        # A cluster serves one version of a kind.
+        if first is not None and kind.kind == first.kind:
+            continue
         try:
-            job = session.get(mpijobs(version).path(session.namespace, name))
+            job = session.get(jobs_of(kind).path(session.namespace, name))
         except NotFound as error:
-            # Both are 404: this version is not served, or it is served and has no such job.
-            if is_unserved(error):
-                raise
-            return None
+            # Both are 404: this kind is not served, or it is served and has no such job.
+            if not is_unserved(error):
+                first = first or kind
+            continue
+        _remember(session, kind)
         # Both follow from the path that was asked for; a server that leaves them out is no reason to fail later.
-        return {"apiVersion": f"kubeflow.org/{version.value}", "kind": "MPIJob", **job}
+        return kind, {**job, "apiVersion": api_version(kind), "kind": kind.kind}
+    if first is None:
+        raise _no_kind(session)
+    return first, None
 
-    return in_served_version(session, read)
+
+def _in_turn(session: Session) -> Iterator[Kind]:
+    """Yield the kinds in which a job may be found: the one that was found last, MPIJob, and then what else is served.
+
+    So that most lookups take one call, and none takes a call for each kind that exists.
+    """
+    recent = version_cache.load(session.server)
+    known = [kind for kind in session.kinds if _word(kind) == recent]
+    yield from known
+    left = [kind for kind in session.kinds if kind not in known]
+    yield from (kind for kind in left if isinstance(kind, ApiVersion))
+    others = [kind for kind in left if not isinstance(kind, ApiVersion)]
+    # Of a kind that the user names, asking for the job itself tells whether it is served.
+    yield from others if len(others) < 2 else served_kinds(session, others)
+
+
+def _word(kind: Kind) -> str:
+    """Return what is kept of the kind that was found: of MPIJob its version, which lists are read in as well."""
+    return kind.version if isinstance(kind, ApiVersion) else kind.kind
+
+
+def _remember(session: Session, kind: Kind) -> None:
+    # Most lookups confirm what is cached, and then nothing is written.
+    if version_cache.load(session.server) != _word(kind):
+        version_cache.save(session.server, _word(kind))
 
 
 def in_served_version(session: Session, read: Callable[[ApiVersion], Read]) -> tuple[ApiVersion, Read]:
@@ -71,19 +105,41 @@ def in_served_version(session: Session, read: Callable[[ApiVersion], Read]) -> t
         if version.value != recent:
             version_cache.save(session.server, version.value)
         return version, value
-    raise NotFound(
-        "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
-        hint="ask the cluster's admin to install the Kubeflow MPI operator",
+    raise _no_kind(session)
+
+
+def other_kinds(session: Session) -> tuple[Kind, ...]:
+    """Return the kinds besides MPIJob that the cluster serves, of those that the user means."""
+    others = [kind for kind in session.kinds if not isinstance(kind, ApiVersion)]
+    return served_kinds(session, others) if others else ()
+
+
+def all_served_kinds(session: Session) -> tuple[Kind, ...]:
+    """Return every kind of job that the cluster serves, whichever the user means."""
+    return served_kinds(session, KINDS)
+
+
+def _no_kind(session: Session) -> NotFound:
+    kinds = dict.fromkeys(kind.kind for kind in session.kinds)
+    if "MPIJob" in kinds:
+        return NotFound(
+            "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
+            hint="ask the cluster's admin to install the Kubeflow MPI operator",
+            status=404,
+        )
+    return NotFound(
+        f"this cluster has no {' or '.join(kinds)} resource",
+        hint="ask the cluster's admin to install the Kubeflow training operator",
         status=404,
     )
 
 
 def find_job(session: Session, name: str) -> ServedJob:
     """Return the job *name*. Raises ``NotFound``."""
-    version, job = look_up_job(session, name)
+    kind, job = look_up_job(session, name)
     if job is None:
         raise job_not_found(session, name)
-    return ServedJob(version, job)
+    return ServedJob(kind, job)
 
 
 def job_not_found(session: Session, name: str) -> NotFound:
@@ -97,7 +153,7 @@ def job_not_found(session: Session, name: str) -> NotFound:
 
 def pods_of(session: Session, served: ServedJob) -> list[Object]:
     """Return the pods of a job."""
-    selector = pod_selector(served.version, served.name)
+    selector = pod_selector(served.kind, served.name)
     return session.list(PODS.path(session.namespace), labelSelector=selector)
 
 
@@ -119,7 +175,7 @@ def fetch_job_view(session: Session, name: str) -> "JobView":
 
         pods = with_claimed_gpus(session, pods)
     return job_view(
-        served.version,
+        served.kind,
         served.job,
         pods,
         now=datetime.now(UTC),

@@ -3,8 +3,8 @@
 from arena_topo.errors import Forbidden
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
-from arena_topo.kinds.mpijob import worker_name
 from arena_topo.kube.session import Session
+from arena_topo.model.job.kind import pod_name_at
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.plan.plan_record import PlanRecord
 
@@ -19,8 +19,9 @@ def unpinned_workers(
 
     The operator creates all of them in one go, so that the first look which finds one tells.
     """
-    job = served.job["metadata"]["name"]
-    planned = {worker_name(job, slot.worker): record.hostname(slot.node) for slot in record.slots}
+    planned = {
+        pod_name_at(served.kind, served.job, slot.worker): record.hostname(slot.node) for slot in record.slots
+    }
     for _ in range(_LOOKS):
         try:
             pods = pods_of(session, served)

@@ -92,6 +92,13 @@ class ApiVersion(Enum):
         return self.job_label
 
     @property
+    def pod_spec_path(self) -> tuple[str, ...]:
+        """v1alpha1 has one template for both roles."""
+        if self is ApiVersion.V1ALPHA1:
+            return ("spec", "template", "spec")
+        return ("spec", "mpiReplicaSpecs", "*", "template", "spec")
+
+    @property
     def suspend(self) -> tuple[str, ...]:
         """The operator of v1alpha1 cannot suspend a job."""
         return () if self is ApiVersion.V1ALPHA1 else ("runPolicy", "suspend")

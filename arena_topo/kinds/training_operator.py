@@ -47,6 +47,11 @@ class TrainingOperatorKind:
         return f"{keys.OPERATOR_NAME}={self._operator}"
 
     @property
+    def pod_spec_path(self) -> tuple[str, ...]:
+        """The keys from a job to the spec of its pods."""
+        return ("spec", self.specs, "*", "template", "spec")
+
+    @property
     def is_pinnable(self) -> str:
         """A pod that the operator made for a job of this kind."""
         labels = "object.metadata.labels"

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
+from arena_topo.errors import NotFound
 from arena_topo.kube.session import Session
+from arena_topo.model.job.kind import Kind, api_version
 
 
 def served_versions(session: Session) -> frozenset[str]:
@@ -32,3 +34,27 @@ def version_of_resource(
             if any(resource["name"] == plural for resource in resources):
                 return version
     return ""
+
+
+def served_kinds(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
+    """Return those of *kinds* that are served, the first version of each alone. One call, and one for each version of a group.
+
+    A group serves its resources one by one: that of the training operator has some of its kinds on one cluster, and all on
+    another.
+    """
+    versions = served_versions(session)
+    left = [kind for kind in kinds if api_version(kind) in versions]
+    resources = {version: _resources(session, version) for version in dict.fromkeys(map(api_version, left))}
+    found = (kind for kind in left if kind.plural in resources[api_version(kind)])
+    newest: dict[str, Kind] = {}
+    for kind in found:
+        newest.setdefault(kind.kind, kind)
+    return tuple(newest.values())
+
+
+def _resources(session: Session, version: str) -> frozenset[str]:
+    try:
+        resources = session.get(f"/apis/{version}").get("resources") or ()
+    except NotFound:
+        return frozenset()
+    return frozenset(resource["name"] for resource in resources)

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import KINDS
 from arena_topo.model.job import object_shapes
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.notation.shapes import Part
 
 
@@ -59,7 +60,7 @@ _PLURALS = {
     "MutatingAdmissionPolicyBinding": ("mutatingadmissionpolicybindings", False),
     "ValidatingAdmissionPolicy": ("validatingadmissionpolicies", False),
     "ValidatingAdmissionPolicyBinding": ("validatingadmissionpolicybindings", False),
-    "MPIJob": ("mpijobs", True),
+    **{kind.kind: (kind.plural, True) for kind in KINDS},
     "PodGroup": ("podgroups", True),
     "ResourceClaim": ("resourceclaims", True),
 }
@@ -75,7 +76,7 @@ def resource_of(api_version: str, kind: str) -> Resource:
 _SHAPES: Mapping[str, Part] = {
     "pods": object_shapes.POD,
     "nodes": object_shapes.NODE,
-    "mpijobs": object_shapes.TRAINING_JOB,
+    **{kind.plural: object_shapes.TRAINING_JOB for kind in KINDS},
     "jobs": object_shapes.BATCH_JOB,
     "deployments": object_shapes.DEPLOYMENT,
     "events": object_shapes.EVENT,
@@ -143,6 +144,6 @@ def resource_slices(api: str) -> Resource:
     return Resource("resource.k8s.io", api, "resourceslices", namespaced=False)
 
 
-def mpijobs(version: ApiVersion) -> Resource:
-    """Return the resource of MPIJobs in *version*."""
-    return Resource("kubeflow.org", version.value, "mpijobs")
+def jobs_of(kind: Kind) -> Resource:
+    """Return the resource of jobs of *kind*."""
+    return Resource(kind.group, kind.version, kind.plural)

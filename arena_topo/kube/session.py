@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError
+from arena_topo.kinds.table import KINDS
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
@@ -23,6 +24,7 @@ from arena_topo.kube.resources import answered_at, is_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import AnswerTooLarge, HttpTransport, Request, Response
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.job.object_shapes import LIST, OBJECT
 from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.notation.shapes import fitted, misfit
@@ -147,6 +149,7 @@ class Session:
         self._clock = _CommandClock(now)
         self._headers = (("User-Agent", "arena-topo"), *impersonation(user or {}))
         self.namespace = namespace
+        self.kinds: tuple[Kind, ...] = KINDS
         self.server = server
         self._date = ""
 
@@ -160,6 +163,12 @@ class Session:
             return parsedate_to_datetime(self._date).astimezone(UTC) if self._date else None
         except (ValueError, OverflowError):
             return None
+
+    def of_kinds(self, kinds: tuple[Kind, ...]) -> "Session":
+        """Return this session for a user who means jobs of *kinds* alone."""
+        other = copy(self)
+        other.kinds = kinds
+        return other
 
     def within(self, namespace: str) -> "Session":
         """Return this session in another *namespace*."""

@@ -5,26 +5,25 @@ from copy import deepcopy
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.mpijob import Role, pod_templates
+from arena_topo.kinds.table import kind_of
 from arena_topo.model.job.gang import Decoration
 from arena_topo.model.objects import Object, section
 
 
 def decorated(job: Object, decoration: Decoration) -> Object:
-    """Return the MPIJob *job* of any version with *decoration*; *job* itself stays as it is.
+    """Return the *job* of any kind with *decoration*; *job* itself stays as it is.
 
     The one template of v1alpha1 is the workers'. Raises ``UsageError`` where the job already says otherwise.
     """
     result = deepcopy(job)
     _metadata(result, "labels", "the job", decoration.job_labels)
     _metadata(result, "annotations", "the job", decoration.job_annotations)
-    by_role = {
-        Role.WORKER: (decoration.worker_labels, decoration.worker_annotations),
-        Role.LAUNCHER: (decoration.launcher_labels, decoration.launcher_annotations),
-    }
-    for role, template in pod_templates(result).items():
-        labels, annotations = by_role[role]
-        whose = f"the {role.value.lower()}'s pods"
+    kind = kind_of(result)
+    of_ranks = (decoration.worker_labels, decoration.worker_annotations)
+    of_launcher = (decoration.launcher_labels, decoration.launcher_annotations)
+    for replicas in kind.replicas(result):
+        labels, annotations = of_ranks if replicas.role in kind.ranks else of_launcher
+        template, whose = replicas.template, f"the {replicas.role}'s pods"
         _metadata(template, "labels", whose, {**decoration.pod_labels, **labels})
         _metadata(template, "annotations", whose, {**decoration.pod_annotations, **annotations})
         if decoration.scheduler_name:

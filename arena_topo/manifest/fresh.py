@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 
-from arena_topo.kinds.mpijob import pod_templates
+from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import Pins, is_shared_gpu_variable, without_pins
 from arena_topo.model import keys
 from arena_topo.model.job.kind import containers
@@ -55,7 +55,7 @@ def as_submitted(job: Object) -> Object:
 def unplanned(job: Object, pins: Pins | None) -> Object:
     """Return the submitted *job* without what the server, and a plan with *pins*, put onto it."""
     bare = without_pins(as_submitted(job), pins or Pins(plan=None))
-    for template in pod_templates(bare).values():
+    for template in _templates(bare):
         _undo_plan(template)
         _forget(template)
     _forget(bare)
@@ -70,7 +70,7 @@ def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
     """
     bare = unplanned(job, pins)
     old = str(bare["metadata"]["name"])
-    templates = list(pod_templates(bare).values())
+    templates = _templates(bare)
     labels = [_of(template, "labels") for template in templates]
     gang = any(keys.GANG_NAME in each for each in labels)
     queue = _queue(bare) if gang else ""
@@ -80,7 +80,7 @@ def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
     for item in (bare, *templates):
         if gang:
             _undo_gang(item)
-        _rename(item, old, name)
+        _rename(item, old, name, kind_of(bare).kind.lower())
     bare["metadata"]["name"] = name
     if gang:
         (bare["spec"].get("runPolicy") or {}).pop("schedulingPolicy", None)
@@ -93,6 +93,10 @@ def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
         preferred_level=preferred,
         files=_rename_files(templates, old, name),
     )
+
+
+def _templates(job: Object) -> list[Object]:
+    return [pods.template for pods in kind_of(job).replicas(job)]
 
 
 def _of(item: Object, field: str) -> dict[str, str]:
@@ -120,9 +124,7 @@ def _queue(job: Object) -> str:
     """Return the queue that the gang was in, empty for none."""
     policy = (job["spec"].get("runPolicy") or {}).get("schedulingPolicy") or {}
     named = [_of(job, "labels").get(key, "") for key in (keys.KUEUE_QUEUE, keys.KAI_QUEUE)]
-    of_pods = [
-        _of(template, "labels").get(f"{keys.YUNIKORN}/queue", "") for template in pod_templates(job).values()
-    ]
+    of_pods = [_of(template, "labels").get(f"{keys.YUNIKORN}/queue", "") for template in _templates(job)]
     return next(filter(None, (*named, *of_pods, str(policy.get("queue") or ""))), "")
 
 
@@ -138,19 +140,19 @@ def _undo_gang(item: Object) -> None:
 
 def _forget(item: Object) -> None:
     """Drop the labels and annotations of a plan, and of kubectl."""
-    for key in (keys.PLANNED, keys.PLANNED_JOB):
+    for key in (keys.PLANNED, keys.PLANNED_JOB, keys.PLANNED_KIND):
         _of(item, "labels").pop(key, None)
     for key in _OWN_ANNOTATIONS:
         _of(item, "annotations").pop(key, None)
 
 
-def _rename(item: Object, old: str, new: str) -> None:
+def _rename(item: Object, old: str, new: str, word: str) -> None:
     labels = _of(item, "labels")
     # What was the old name is the new one; a user's own label with another value stays.
     renamed: Mapping[str, tuple[str, str]] = {
         keys.ARENA_RELEASE: (old, new),
         keys.TOPOLOGY_NAME: (old, new),
-        keys.GANG_NAME: (f"mpijob-{old}", f"mpijob-{new}"),
+        keys.GANG_NAME: (f"{word}-{old}", f"{word}-{new}"),
     }
     for key, (before, after) in renamed.items():
         if labels.get(key) == before:

@@ -1,10 +1,10 @@
 """What a rendered job says of its gang, whichever template rendered it."""
 
-from collections.abc import Mapping
-
-from arena_topo.kinds.mpijob import ApiVersion, Role, pod_templates, version_of, worker_count
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import kind_of
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.gang import Gang
+from arena_topo.model.job.kind import Kind, planned_replicas
 from arena_topo.model.notation.quantity import Resources, resources, times
 from arena_topo.model.objects import Object
 
@@ -12,33 +12,45 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstrai
 
 
 def gang_of(job: Object) -> Gang:
-    """Return the gang of the rendered MPIJob *job*; what only the cluster or the user knows is left empty."""
-    templates, version = pod_templates(job), version_of(job)
-    spec = templates[Role.WORKER].get("spec") or {}
+    """Return the gang of the rendered *job*; what only the cluster or the user knows is left empty."""
+    kind = kind_of(job)
+    first, *others = roles = planned_replicas(kind, job)
+    spec = first.template.get("spec") or {}
+    requests = [_quantities(pod_spec_requests(role.template.get("spec") or {})) for role in roles]
     return Gang(
         job=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
-        version=version,
-        workers=worker_count(job),
-        launcher_waits=_launcher_waits(job, version),
-        requests=_quantities(pod_spec_requests(spec)),
-        launcher_requests=_quantities(_launcher_requests(job, templates, version)),
-        placement={key: spec[key] for key in _PLACEMENT if spec.get(key)},
+        kind=kind,
+        workers=sum(role.count for role in roles),
+        launcher_waits=_launcher_waits(job, kind),
+        # What pods of unlike roles request is no multiple of what one does.
+        requests=requests[0] if all(each == requests[0] for each in requests) else {},
+        launcher_requests=_quantities(_launcher_requests(job, kind)),
+        # A PodGroup has one placement for all its pods.
+        placement={
+            key: spec[key]
+            for key in _PLACEMENT
+            if spec.get(key)
+            and all((role.template.get("spec") or {}).get(key) == spec[key] for role in others)
+        },
         priority=str(spec.get("priorityClassName") or ""),
     )
 
 
-def _launcher_waits(job: Object, version: ApiVersion) -> bool:
-    # The operator of v1alpha1 always waits for the workers, that of v1 never does; v2beta1 lets the job say.
-    if version is ApiVersion.V1ALPHA1:
-        return True
-    policy = job["spec"].get("launcherCreationPolicy")
-    return version is ApiVersion.V2BETA1 and bool(policy == "WaitForWorkersReady")
+def _launcher_waits(job: Object, kind: Kind) -> bool:
+    # The operator of v1alpha1 always waits for the workers, that of v1 never does; v2beta1 lets the job say. A kind without
+    # a launcher has none that a gang could wait for.
+    if kind is ApiVersion.V1:
+        return False
+    return (
+        kind is not ApiVersion.V2BETA1 or job["spec"].get("launcherCreationPolicy") == "WaitForWorkersReady"
+    )
 
 
-def _launcher_requests(job: Object, templates: Mapping[Role, Object], version: ApiVersion) -> Resources:
-    if version is not ApiVersion.V1ALPHA1:
-        return pod_spec_requests(templates[Role.LAUNCHER].get("spec") or {})
+def _launcher_requests(job: Object, kind: Kind) -> Resources:
+    if kind is not ApiVersion.V1ALPHA1:
+        launcher = next((pods for pods in kind.replicas(job) if pods.role not in kind.ranks), None)
+        return pod_spec_requests(launcher.template.get("spec") or {}) if launcher else {}
     # The launcher of v1alpha1 shares the workers' template, but not their resources.
     section = job["spec"].get("launcherResources") or {}
     # As for any container, requests that are not set are those of the limits.

@@ -5,8 +5,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
-from arena_topo.kinds.mpijob import Role, pod_templates, version_of, worker_template_path
-from arena_topo.model.job.kind import containers
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import kind_of
+from arena_topo.model.job.kind import Kind, containers, is_suspended, offsets, planned_replicas
 from arena_topo.model.keys import (
     CLAIMED_GPUS,
     DRA_GPU,
@@ -15,9 +16,11 @@ from arena_topo.model.keys import (
     PIN_CLAIMS,
     PIN_GPUS,
     PIN_NODES,
+    PIN_OFFSET,
     PLAN,
     PLANNED,
     PLANNED_JOB,
+    PLANNED_KIND,
 )
 from arena_topo.model.objects import Object, entries, section
 from arena_topo.model.plan.plan_record import plan_text
@@ -54,27 +57,48 @@ class Pins:
 
 
 def with_pins(job: Object, pins: Pins) -> Object:
-    """Return a copy of *job* with *pins*."""
+    """Return a copy of *job* with *pins*, on the template of each role that is planned."""
     pinned = deepcopy(job)
-    worker = pod_templates(pinned)[Role.WORKER]
+    kind = kind_of(pinned)
     if pins.plan is not None:
         _metadata(pinned, "annotations")[PLAN] = pins.plan
     if pins.new:
         _metadata(pinned, "labels")[PLANNED] = "true"
-        _metadata(worker, "labels").update({PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])})
-        _request_by_claim(worker)
-    if pins.annotations:
-        _metadata(worker, "annotations").update(pins.annotations)
-    if pins.gated:
-        _add_gate(section(worker, "spec"))
-    if pins.node_term:
-        _require(section(worker, "spec"), pins.node_term)
-    if pins.spread:
-        entries(section(worker, "spec"), "topologySpreadConstraints").append(pins.spread)
-    if pins.shared_gpus:
-        _share_gpus(worker)
-    _suspend(pinned["spec"], pins.suspended)
+    first = offsets(kind, pinned)
+    for replicas in planned_replicas(kind, pinned):
+        _pin(replicas.template, pins, labels=_labels(kind, pinned), offset=first[replicas.role])
+    _suspend(kind, pinned["spec"], pins.suspended)
     return pinned
+
+
+def _labels(kind: Kind, job: Object) -> dict[str, str]:
+    """Return the labels by which the planned pods of *job* are found."""
+    labels = {PLANNED: "true", PLANNED_JOB: str(job["metadata"]["name"])}
+    # Jobs of two kinds may have one name. Those without the label are MPIJobs, which had none to begin with.
+    return labels if isinstance(kind, ApiVersion) else {**labels, PLANNED_KIND: kind.kind.lower()}
+
+
+def _pin(template: Object, pins: Pins, *, labels: Mapping[str, str], offset: int) -> None:
+    """Put *pins* onto the *template* of pods that have the numbers from *offset* on."""
+    if pins.new:
+        _metadata(template, "labels").update(labels)
+        _request_by_claim(template)
+    if pins.annotations:
+        # The lists are the whole job's, in each template: the policy adds the offset to a pod's own index.
+        _metadata(template, "annotations").update(
+            {
+                **pins.annotations,
+                **({PIN_OFFSET: str(offset)} if offset else {}),
+            }
+        )
+    if pins.gated:
+        _add_gate(section(template, "spec"))
+    if pins.node_term:
+        _require(section(template, "spec"), pins.node_term)
+    if pins.spread:
+        entries(section(template, "spec"), "topologySpreadConstraints").append(pins.spread)
+    if pins.shared_gpus:
+        _share_gpus(template)
 
 
 def without_pins(job: Object, pins: Pins) -> Object:
@@ -83,17 +107,21 @@ def without_pins(job: Object, pins: Pins) -> Object:
     Gates and labels stay, as every plan of the job needs them.
     """
     free = deepcopy(job)
-    worker = pod_templates(free)[Role.WORKER]
-    annotations = _metadata(worker, "annotations")
-    for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS):
+    for replicas in planned_replicas(kind_of(free), free):
+        _unpin(replicas.template, pins)
+    return free
+
+
+def _unpin(template: Object, pins: Pins) -> None:
+    annotations = _metadata(template, "annotations")
+    for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS, PIN_OFFSET):
         annotations.pop(key, None)
-    spec = section(worker, "spec")
+    spec = section(template, "spec")
     if pins.node_term:
         _drop_term(spec, pins.node_term)
     if pins.spread:
         constraints = [item for item in entries(spec, "topologySpreadConstraints") if item != pins.spread]
         _replace(spec, "topologySpreadConstraints", constraints)
-    return free
 
 
 def changes(before: Object, after: Object) -> list[Object]:
@@ -111,18 +139,22 @@ def changes(before: Object, after: Object) -> list[Object]:
     ]
     if plan_text(after) != plan_text(before):
         operations.append({"op": "replace", "path": key, "value": plan_text(after)})
-    template = pod_templates(after)[Role.WORKER]
-    if template != pod_templates(before)[Role.WORKER]:
-        path = worker_template_path(version_of(before))
-        operations.append({"op": "replace", "path": path, "value": template})
-    if is_suspended(before) != is_suspended(after):
-        suspended = is_suspended(after)
-        # An add replaces a value that is there; a replace fails where there is none, and both without the mapping.
-        if before["spec"].get("runPolicy") is None:
-            operations.append({"op": "add", "path": "/spec/runPolicy", "value": {"suspend": suspended}})
-        else:
-            operations.append({"op": "add", "path": "/spec/runPolicy/suspend", "value": suspended})
+    kind = kind_of(before)
+    for old, new in zip(planned_replicas(kind, before), planned_replicas(kind, after), strict=True):
+        if old.template != new.template:
+            operations.append({"op": "replace", "path": new.path, "value": new.template})
+    if is_suspended(kind, before) != is_suspended(kind, after):
+        operations.append(_suspension(kind, before, suspended=is_suspended(kind, after)))
     return operations
+
+
+def _suspension(kind: Kind, before: Object, *, suspended: bool) -> Object:
+    """Return the operation that sets the field of *kind* which suspends a job."""
+    *above, last = kind.suspend
+    # An add replaces a value that is there; a replace fails where there is none, and both without the mapping above.
+    if above and before["spec"].get(above[0]) is None:
+        return {"op": "add", "path": f"/spec/{above[0]}", "value": {last: suspended}}
+    return {"op": "add", "path": f"/spec/{'/'.join(kind.suspend)}", "value": suspended}
 
 
 def _request_by_claim(worker: Object) -> None:
@@ -170,22 +202,22 @@ def _share_gpus(worker: Object) -> None:
         env += [variable for variable in _SHARED_GPU_ENV if variable["name"] not in present]
 
 
-def _suspend(spec: Object, suspended: bool | None) -> None:
-    """Set ``suspend`` in the run policy of *spec*; None leaves it as it is."""
-    if suspended:
-        section(spec, "runPolicy")["suspend"] = True
-    elif suspended is False and "suspend" in (spec.get("runPolicy") or {}):
-        spec["runPolicy"]["suspend"] = False
+def _suspend(kind: Kind, spec: Object, suspended: bool | None) -> None:
+    """Set the field of *spec* that suspends a job of *kind*; None leaves it as it is."""
+    if suspended is None or not kind.suspend:
+        return
+    *above, last = kind.suspend
+    for key in above:
+        if spec.get(key) is None and not suspended:
+            return
+        spec = section(spec, key)
+    if suspended or last in spec:
+        spec[last] = suspended
 
 
 def is_shared_gpu_variable(variable: Object) -> bool:
     """Whether an environment variable is one that a plan with shared GPUs sets."""
     return variable in _SHARED_GPU_ENV
-
-
-def is_suspended(job: Object) -> bool:
-    """Whether the run policy of *job* keeps its operator from creating pods."""
-    return bool((job["spec"].get("runPolicy") or {}).get("suspend"))
 
 
 def _drop_term(spec: Object, term: Object) -> None:

@@ -30,6 +30,7 @@ class PodParts:
     host_network: bool = False
     restart_policy: str = ""
     init_containers: list[Object] = field(default_factory=list)
+    container: str = "mpi"
 
 
 def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
@@ -83,6 +84,12 @@ def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     return replace(base, command=[literal(word) for word in job.command], restart_policy="Never")
 
 
+def rank(job: JobSpec, container: str, *, gpu_resource: str, host_network: bool) -> PodParts:
+    """Return the pod of a job without a launcher, in whose *container* the job's command runs."""
+    base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
+    return replace(base, command=[literal(word) for word in job.command], container=container)
+
+
 def literal(text: str) -> str:
     """Return *text* so that the container gets it unchanged: the kubelet expands ``$(NAME)`` and ``$$``.
 
@@ -108,7 +115,7 @@ def gang_labels(job: JobSpec) -> dict[str, str]:
     """Return Arena's labels for a gang of all the workers, the launcher not counted."""
     if not job.gang:
         return {}
-    return {keys.GANG_NAME: f"mpijob-{job.name}", keys.GANG_MIN_AVAILABLE: str(job.workers)}
+    return {keys.GANG_NAME: f"{job.kind.lower()}-{job.name}", keys.GANG_MIN_AVAILABLE: str(job.workers)}
 
 
 def topology_labels(job: JobSpec) -> dict[str, str]:
@@ -120,9 +127,9 @@ def topology_labels(job: JobSpec) -> dict[str, str]:
 
 def _labels(job: JobSpec) -> dict[str, str]:
     own = {
-        keys.ARENA_APP: keys.ARENA_APP_VALUE,
+        keys.ARENA_APP: job.kind.lower(),
         keys.ARENA_RELEASE: job.name,
-        keys.ARENA_CREATED_BY: keys.ARENA_CREATED_BY_VALUE,
+        keys.ARENA_CREATED_BY: job.kind,
         keys.MANAGED_BY: keys.OWN_NAME,
     }
     model = {keys.ARENA_MODEL_NAME: job.model.name} if job.model else {}

@@ -6,14 +6,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.kinds.mpijob import ApiVersion, replicas, version_of
+from arena_topo.kinds.mpijob import ApiVersion, version_of
 from arena_topo.kinds.names import check_pod_names
+from arena_topo.kinds.table import kind_of
 from arena_topo.manifest import over_ssh, pods
 from arena_topo.manifest.templates import render_template
 from arena_topo.manifest.tensorboard import tensorboard_objects
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.kind import Kind, title
 from arena_topo.model.job.object_shapes import TRAINING_JOB
 from arena_topo.model.notation.shapes import misfit
 from arena_topo.model.notation.yaml_documents import load
@@ -27,7 +29,7 @@ _LARGEST_CONFIG_MAP = 1024 * 1024
 class RenderContext:
     """What of the cluster shapes the objects: its MPIJob version, and the resource by which GPUs are requested."""
 
-    version: ApiVersion = ApiVersion.V2BETA1
+    kind: Kind = ApiVersion.V2BETA1
     gpu_resource: str = keys.NVIDIA_GPU
 
 
@@ -36,7 +38,7 @@ class Manifest:
     """The job, its version, the objects that belong to it, and what the user should know about them."""
 
     job: Object
-    version: ApiVersion
+    kind: Kind
     companions: tuple[Object, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -51,15 +53,17 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
 
     Raises ``UsageError`` for what this version of the API cannot express, ``DocumentError`` for a bad template.
     """
-    check_pod_names(job.name, job.workers, context.version)
-    _check_expressible(job, context.version)
-    name = f"mpijob.{context.version.value}.yaml.j2"
-    rendered = _parse(name, render_template(name, _values(job, context), user_template=template))
+    check_pod_names(job.name, job.workers, context.kind)
+    _check_expressible(job, context.kind)
+    name = f"{context.kind.kind.lower()}.{context.kind.version}.yaml.j2"
+    rendered = _parse(
+        name, context.kind, render_template(name, _values(job, context), user_template=template)
+    )
     _check_requests(name, rendered)
     return Manifest(
         job=rendered,
-        version=version_of(rendered),
-        companions=(*_companions(job), *tensorboard_objects(job, context.version)),
+        kind=kind_of(rendered),
+        companions=(*_companions(job), *tensorboard_objects(job, context.kind)),
         notes=_notes(job, context),
     )
 
@@ -74,10 +78,13 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
         "annotations": pods.job_annotations(job),
         "launcher_resources": launcher.resources,
     }
-    if context.version is ApiVersion.V1ALPHA1:
+    if not isinstance(context.kind, ApiVersion):
+        pod = pods.rank(job, context.kind.container, gpu_resource=context.gpu_resource, host_network=network)
+        return {**common, "pod": pod}
+    if context.kind is ApiVersion.V1ALPHA1:
         return {**common, "pod": pods.shared(job, gpu_resource=context.gpu_resource, host_network=network)}
     # The operators of the other versions start ranks with kubectl exec, in the container's own environment.
-    if context.version is ApiVersion.V2BETA1:
+    if context.kind is ApiVersion.V2BETA1:
         worker, launcher = over_ssh.worker(worker), over_ssh.launcher(launcher, job.mpi.implementation)
     return {**common, "worker": worker, "launcher": launcher}
 
@@ -86,10 +93,10 @@ def uses_host_network(job: JobSpec, context: RenderContext) -> bool:
     """Whether the pods share the node's network: because the user wants it, or as Arena does on the vendor's cluster."""
     arenas_way = job.topology and context.gpu_resource == keys.ACK_GPU
     # Under v2beta1 every worker runs an ssh server on port 22, and two of them on one node would collide.
-    return job.pod.host_network or (arenas_way and context.version is not ApiVersion.V2BETA1)
+    return job.pod.host_network or (arenas_way and context.kind is not ApiVersion.V2BETA1)
 
 
-def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
+def _check_expressible(job: JobSpec, kind: Kind) -> None:
     # An API server drops fields that the version lacks, in silence.
     by_ssh = {
         "--mpi-implementation": job.mpi.implementation != "OpenMPI",
@@ -101,31 +108,34 @@ def _check_expressible(job: JobSpec, version: ApiVersion) -> None:
         "--launcher-selector": bool(job.launcher.selector),
         "--slots-per-worker": job.slots != max(job.gpus, 1),
     }
-    lacking: dict[ApiVersion, dict[str, bool]] = {
+    lacking: dict[Kind, dict[str, bool]] = {
         ApiVersion.V2BETA1: {},
         ApiVersion.V1: by_ssh,
         ApiVersion.V1ALPHA1: {**newer_than_alpha, **by_ssh},
     }
-    for flag, is_used in lacking[version].items():
+    for flag, is_used in lacking.get(kind, {}).items():
         if is_used:
             raise UsageError(
-                f"{flag} cannot be expressed in MPIJob {version.value}, the version that this cluster serves",
+                f"{flag} cannot be expressed in {title(kind)}, the version that this cluster serves",
                 hint="leave it out, or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
             )
 
 
-def _parse(name: str, text: str) -> Object:
+def _parse(name: str, kind: Kind, text: str) -> Object:
     document = load(text, name=f"what template {name} renders to")
     if not isinstance(document, dict) or not document.get("kind"):
         raise DocumentError(f"template {name} does not render to one Kubernetes object")
-    # The error names another kind, rather than what that lacks of an MPIJob.
-    version_of(document)
+    # The error names another kind, rather than what that lacks of this one.
+    if isinstance(kind, ApiVersion):
+        version_of(document)
+    elif kind_of(document) is not kind:
+        raise DocumentError(f"template {name} renders a {document['kind']}, not a {title(kind)}")
     fault = misfit(document, TRAINING_JOB) or next(
         (f"{key} is missing" for key in ("metadata", "spec") if document.get(key) is None), ""
     )
     if fault:
         raise DocumentError(
-            f"template {name} renders an MPIJob that cannot be: {fault}",
+            f"template {name} renders a {kind.kind} that cannot be: {fault}",
             hint="compare it with the packaged one: arena-topo submit mpi --dry-run=client -o yaml",
         )
     return document
@@ -134,7 +144,7 @@ def _parse(name: str, text: str) -> Object:
 def _check_requests(name: str, job: Object) -> None:
     """Raise ``DocumentError`` for pods whose number or requests cannot be counted."""
     try:
-        for pods_of_role in replicas(job):
+        for pods_of_role in kind_of(job).replicas(job):
             pod_spec_requests(pods_of_role.template.get("spec") or {})
     except ValueError as error:
         raise DocumentError(f"template {name} renders to pods that cannot be counted: {error}") from error
@@ -164,7 +174,7 @@ def _companions(job: JobSpec) -> tuple[Object, ...]:
 
 
 def _notes(job: JobSpec, context: RenderContext) -> tuple[str, ...]:
-    if not (uses_host_network(job, context) and context.version is ApiVersion.V2BETA1 and job.workers > 1):
+    if not (uses_host_network(job, context) and context.kind is ApiVersion.V2BETA1 and job.workers > 1):
         return ()
     note = (
         "with --hostNetwork every worker's ssh server takes port 22 of its node: each worker needs a node of its own, "

@@ -9,6 +9,7 @@ import posixpath
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model import keys
 from arena_topo.model.job.job_spec import JobSpec, TensorBoard
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.objects import Object
 
 _PORT = 6006
@@ -31,7 +32,7 @@ def log_mount(job: JobSpec) -> Object | None:
     return {"name": _VOLUME, "mountPath": board.logs} if board and _is_local(job, board) else None
 
 
-def tensorboard_objects(job: JobSpec, version: ApiVersion) -> tuple[Object, ...]:
+def tensorboard_objects(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
     """Return the Service and the Deployment, nothing for a job without TensorBoard."""
     board = job.tensorboard
     if board is None:
@@ -56,13 +57,13 @@ def tensorboard_objects(job: JobSpec, version: ApiVersion) -> tuple[Object, ...]
         "metadata": metadata,
         "spec": {
             "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": _pod(job, board, version)},
+            "template": {"metadata": {"labels": labels}, "spec": _pod(job, board, kind)},
         },
     }
     return service, deployment
 
 
-def _pod(job: JobSpec, board: TensorBoard, version: ApiVersion) -> Object:
+def _pod(job: JobSpec, board: TensorBoard, kind: Kind) -> Object:
     local = log_volume(job)
     if local:
         volumes, mounts = [local], [{"name": _VOLUME, "mountPath": _LOCAL}]
@@ -87,7 +88,7 @@ def _pod(job: JobSpec, board: TensorBoard, version: ApiVersion) -> Object:
     pod: Object = {
         "containers": [container],
         "volumes": volumes,
-        "affinity": _beside_first_worker(job, version),
+        "affinity": _beside_first_worker(job, kind),
     }
     if job.pod.pull_secrets:
         pod["imagePullSecrets"] = [{"name": name} for name in job.pod.pull_secrets]
@@ -96,9 +97,9 @@ def _pod(job: JobSpec, board: TensorBoard, version: ApiVersion) -> Object:
     return pod
 
 
-def _beside_first_worker(job: JobSpec, version: ApiVersion) -> Object:
+def _beside_first_worker(job: JobSpec, kind: Kind) -> Object:
     """Return the affinity to the node of worker 0, which has the logs, or has mounted the claim."""
-    if version is ApiVersion.V1ALPHA1:
+    if kind is ApiVersion.V1ALPHA1:
         labels = {keys.ALPHA_JOB_NAME: job.name, "statefulset.kubernetes.io/pod-name": f"{job.name}-worker-0"}
     else:
         labels = {keys.OPERATOR_JOB_NAME: job.name, keys.OPERATOR_REPLICA_INDEX: "0"}

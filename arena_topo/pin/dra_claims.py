@@ -6,8 +6,8 @@ k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.
 
 from collections.abc import Sequence
 
-from arena_topo.kinds.mpijob import worker_name
-from arena_topo.model.job.kind import owner_reference
+from arena_topo.kinds.table import kind_of
+from arena_topo.model.job.kind import owner_reference, pod_name_at
 from arena_topo.model.keys import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
 from arena_topo.model.objects import Object
 
@@ -16,9 +16,9 @@ VERSIONS = ("v1", "v1beta2", "v1beta1")
 _FLAT = "v1beta1"
 
 
-def claim_name(job: str, worker: int) -> str:
-    """Return the name of the claim of worker number *worker*."""
-    return f"{worker_name(job, worker)}-gpus"
+def claim_name(job: Object, worker: int) -> str:
+    """Return the name of the claim of pod number *worker* of *job*."""
+    return f"{pod_name_at(kind_of(job), job, worker)}-gpus"
 
 
 def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Object:
@@ -28,7 +28,7 @@ def claim(job: Object, worker: int, uuids: Sequence[str], version: str) -> Objec
         "apiVersion": f"{GROUP}/{version}",
         "kind": "ResourceClaim",
         "metadata": {
-            "name": claim_name(meta["name"], worker),
+            "name": claim_name(job, worker),
             "namespace": meta["namespace"],
             "labels": {MANAGED_BY: OWN_NAME, PLANNED_JOB: meta["name"]},
             "ownerReferences": [owner_reference(job)],

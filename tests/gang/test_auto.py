@@ -54,7 +54,7 @@ def test_the_choice(known_facts: dict[str, Any], version: ApiVersion, queue: str
     """In order: what the operator does itself, the vendor's, an installed gang scheduler, the stock one's means."""
     facts = replace(STOCK, **known_facts)
 
-    assert expected == choose_backend(facts, version=version, queue=queue).backend
+    assert expected == choose_backend(facts, kind=version, queue=queue).backend
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_the_choice(known_facts: dict[str, Any], version: ApiVersion, queue: str
 )
 def test_what_was_passed_over_is_told(known_facts: dict[str, Any], words: str) -> None:
     """Before the reason for what was chosen."""
-    chosen = choose_backend(replace(STOCK, **known_facts), version=V2)
+    chosen = choose_backend(replace(STOCK, **known_facts), kind=V2)
 
     assert chosen.reasons[0].startswith(words)
     assert "MPIJob v2beta1 keeps scheduling gates" == chosen.reasons[-1]
@@ -102,7 +102,7 @@ def test_what_is_known_of_the_cluster_reaches_the_gang() -> None:
 def test_a_scheduler_that_is_not_installed_is_named(backend: str) -> None:
     """With what the cluster has in its place, and where to get it: the server would answer with a bare 404."""
     with pytest.raises(UsageError, match=f"{backend} is not installed on this cluster") as caught:
-        check_installed(STOCK, backend, version=V2)
+        check_installed(STOCK, backend, kind=V2)
     assert caught.value.hint.startswith("leave out --gang-scheduler, which takes gates here; or ask")
     assert "https://" in caught.value.hint
 
@@ -110,4 +110,4 @@ def test_a_scheduler_that_is_not_installed_is_named(backend: str) -> None:
 @pytest.mark.parametrize("backend", ["volcano", "gates", "native", "ack", "yunikorn"])
 def test_a_scheduler_that_is_served_or_serves_nothing_is_taken(backend: str) -> None:
     """What else it lacks, its own module says."""
-    check_installed(replace(STOCK, groups=frozenset({"scheduling.volcano.sh/v1beta1"})), backend, version=V2)
+    check_installed(replace(STOCK, groups=frozenset({"scheduling.volcano.sh/v1beta1"})), backend, kind=V2)

@@ -79,7 +79,7 @@ def test_gangs_and_plans_leave_nothing_behind(enforcement: Enforcement, backend:
     gang = replace(gang_of(rendered("job")), **KNOWN)
     record = replace(RECORD, enforcement=enforcement)
     waiting = with_pins(decorated(rendered("job"), decorate(backend, gang)), suspended_with_plan(record))
-    pins = rewritten("job", record, UUIDS)
+    pins = rewritten(waiting, record, UUIDS)
     again = fresh(on_server(with_pins(waiting, pins)), name, pins)
 
     expected = rendered(name)

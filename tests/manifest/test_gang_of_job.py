@@ -37,7 +37,7 @@ def test_the_gang_is_read_from_any_rendered_job(version: ApiVersion) -> None:
     ]
     gang = gang_of(rendered)
 
-    assert ("job", "default", version, 4) == (gang.job, gang.namespace, gang.version, gang.workers)
+    assert ("job", "default", version, 4) == (gang.job, gang.namespace, gang.kind, gang.workers)
     assert {"nvidia.com/gpu": "2", "cpu": "1.5"} == gang.requests
     assert {"nodeSelector": {"pool": "a"}} == gang.placement
 

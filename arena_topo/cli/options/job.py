@@ -1,7 +1,7 @@
 """The flags that describe a job, Arena's and those that its users miss, and the job that they describe."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
@@ -56,9 +56,25 @@ def _number(*names: str, default: int, help: str) -> int:
     return option(*names, type=Whole(), default=default, metavar="N", help=help, show_default=True)
 
 
+class Processes(Notation[str]):
+    """How many processes torchrun starts in a pod, in its own words."""
+
+    name = "text"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        is_count = text.isascii() and text.isdecimal() and int(text) > 0
+        if not is_count and text not in ("auto", "gpu", "cpu"):
+            raise UsageError(
+                f"{flag}: {text!r} is no number of processes", hint="use a number, auto, gpu or cpu"
+            )
+        return text
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobFlags:
-    """What the user says of a job."""
+class CommonJobFlags:
+    """What the user says of a job of any kind."""
 
     name: str = _text("--name", help="Name of the job (required).")
     image: str = _text("--image", help="Image of launcher and workers (required).")
@@ -72,9 +88,6 @@ class JobFlags:
     # case of some flags.
     share_memory: str = _text(
         "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in launcher and workers."
-    )
-    slots_per_worker: int | None = option(
-        "--slots-per-worker", type=Whole(), metavar="N", help="Ranks per worker; one per GPU by default."
     )
     device: Pairs = many(
         "--device", type=DEVICE, metavar="NAME=N", help="Other device per worker, for example amd.com/gpu=1."
@@ -136,6 +149,29 @@ class JobFlags:
     host_network: bool = go_flag("--hostNetwork", help="Use the node's network.")
     host_ipc: bool = go_flag("--hostIPC", help="Use the node's IPC namespace.")
     host_pid: bool = go_flag("--hostPID", help="Use the node's process namespace.")
+    retry: int = _number("--retry", default=0, help="Number of times to retry the launcher.")
+    ttl_after_finished: int | None = option(
+        "--ttl-after-finished",
+        type=SECONDS,
+        metavar="TEXT",
+        help="Time after which a finished job's launcher is deleted, for example 1h; the MPIJob stays with mpi-operator 0.8.2.",
+    )
+    running_timeout: int | None = option(
+        "--running-timeout",
+        type=PERIOD,
+        metavar="TEXT",
+        help="Time after which the job is stopped, for example 12h.",
+    )
+    beside: ArenaJobFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFlags(CommonJobFlags):
+    """What the user says of an MPI job."""
+
+    slots_per_worker: int | None = option(
+        "--slots-per-worker", type=Whole(), metavar="N", help="Ranks per worker; one per GPU by default."
+    )
     launcher_cpu: str = _text("--launcher-cpu", type=QUANTITY, help="CPUs of the launcher.")
     launcher_memory: str = _text("--launcher-memory", type=QUANTITY, help="Memory of the launcher.")
     launcher_selector: Pairs = many(
@@ -158,26 +194,29 @@ class JobFlags:
         type=ABSOLUTE_PATH,
         help="Folder of the ssh keys, where the image's user is not root; /root/.ssh by default.",
     )
-    retry: int = _number("--retry", default=0, help="Number of times to retry the launcher.")
     clean_task_policy: str = _text(
         "--clean-task-policy",
         type=CLEAN_POLICY,
         default="All",
         help="Pods to remove at the end: All, Running or None.",
     )
-    ttl_after_finished: int | None = option(
-        "--ttl-after-finished",
-        type=SECONDS,
-        metavar="TEXT",
-        help="Time after which a finished job's launcher is deleted, for example 1h; the MPIJob stays with mpi-operator 0.8.2.",
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PyTorchFlags(CommonJobFlags):
+    """What the user says of a PyTorch job; one of its workers is the master."""
+
+    nproc_per_node: str = _text(
+        "--nproc-per-node",
+        type=Processes(),
+        help="Processes that torchrun starts in each pod: a number, auto, gpu or cpu.",
     )
-    running_timeout: int | None = option(
-        "--running-timeout",
-        type=PERIOD,
-        metavar="TEXT",
-        help="Time after which the job is stopped, for example 12h.",
+    clean_task_policy: str = _text(
+        "--clean-task-policy",
+        type=CLEAN_POLICY,
+        default="Running",
+        help="Pods to remove at the end: All, Running or None.",
     )
-    beside: ArenaJobFlags
 
 
 class JobCommand(FlagCommand):
@@ -200,21 +239,20 @@ class JobCommand(FlagCommand):
 
 
 def job_spec(
-    flags: JobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
+    flags: CommonJobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
 ) -> "JobSpec":
     """Return the job that *flags* describe.
 
     *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
     followed ``--``, run as it is. Raises ``UsageError``.
     """
-    from arena_topo.model.job.job_spec import Compute, JobSpec, LauncherOptions, MpiOptions, RunOptions
+    from arena_topo.model.job.job_spec import Compute, JobSpec, RunOptions
 
     validation.check_job_name(flags.name)
     if not flags.image:
         raise UsageError("--image must be set", hint="for example --image=registry.example.com/train:1.0")
     gpus, workers = _at_least("--gpus", flags.gpus, 0), _at_least("--workers", flags.workers, 1)
-    slots = flags.slots_per_worker
-    return JobSpec(
+    common = JobSpec(
         name=flags.name,
         namespace=namespace,
         image=flags.image,
@@ -222,29 +260,43 @@ def job_spec(
         workers=workers,
         gpus=gpus,
         compute=Compute(cpu=flags.cpu, memory=flags.memory),
-        # A job without GPUs runs one rank per worker.
-        slots=max(gpus, 1) if slots is None else _at_least("--slots-per-worker", slots, 1),
+        slots=max(gpus, 1),
         gang=flags.gang,
         topology=flags.gputopology,
         pod=_pod(flags),
-        launcher=LauncherOptions(
-            compute=Compute(cpu=flags.launcher_cpu, memory=flags.launcher_memory),
-            selector=dict(flags.launcher_selector),
-            mounts=flags.mounts_on_launcher,
-        ),
         run=RunOptions(
             retry=_at_least("--retry", flags.retry, 0),
-            clean_policy=flags.clean_task_policy,
             ttl=flags.ttl_after_finished,
             timeout=flags.running_timeout,
         ),
         tensorboard=tensorboard(flags.beside),
         model=trained_model(flags.beside),
+    )
+    if isinstance(flags, PyTorchFlags):
+        run = replace(common.run, clean_policy=flags.clean_task_policy)
+        return replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node)
+    return _mpi_job(common, flags) if isinstance(flags, JobFlags) else common
+
+
+def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":
+    from arena_topo.model.job.job_spec import Compute, LauncherOptions, MpiOptions
+
+    slots = flags.slots_per_worker
+    return replace(
+        job,
+        # A job without GPUs runs one rank per worker.
+        slots=job.slots if slots is None else _at_least("--slots-per-worker", slots, 1),
+        launcher=LauncherOptions(
+            compute=Compute(cpu=flags.launcher_cpu, memory=flags.launcher_memory),
+            selector=dict(flags.launcher_selector),
+            mounts=flags.mounts_on_launcher,
+        ),
+        run=replace(job.run, clean_policy=flags.clean_task_policy),
         mpi=MpiOptions(implementation=flags.mpi_implementation, ssh_auth_path=flags.ssh_auth_mount_path),
     )
 
 
-def _pod(flags: JobFlags) -> "PodOptions":
+def _pod(flags: CommonJobFlags) -> "PodOptions":
     from arena_topo.model.job.job_spec import PodOptions
 
     return PodOptions(

@@ -23,6 +23,7 @@ from arena_topo.kube.resources import (
     resource_slices,
 )
 from arena_topo.kube.session import Session, items_of
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, NVIDIA_GPU
 from arena_topo.model.notation.shapes import Each, Named, Part, fitted, name, quantity, text
 from arena_topo.model.objects import Object
@@ -59,10 +60,12 @@ _POD_GROUP_VERSIONS = ("v1", "v1beta1", "v1alpha3", "v1alpha2")
 """Versions of kube-scheduler's own PodGroup, best first."""
 
 
-def detect(session: Session, *, namespace: str = "", access: bool = False) -> ClusterFacts:
+def detect(
+    session: Session, *, kind: Kind | None = None, namespace: str = "", access: bool = False
+) -> ClusterFacts:
     """Return the facts about the cluster of *session*; with *access* also what the caller may do in *namespace*.
 
-    A fact that the caller may not read is None.
+    They are those for jobs of *kind*, the newest MPIJob where it is not given. A fact that the caller may not read is None.
     """
     served = served_versions(session)
     programs = _none_if_forbidden(
@@ -75,7 +78,7 @@ def detect(session: Session, *, namespace: str = "", access: bool = False) -> Cl
         groups=served,
         versions=versions,
         # Jobs are submitted in the newest version, and its template decides what reaches a worker.
-        worker_fields=worker_fields(session, versions[0]) if versions else frozenset(),
+        worker_fields=worker_fields(session, kind or versions[0]) if kind or versions else frozenset(),
         programs=programs,
         ack=_none_if_forbidden(lambda: has_ack(session), default=False),
         hami=_none_if_forbidden(lambda: _has_hami(session, programs), default=False),

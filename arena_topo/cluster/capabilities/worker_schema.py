@@ -1,4 +1,4 @@
-"""Which pod fields the worker template of the served MPIJob keeps: the server drops what the schema does not name.
+"""Which pod fields the pod template of the served kind keeps: the server drops what the schema does not name.
 
 Read from the API server's OpenAPI documents, which every user may read.
 """
@@ -6,38 +6,33 @@ Read from the API server's OpenAPI documents, which every user may read.
 from collections.abc import Container
 
 from arena_topo.errors import Forbidden, NotFound
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.session import Session
+from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.objects import Object
 
 POD_FIELDS = ("schedulingGates", "resourceClaims", "schedulingGroup")
 _PRESERVE = "x-kubernetes-preserve-unknown-fields"
-_PATHS = {
-    ApiVersion.V1ALPHA1: ("spec", "template", "spec"),
-    ApiVersion.V1: ("spec", "mpiReplicaSpecs", "*", "template", "spec"),
-    ApiVersion.V2BETA1: ("spec", "mpiReplicaSpecs", "*", "template", "spec"),
-}
 
 
-def worker_fields(session: Session, version: ApiVersion) -> frozenset[str] | None:
-    """Return those of ``POD_FIELDS`` that a worker template of *version* keeps, None where that cannot be seen."""
+def worker_fields(session: Session, kind: Kind) -> frozenset[str] | None:
+    """Return those of ``POD_FIELDS`` that a worker template of *kind* keeps, None where that cannot be seen."""
     try:
-        document = session.get(f"/openapi/v3/apis/kubeflow.org/{version.value}")
+        document = session.get(f"/openapi/v3/apis/{api_version(kind)}")
     except (Forbidden, NotFound):
         # Servers before Kubernetes 1.24 do not serve OpenAPI v3 by default.
         return None
-    return kept_fields(document, version)
+    return kept_fields(document, kind)
 
 
-def kept_fields(document: Object, version: ApiVersion) -> frozenset[str] | None:
-    """Return those of ``POD_FIELDS`` that an OpenAPI *document* keeps, None where it has no MPIJob."""
+def kept_fields(document: Object, kind: Kind) -> frozenset[str] | None:
+    """Return those of ``POD_FIELDS`` that an OpenAPI *document* keeps, None where it does not have *kind*."""
     schemas = (document.get("components") or {}).get("schemas") or {}
     # Names are like "org.kubeflow.v2beta1.MPIJob".
-    schema = next((schema for name, schema in schemas.items() if name.rpartition(".")[2] == "MPIJob"), None)
+    schema = next((schema for name, schema in schemas.items() if name.rpartition(".")[2] == kind.kind), None)
     if schema is None:
         return None
     # Descend to the pod's schema. A part that is open keeps everything below it, one that is closed nothing.
-    for step in _PATHS[version]:
+    for step in kind.pod_spec_path:
         below = (
             schema.get("additionalProperties") if step == "*" else (schema.get("properties") or {}).get(step)
         )

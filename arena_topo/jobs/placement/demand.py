@@ -1,13 +1,14 @@
-"""What the planner is asked: the demand of an MPIJob of any version, read from its pod templates."""
+"""What the planner is asked: the demand of a job of any kind, read from its pod templates."""
 
 from collections.abc import Mapping
 
 from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.kinds.mpijob import replicas
+from arena_topo.kinds.table import kind_of
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import aligned_requests, pod_spec_requests
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.kind import planned_replicas
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
@@ -16,23 +17,26 @@ from arena_topo.model.plan.parallelism import check_ranks
 
 
 def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
-    """Return what the pods of the MPIJob *job*, of any version, request from the cluster in *snapshot*.
+    """Return what the pods of *job* request from the cluster in *snapshot*.
 
     Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has.
     """
-    worker, *others = replicas(job)
+    kind = kind_of(job)
+    worker, *alike = planned_replicas(kind, job)
+    others = [pods for pods in kind.replicas(job) if pods.role not in kind.ranks]
     spec = worker.template.get("spec") or {}
     requests = _requests(worker.template)
     gpu_resource = _gpu_resource(requests, snapshot)
     # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
     gpus = requests.get(gpu_resource, 0)
+    workers = worker.count + sum(pods.count for pods in alike)
     if options.parallel:
         # Frameworks run a rank for each GPU, whether mpirun starts it or a worker's own launcher does.
         slots = job["spec"].get("slotsPerWorker")
-        check_ranks(options.parallel, worker.count, gpus or (slots if isinstance(slots, int) else 1))
+        check_ranks(options.parallel, workers, gpus or (slots if isinstance(slots, int) else 1))
     launcher = others[0].template if others else None
     return Demand(
-        workers=worker.count,
+        workers=workers,
         gpus=gpus,
         requests={name: amount for name, amount in requests.items() if name != gpu_resource},
         launcher=None if launcher is None else _requests(launcher),

@@ -4,8 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import Pins
+from arena_topo.model.job.kind import Kind
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     GpuEnforcement,
@@ -26,7 +27,7 @@ class PinSupport:
     ``admission``: our policy is installed and current; ``keeps_gates``: the served MPIJob keeps scheduling gates.
     """
 
-    version: ApiVersion
+    kind: Kind
     admission: bool = False
     keeps_gates: bool = True
 
@@ -40,7 +41,7 @@ def choose_enforcement(pin: Pin, support: PinSupport, *, gates_are_the_gang: boo
         return Enforcement.NONE
     # v1alpha1 can be neither suspended nor gated, so nothing could wait for a plan to be confirmed. --pin=nodes asks
     # for the set of nodes alone, which leaves the scheduler its choice among them.
-    each_worker = support.version is not ApiVersion.V1ALPHA1 and pin is not Pin.NODES
+    each_worker = bool(support.kind.suspend) and pin is not Pin.NODES
     # The policy comes first: it places a recreated worker by itself, which a gate leaves to arena-topo resume.
     if each_worker and support.admission:
         return Enforcement.ADMISSION
@@ -62,8 +63,8 @@ def suspended_with_plan(record: PlanRecord) -> Pins:
     return Pins(plan=encode(record), new=True, gated=gated, suspended=None if gated else True)
 
 
-def rewritten(job: str, record: PlanRecord, uuids: Mapping[int, Sequence[str]] | None = None) -> Pins:
-    """Return the pins by which the waiting job named *job* gets the plan *record*, in place of the one before.
+def rewritten(job: Object, record: PlanRecord, uuids: Mapping[int, Sequence[str]] | None = None) -> Pins:
+    """Return the pins by which the waiting *job* gets the plan *record*, in place of the one before.
 
     A confirmed plan starts the job: its pins take effect, and the operator may create the pods. Gated workers are
     released one by one after that. *uuids* are the workers' GPUs, where the plan enforces them.
@@ -84,14 +85,14 @@ def rewritten(job: str, record: PlanRecord, uuids: Mapping[int, Sequence[str]] |
             return replace(
                 started,
                 node_term=affinity.node_term(hostnames),
-                spread=affinity.spread_constraint(job, hostnames),
+                spread=affinity.spread_constraint(job["metadata"]["name"], hostnames),
             )
         case Enforcement.GATES | Enforcement.NONE:
             return started
 
 
-def pinned_immediately(job: str, record: PlanRecord) -> Pins:
-    """Return the pins of the job named *job* that starts as it is created, its plan in force.
+def pinned_immediately(job: Object, record: PlanRecord) -> Pins:
+    """Return the pins of *job* that starts as it is created, its plan in force.
 
     For v1alpha1, which can be neither suspended nor gated until a plan is confirmed.
     """
@@ -99,7 +100,7 @@ def pinned_immediately(job: str, record: PlanRecord) -> Pins:
 
 
 def _run_lists(
-    job: str, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
+    job: Object, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
 ) -> dict[str, str]:
     """Return the lists that the admission policy reads."""
     gpus = record.gpu_enforcement

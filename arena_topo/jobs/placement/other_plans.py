@@ -6,17 +6,19 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import Forbidden, NotFound
+from arena_topo.errors import DocumentError, Forbidden, NotFound
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.kinds.mpijob import ApiVersion, Role, parse_worker_name, replicas
-from arena_topo.kube.discovery import served_versions
-from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, mpijobs
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import KINDS, kind_of
+from arena_topo.kube.discovery import served_kinds
+from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.kind import Kind, Member, api_version, is_suspended, offsets, planned_replicas
 from arena_topo.model.job.object_shapes import POD, TRAINING_JOB
-from arena_topo.model.keys import PLAN, PLANNED
+from arena_topo.model.keys import PLAN, PLANNED, PLANNED_KIND
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.shapes import Part, fitted
 from arena_topo.model.objects import Object
@@ -26,8 +28,12 @@ from arena_topo.planner.reservations.credible import credible
 from arena_topo.planner.reservations.quotas import Quota, Quotas, Scope, quota_of, within_quotas
 from arena_topo.topology.raw_objects import Malformed, amounts, identity, items, mapping, skipped
 
-Bound = Mapping[tuple[str, str], frozenset[int]]
-"""The workers that have a node, by namespace and name of their job."""
+Bound = Mapping[tuple[str, str, str], frozenset[Member]]
+"""The planned pods that have a node, by the namespace, the kind in lower case and the name of their job."""
+
+_MPIJOB = ApiVersion.V2BETA1.kind.lower()
+_BY_WORD = {kind.kind.lower(): kind for kind in KINDS}
+"""A kind for each word; the pods of all versions of a kind are named alike."""
 
 _STALE = timedelta(seconds=15)
 """Age at which a proposal's submitter is taken for dead. A live one confirms, or writes anew, within a few seconds."""
@@ -53,30 +59,32 @@ def bound_workers(session: Session) -> Bound:
 
 def bound_among(pods: Iterable[Object]) -> Bound:
     """Return the workers among *pods*, those of planned jobs, that have a node."""
-    bound: dict[tuple[str, str], set[int]] = {}
+    bound: dict[tuple[str, str, str], set[Member]] = {}
     for pod in pods:
-        worker = parse_worker_name(pod["metadata"]["name"])
-        if worker and (pod.get("spec") or {}).get("nodeName"):
-            bound.setdefault((pod["metadata"]["namespace"], worker.job), set()).add(worker.index)
-    return {job: frozenset(workers) for job, workers in bound.items()}
+        meta = pod["metadata"]
+        word = str((meta.get("labels") or {}).get(PLANNED_KIND, _MPIJOB))
+        kind = _BY_WORD.get(word)
+        member = kind.member(pod) if kind else None
+        if member and (pod.get("spec") or {}).get("nodeName"):
+            bound.setdefault((meta["namespace"], word, member.job), set()).add(member)
+    return {job: frozenset(members) for job, members in bound.items()}
 
 
 def other_plans(
     session: Session,
-    version: ApiVersion,
+    kinds: Iterable[Kind],
     bound: Bound,
     snapshot: Snapshot,
     warnings: list[str] | None = None,
     *,
     exclude_uid: str = "",
 ) -> list[OtherPlan]:
-    """Return what the plans of all jobs reserve that have not ended, but for the job with the uid *exclude_uid*.
+    """Return what the plans of all jobs of *kinds*, all that are served, reserve that have not ended, but for the job with the uid *exclude_uid*.
 
     A plan counts as far as its job asks for the same, and could have it in *snapshot*. Jobs whose plans count for nothing
     are named in *warnings*.
     """
-    resource = mpijobs(version)
-    jobs = _listed(session, resource.path(), resource.path(session.namespace), TRAINING_JOB)
+    jobs = [job for kind in kinds for job in _jobs(session, kind)]
     others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid]
     # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he likes.
     now = session.server_time or datetime.now(UTC)
@@ -111,13 +119,21 @@ def plans_of_jobs(
     return list(within_quotas(found, quotas(), _gpus_in_use(snapshot)))
 
 
-def unreserved_snapshot(session: Session, version: ApiVersion, *, levels: Sequence[str] = ()) -> Snapshot:
+def _jobs(session: Session, kind: Kind) -> list[Object]:
+    """Return the planned jobs of *kind*."""
+    resource = jobs_of(kind)
+    jobs = _listed(session, resource.path(), resource.path(session.namespace), TRAINING_JOB)
+    return [{**job, "apiVersion": api_version(kind), "kind": kind.kind} for job in jobs]
+
+
+def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster as it is now, less what is reserved for jobs whose workers do not run yet."""
+    kinds = served_kinds(session, KINDS)
     # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     snapshot = take_snapshot(session, levels=levels)
     warnings: list[str] = []
-    left = without_reserved(snapshot, other_plans(session, version, bound, snapshot, warnings))
+    left = without_reserved(snapshot, other_plans(session, kinds, bound, snapshot, warnings))
     return replace(left, warnings=(*left.warnings, *warnings)) if warnings else left
 
 
@@ -126,17 +142,15 @@ def reservations(session: Session, snapshot: Snapshot | None = None) -> list[Oth
 
     None where the user may not list what they are read from.
     """
-    served = served_versions(session)
-    version = next((each for each in ApiVersion if f"kubeflow.org/{each.value}" in served), None)
-    if version is None:
-        return []
+    kinds = served_kinds(session, KINDS)
     try:
         bound = bound_workers(session)
         # On most clusters no job is planned: one short list tells, before all nodes and pods are read.
-        resource = mpijobs(version)
-        if not session.get(resource.path(), labelSelector=_SELECTOR, limit=1).get("items"):
+        if not any(
+            session.get(jobs_of(kind).path(), labelSelector=_SELECTOR, limit=1).get("items") for kind in kinds
+        ):
             return []
-        plans = other_plans(session, version, bound, snapshot or take_snapshot(session))
+        plans = other_plans(session, kinds, bound, snapshot or take_snapshot(session))
     except Forbidden:
         return None
     except NotFound:
@@ -158,33 +172,42 @@ def _plans(
         meta = job["metadata"]
         age = age_of_plan(job, now)
         try:
-            record = _reserving(job, age)
+            kind = kind_of(job)
+            record = _reserving(kind, job, age)
             if record is not None:
                 yield OtherPlan(
                     order=order_of(job),
                     record=credible(record, demand_of(job, snapshot, PlanOptions()), nodes),
-                    bound=bound.get((meta["namespace"], meta["name"]), frozenset()),
+                    bound=_numbers(
+                        kind, job, bound.get((meta["namespace"], kind.kind.lower(), meta["name"]), ())
+                    ),
                     stale=age > _STALE,
                     namespace=meta["namespace"],
                     name=meta["name"],
                     since=_written(job),
-                    traits=_worker_traits(job),
+                    traits=_worker_traits(kind, job),
                 )
         # Anybody may write an annotation: what is false reserves nothing, and must not stop the planning of others.
-        except (ValueError, Malformed) as error:
-            warnings.append(skipped(identity(job, "MPIJob"), error))
+        except (ValueError, Malformed, DocumentError) as error:
+            warnings.append(skipped(identity(job, str(job.get("kind"))), error))
 
 
-def _reserving(job: Object, age: timedelta) -> PlanRecord | None:
+def _numbers(kind: Kind, job: Object, members: Iterable[Member]) -> frozenset[int]:
+    """Return the numbers of *members*, pods of *job*."""
+    first = offsets(kind, job)
+    return frozenset(first[member.role] + member.index for member in members if member.role in first)
+
+
+def _reserving(kind: Kind, job: Object, age: timedelta) -> PlanRecord | None:
     """Return the plan of *job*, None where it reserves nothing. Raises ``ValueError`` for one that cannot be true."""
     record = decode(plan_text(job) or "")
     # A job that waits has no slots.
     if record.stage in (Stage.WAITING, Stage.SUSPENDED) or (record.stage is Stage.PROPOSED and age > EXPIRED):
         return None
-    if not replicas(job):
+    if not planned_replicas(kind, job):
         raise ValueError("it has a plan and no workers")
     # Submit releases a job in the write that confirms its plan: one that is suspended all the same asks for nothing.
-    if record.stage is Stage.CONFIRMED and (job["spec"].get("runPolicy") or {}).get("suspend"):
+    if record.stage is Stage.CONFIRMED and is_suspended(kind, job):
         raise ValueError("its plan is confirmed, and the job is suspended")
     return record
 
@@ -250,13 +273,10 @@ def _scopes(spec: Mapping[str, object]) -> Iterator[Scope]:
         yield Scope(str(term.get("scopeName")), str(term.get("operator")), frozenset(map(str, values)))
 
 
-def _worker_traits(job: Object) -> WorkerTraits:
-    """Return what the scopes of quotas ask of the workers of *job*. Raises ``Malformed``."""
-    template = mapping(
-        mapping(mapping(mapping(job, "spec"), "mpiReplicaSpecs"), Role.WORKER.value), "template"
-    )
-    # That of v1alpha1 is for launcher and workers.
-    spec = mapping(template or mapping(mapping(job, "spec"), "template"), "spec")
+def _worker_traits(kind: Kind, job: Object) -> WorkerTraits:
+    """Return what the scopes of quotas ask of the planned pods of *job*. Raises ``Malformed``."""
+    # The pods of all roles are in the same scopes, unless somebody's job gives them different priorities.
+    spec = mapping(planned_replicas(kind, job)[0].template, "spec")
     affinity = mapping(spec, "affinity")
     terms = [
         term.get("podAffinityTerm") or term

@@ -89,7 +89,7 @@ def started_job(
     Whether the admission policy acted is looked up.
     """
     job, released = reservation.created_job, 0
-    served = ServedJob(reservation.version, job)
+    served = ServedJob(reservation.kind, job)
     if record.stage is Stage.CONFIRMED and record.enforcement is Enforcement.ADMISSION:
         unpinned = unpinned_workers(reservation.session, served, record, wait.waiter)
         return PlacedJob(job, record, verdict, unpinned=unpinned)

@@ -6,7 +6,7 @@ from functools import partial
 
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import newest_kind
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
@@ -128,6 +128,10 @@ def reshaped_job(job: JobSpec, verdict: Placement) -> JobSpec:
         workers=verdict.workers,
         gpus=verdict.gpus,
         slots=job.slots * verdict.gpus // job.gpus,
+        # The words of torchrun follow the GPUs by themselves.
+        processes=str(int(job.processes) * verdict.gpus // job.gpus)
+        if job.processes.isdecimal()
+        else job.processes,
         compute=Compute(cpu=_scaled(job.compute.cpu, ratio), memory=_scaled(job.compute.memory, ratio)),
         pod=replace(job.pod, devices=devices),
     )
@@ -138,7 +142,7 @@ def _demand_of_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> D
 
 
 def _rendered(job: JobSpec, snapshot: Snapshot) -> Object:
-    return render(job, RenderContext(ApiVersion.V2BETA1, _gpu_resource(job, snapshot))).job
+    return render(job, RenderContext(newest_kind(job.kind), _gpu_resource(job, snapshot))).job
 
 
 def _gpu_resource(job: JobSpec, snapshot: Snapshot) -> str:

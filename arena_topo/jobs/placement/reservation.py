@@ -17,11 +17,13 @@ from arena_topo.jobs.placement.other_plans import (
     order_of,
     other_plans,
 )
-from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kinds.table import KINDS
+from arena_topo.kube.discovery import served_kinds
+from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.keys import OWN_NAME
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
@@ -71,7 +73,7 @@ class Reservation:
     """
 
     session: Session
-    version: ApiVersion
+    kind: Kind
     create: Create = _must_not_create
     job: Object | None = None
     levels: tuple[str, ...] = ()
@@ -80,6 +82,7 @@ class Reservation:
     clocks: Callable[[], tuple[float, ...]] = _clocks
     _bound: Bound = field(default_factory=dict, init=False)
     _proposed: tuple[float, ...] = field(default=(), init=False)
+    _kinds: tuple[Kind, ...] = field(default=(), init=False)
 
     @property
     def created_job(self) -> Object:
@@ -153,19 +156,24 @@ class Reservation:
         # Until the first plan is written the job does not exist, and no uid is empty.
         uid = str(self.job["metadata"]["uid"]) if self.job else ""
         snapshot = self.snapshot or Snapshot()
-        return other_plans(self.session, self.version, self._bound, snapshot, exclude_uid=uid)
+        return other_plans(self.session, self._served_kinds(), self._bound, snapshot, exclude_uid=uid)
+
+    def _served_kinds(self) -> tuple[Kind, ...]:
+        # Asked for once: a negotiation reads the plans of others several times.
+        self._kinds = self._kinds or tuple(dict.fromkeys((self.kind, *served_kinds(self.session, KINDS))))
+        return self._kinds
 
     def _write(self, record: PlanRecord) -> None:
         if self.job is None:
             self.job = self.create(record)
             return
         uuids = self.uuids(record) if record.stage is Stage.CONFIRMED else {}
-        self.job = write_plan(self.session, self.version, self.job, record, uuids)
+        self.job = write_plan(self.session, self.kind, self.job, record, uuids)
 
 
 def write_plan(
     session: Session,
-    version: ApiVersion,
+    kind: Kind,
     job: Object,
     record: PlanRecord,
     uuids: Mapping[int, Sequence[str]],
@@ -181,8 +189,8 @@ def write_plan(
     # The claims come before the patch that starts the job: its pods could not be created without them.
     if record.stage is Stage.CONFIRMED and record.gpu_enforcement.by_claim:
         create_claims(session, job, record, uuids)
-    operations = changes(job, with_pins(job, rewritten(name, record, uuids)))
-    path = mpijobs(version).path(namespace, name)
+    operations = changes(job, with_pins(job, rewritten(job, record, uuids)))
+    path = jobs_of(kind).path(namespace, name)
     try:
         return session.patch(path, operations, "json", fieldManager=manager)
     except Invalid as error:

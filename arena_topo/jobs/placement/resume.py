@@ -13,10 +13,11 @@ from arena_topo.jobs.placement.reservation import Reservation, plan_of
 from arena_topo.jobs.placement.suspend import suspended
 from arena_topo.jobs.placement.ungate import gated_workers
 from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
-from arena_topo.manifest.plan_on_job import Pins, changes, is_suspended, with_pins
+from arena_topo.manifest.plan_on_job import Pins, changes, with_pins
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.kind import is_suspended
 from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.notation.words import plural
@@ -49,11 +50,11 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
         return None
     _check_complete(session, name, record)
     # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it starts.
-    if record.stage is Stage.CONFIRMED and is_suspended(served.job):
+    if record.stage is Stage.CONFIRMED and is_suspended(served.kind, served.job):
         served = replace(served, job=suspended(session, served, record))
         record = replace(record, stage=Stage.SUSPENDED)
     options = options_from_annotation(record.requested_options)
-    reservation = Reservation(session, served.version, job=served.job, levels=options.levels)
+    reservation = Reservation(session, served.kind, job=served.job, levels=options.levels)
     if record.stage is not Stage.CONFIRMED:
         planner = JobPlanner(served.job, options, record.enforcement, record.companion_paths)
         return place_job(reservation, planner, wait)
@@ -65,7 +66,7 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
 
 def _resume_unplanned(session: Session, served: ServedJob) -> None:
     """Let the operator create the pods of a suspended job that has no plan."""
-    if not is_suspended(served.job):
+    if not is_suspended(served.kind, served.job):
         raise UsageError(
             f"the job {served.name} is neither suspended nor planned, so there is nothing to resume",
             hint="jobs get a plan with --gputopology, or with --gang on a stock scheduler",
@@ -76,7 +77,7 @@ def _resume_unplanned(session: Session, served: ServedJob) -> None:
             hint="kubectl get workloads shows what it waits for",
         )
     after = with_pins(served.job, Pins(plan=None, suspended=False))
-    path = mpijobs(served.version).path(session.namespace, served.name)
+    path = jobs_of(served.kind).path(session.namespace, served.name)
     session.patch(path, changes(served.job, after), "json")
 
 

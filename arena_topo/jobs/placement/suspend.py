@@ -9,10 +9,10 @@ from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.placement.reservation import plan_of
 from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
-from arena_topo.manifest.plan_on_job import Pins, changes, is_suspended, with_pins, without_pins
+from arena_topo.manifest.plan_on_job import Pins, changes, with_pins, without_pins
+from arena_topo.model.job.kind import is_suspended, title
 from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.words import plural, written_duration
 from arena_topo.model.objects import Object
@@ -33,7 +33,7 @@ def suspend_job(session: Session, name: str) -> ServedJob | None:
     _check_suspendable(served)
     record = plan_of(served.job)
     # A job that waits for a place is suspended too, but by us, who may start it at any moment.
-    if is_suspended(served.job) and (record is None or record.stage is Stage.SUSPENDED):
+    if is_suspended(served.kind, served.job) and (record is None or record.stage is Stage.SUSPENDED):
         return None
     return replace(served, job=suspended(session, served, record))
 
@@ -42,9 +42,9 @@ def suspended(session: Session, served: ServedJob, record: PlanRecord | None) ->
     """Return the job as the server has it once it is suspended, without the pins and reservations of *record*."""
     after = with_pins(served.job, Pins(plan=None, suspended=True))
     if record:
-        bare = without_pins(served.job, rewritten(served.name, replace(record, stage=Stage.CONFIRMED)))
+        bare = without_pins(served.job, rewritten(served.job, replace(record, stage=Stage.CONFIRMED)))
         after = with_pins(bare, Pins(plan=encode(_unplaced(record)), suspended=True))
-    path = mpijobs(served.version).path(session.namespace, served.name)
+    path = jobs_of(served.kind).path(session.namespace, served.name)
     try:
         job = session.patch(path, changes(served.job, after), "json", fieldValidation="Strict")
     except Invalid as error:
@@ -56,7 +56,7 @@ def suspended(session: Session, served: ServedJob, record: PlanRecord | None) ->
             status=409,
         ) from error
     # A server that is not asked to be strict drops a field that the schema does not have.
-    if not is_suspended(job):
+    if not is_suspended(served.kind, job):
         raise _unsupported(served)
     return job
 
@@ -95,7 +95,7 @@ def _check_suspendable(served: ServedJob) -> None:
             f"the job {served.name} has ended, so there is nothing to suspend",
             hint=f"arena-topo rerun {served.name} runs it again",
         )
-    if served.version is ApiVersion.V1ALPHA1:
+    if not served.kind.suspend:
         raise _unsupported(served)
     if queue := (served.job["metadata"].get("labels") or {}).get(KUEUE_QUEUE):
         raise UsageError(
@@ -106,10 +106,10 @@ def _check_suspendable(served: ServedJob) -> None:
 
 def _unsupported(served: ServedJob) -> UsageError:
     return UsageError(
-        f"the MPIJob {served.version.value} that this cluster serves cannot be suspended",
+        f"the {title(served.kind)} that this cluster serves cannot be suspended",
         hint="it needs mpi-operator >= 0.4 (v2beta1) or training-operator >= 1.7 (v1); "
         f"here: arena-topo delete {served.name}, and later arena-topo rerun with its manifest "
-        f"(kubectl get mpijob {served.name} -o yaml saves it)",
+        f"(kubectl get {served.kind.kind.lower()} {served.name} -o yaml saves it)",
     )
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from arena_topo.errors import Conflict, NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
-from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
+from arena_topo.model.job.kind import number_of
 from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
@@ -32,14 +32,14 @@ class Released:
 
 def gated_workers(session: Session, served: ServedJob) -> frozenset[int]:
     """Return the workers of the job that wait at our gate."""
-    return frozenset(index for index, pod in _workers(pods_of(session, served)) if is_gated(pod))
+    return frozenset(index for index, pod in _workers(session, served) if is_gated(pod))
 
 
 def ungate_existing(
     session: Session, served: ServedJob, record: PlanRecord, uuids: Uuids | None = None
 ) -> Released:
     """Release every gated worker of the job that exists to its place in *record*, and to its GPUs where given."""
-    workers = dict(_workers(pods_of(session, served)))
+    workers = dict(_workers(session, served))
     gated = {index: pod for index, pod in workers.items() if is_gated(pod)}
     for slot in record.slots:
         if slot.worker in gated:
@@ -80,10 +80,12 @@ def ungate_as_created(
         waiter.pause(f"waiting for the operator to create {missing}")
 
 
-def _workers(pods: list[Object]) -> Iterator[tuple[int, Object]]:
-    for pod in pods:
-        if name := parse_worker_name(pod["metadata"]["name"]):
-            yield name.index, pod
+def _workers(session: Session, served: ServedJob) -> Iterator[tuple[int, Object]]:
+    """Yield the planned pods of the job that exist, with their numbers."""
+    for pod in pods_of(session, served):
+        number = number_of(served.kind, served.job, pod)
+        if number is not None:
+            yield number, pod
 
 
 def _release(session: Session, pod: Object, hostname: str, uuids: Sequence[str]) -> None:

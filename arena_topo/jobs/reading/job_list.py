@@ -14,7 +14,7 @@ from arena_topo.jobs.lookup import in_served_version
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, launchers_selector, parse_worker_name, replicas
-from arena_topo.kube.resources import JOBS, PODS, mpijobs
+from arena_topo.kube.resources import JOBS, PODS, jobs_of
 from arena_topo.kube.session import Decode, Session
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.notation.bounded_json import read_body
@@ -55,7 +55,7 @@ def list_jobs(
     namespace = "" if all_namespaces else session.namespace
 
     def read(version: ApiVersion) -> list[Object]:
-        path = mpijobs(version).path(namespace)
+        path = jobs_of(version).path(namespace)
         return session.list(path, decode=read_body if whole else _lean(path), labelSelector=selector or None)
 
     version, jobs = in_served_version(session, read)

@@ -15,7 +15,7 @@ from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, E
 from arena_topo.jobs.lookup import in_served_version, launcher_job_of
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.resources import PODS, mpijobs
+from arena_topo.kube.resources import PODS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.kind import pod_selector
@@ -253,7 +253,7 @@ class JobWatch:
             return Watch(
                 session,
                 (
-                    Collection(mpijobs(version).path(namespace), TRAINING_JOB, query),
+                    Collection(jobs_of(version).path(namespace), TRAINING_JOB, query),
                     Collection(PODS.path(namespace), POD, {"labelSelector": pods}),
                 ),
             )

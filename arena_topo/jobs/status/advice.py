@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from arena_topo.jobs.status.failure import first_failed_worker
-from arena_topo.kinds.mpijob import is_launcher
+from arena_topo.kinds.table import is_chief
 from arena_topo.model.job.job_view import JobStatus
 from arena_topo.model.keys import GANG_GATE
 from arena_topo.model.objects import Object
@@ -16,7 +16,7 @@ def advice(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object
         return _where_to_look(name, pods, chief)
     gated = [pod["metadata"]["name"] for pod in pods if _waits_at_our_gate(pod)]
     # Only a recreated worker waits while others run: submit releases a gang as a whole.
-    if gated and len(gated) < sum(not is_launcher(pod) for pod in pods):
+    if gated and len(gated) < sum(not is_chief(pod) for pod in pods):
         return f"{gated[0]} was recreated and waits for its place; release it with: arena-topo resume {name}"
     if gated:
         return (

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.pod_status import why_waiting
-from arena_topo.kinds.mpijob import is_launcher
+from arena_topo.kinds.table import is_chief
 from arena_topo.model.objects import Object
 
 _SIGNALS = {134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
@@ -46,7 +46,7 @@ def failure_message(job: Object, pods: Sequence[Object], chief: Object | None) -
 
 def first_failed_worker(pods: Sequence[Object]) -> PodFailure | None:
     """Return the failure of the worker that failed first, None where none did."""
-    failures = [failure for pod in pods if not is_launcher(pod) and (failure := pod_failure(pod))]
+    failures = [failure for pod in pods if not is_chief(pod) and (failure := pod_failure(pod))]
     # A failure without a time comes after those that have one.
     return min(failures, key=lambda failure: (not failure.when, failure.when, failure.pod), default=None)
 

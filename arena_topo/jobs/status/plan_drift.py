@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.kinds.mpijob import worker_name
+from arena_topo.kinds.table import kind_of
 from arena_topo.model.job.job_view import PlannedWorker, PlanView
+from arena_topo.model.job.kind import pod_name_at
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
@@ -24,10 +25,11 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     except UnreadablePlan as error:
         # The job itself can be shown all the same.
         return PlanView(message=str(error))
-    nodes = {worker_name(job["metadata"]["name"], slot.worker): slot.node for slot in record.slots}
+    names = _names(job, record)
+    nodes = {name: slot.node for name, slot in zip(names, record.slots, strict=True)}
     moved = tuple(_moved_pods(nodes, pods))
     return PlanView(
-        message=_message(job, record, pods, moved),
+        message=_message(job, record, names, pods, moved),
         moved=moved,
         stage=record.stage.value,
         enforcement=record.enforcement.value,
@@ -35,8 +37,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
         level=record.level,
         domain=record.domain,
         workers=tuple(
-            PlannedWorker(worker_name(job["metadata"]["name"], slot.worker), slot.node, slot.gpus)
-            for slot in record.slots
+            PlannedWorker(name, slot.node, slot.gpus) for name, slot in zip(names, record.slots, strict=True)
         ),
     )
 
@@ -49,12 +50,20 @@ def _moved_pods(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
             yield name
 
 
-def _message(job: Object, record: PlanRecord, pods: Sequence[Object], moved: Sequence[str]) -> str:
+def _names(job: Object, record: PlanRecord) -> list[str]:
+    """Return the names of the planned pods, in the order of the plan."""
+    kind = kind_of(job)
+    return [pod_name_at(kind, job, slot.worker) for slot in record.slots]
+
+
+def _message(
+    job: Object, record: PlanRecord, names: Sequence[str], pods: Sequence[Object], moved: Sequence[str]
+) -> str:
     name = job["metadata"]["name"]
     if record.stage is not Stage.CONFIRMED:
         return "the job ended without a place" if has_ended(job) else _unfinished_text(name, record)
     placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
-    running = sum(worker_name(name, slot.worker) in placed for slot in record.slots)
+    running = sum(each in placed for each in names)
     workers = plural(len(record.slots), "worker")
     # The operator deletes the workers of a job that has ended: where they ran is the plan's word alone.
     if has_ended(job) and running < len(record.slots):

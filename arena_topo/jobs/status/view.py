@@ -11,9 +11,10 @@ from arena_topo.jobs.status.chief import chief_pod
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
 from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
-from arena_topo.kinds.mpijob import ApiVersion, is_launcher, replicas
+from arena_topo.kinds.table import is_chief
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
+from arena_topo.model.job.kind import Kind, is_suspended, planned_replicas
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
@@ -21,7 +22,7 @@ from arena_topo.model.objects import Object
 
 
 def job_view(
-    version: ApiVersion,
+    kind: Kind,
     job: Object,
     pods: Sequence[Object],
     *,
@@ -32,9 +33,9 @@ def job_view(
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
     chief = chief_pod(pods)
     # Of a suspended job the plan says who suspended it.
-    suspended = bool((job["spec"].get("runPolicy") or {}).get("suspend"))
+    suspended = is_suspended(kind, job)
     plan = _plan(job, pods) if with_plan or suspended else None
-    status = _status(job, pods, chief, plan)
+    status = _status(kind, job, pods, chief, plan)
     created = parse_instant(job["metadata"]["creationTimestamp"])
     ended = _end_time(job, chief, launcher_job) if status.is_final else None
     instances = tuple(_instance(pod, chief, now) for pod in sorted(pods, key=_sort_key))
@@ -44,16 +45,16 @@ def job_view(
         name=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
         uid=job["metadata"].get("uid", ""),
-        version=version.value,
+        version=kind.version,
         status=status,
-        priority=_priority(job),
+        priority=_priority(kind, job),
         created=created,
         duration=((ended or now) - created).total_seconds(),
         ended=ended,
         instances=instances,
-        requested_gpus=_requested_gpus(job),
+        requested_gpus=_requested_gpus(kind, job),
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
-        workers=_worker_count(job),
+        workers=_worker_count(kind, job),
         message=_message(job, pods, status, chief),
         advice=advice(job, pods, status, chief),
         plan=plan,
@@ -70,7 +71,9 @@ def _plan(job: Object, pods: Sequence[Object]) -> PlanView | None:
     return plan_view(job, pods)
 
 
-def _status(job: Object, pods: Sequence[Object], chief: Object | None, plan: PlanView | None) -> JobStatus:
+def _status(
+    kind: Kind, job: Object, pods: Sequence[Object], chief: Object | None, plan: PlanView | None
+) -> JobStatus:
     # v1alpha1 has launcherStatus, the others have conditions. How a job ended comes before all else: its pods
     # may be gone by then, and a job without pods looks pending.
     launcher_status = (job.get("status") or {}).get("launcherStatus")
@@ -78,7 +81,7 @@ def _status(job: Object, pods: Sequence[Object], chief: Object | None, plan: Pla
         return JobStatus.SUCCEEDED
     if launcher_status == "Failed" or true_condition(job, "Failed"):
         return JobStatus.FAILED
-    if (job["spec"].get("runPolicy") or {}).get("suspend"):
+    if is_suspended(kind, job):
         # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending. Any other suspended
         # job was stopped by somebody.
         by_us = plan is None or plan.stage in ("waiting", "proposed")
@@ -128,8 +131,8 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
 def _sort_key(pod: Object) -> tuple[int, int, str]:
     """Launchers first, then workers by index: worker-10 comes after worker-9."""
     name = pod["metadata"]["name"]
-    index = 0 if is_launcher(pod) else optional_number(name.rpartition("-")[2]) or 0
-    return (0 if is_launcher(pod) else 1, index, name)
+    index = 0 if is_chief(pod) else optional_number(name.rpartition("-")[2]) or 0
+    return (0 if is_chief(pod) else 1, index, name)
 
 
 def _pod_gpus(pod: Object) -> int:
@@ -156,24 +159,23 @@ def _has_failed(pod: Object) -> bool:
     return bool((pod.get("status") or {}).get("phase") == "Failed")
 
 
-def _priority(job: Object) -> str:
+def _priority(kind: Kind, job: Object) -> str:
     # Launcher and workers have the same one unless a template sets them apart: the first that is named stands for all.
-    names = [(pods.template.get("spec") or {}).get("priorityClassName") for pods in replicas(job)]
+    names = [(pods.template.get("spec") or {}).get("priorityClassName") for pods in kind.replicas(job)]
     return next((name for name in names if name), "")
 
 
-def _requested_gpus(job: Object) -> int:
+def _requested_gpus(kind: Kind, job: Object) -> int:
     """Return the GPUs that the job asks for in all."""
     # As in Arena, the number that the submitter wrote comes before what the templates add up to.
     annotated = optional_number((job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS))
     if annotated is not None:
         return annotated
-    return sum(pods.count * _pod_gpus(pods.template) for pods in replicas(job))
+    return sum(pods.count * _pod_gpus(pods.template) for pods in kind.replicas(job))
 
 
-def _worker_count(job: Object) -> int:
-    # Workers come first, and a job of v1alpha1 has no other replicas.
-    return next((pods.count for pods in replicas(job)), 0)
+def _worker_count(kind: Kind, job: Object) -> int:
+    return sum(pods.count for pods in planned_replicas(kind, job))
 
 
 def _message(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:

@@ -8,8 +8,8 @@ from arena_topo.gang.backends import check_backend
 from arena_topo.jobs.placement.enforcement import PinSupport, choose_enforcement
 from arena_topo.jobs.submit.look import TargetCluster
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.keys import ACK_GPU
 from arena_topo.model.plan.capabilities import ClusterFacts
 from arena_topo.model.plan.plan_record import Enforcement, Pin
@@ -40,16 +40,17 @@ def choose(job: JobSpec, cluster: TargetCluster, place: PlaceOptions) -> SubmitC
 
     Raises ``UsageError`` for a gang scheduler that does not exist, and for a pin that nothing here can enforce.
     """
-    facts, version = cluster.facts, cluster.context.version
+    facts, kind = cluster.facts, cluster.context.kind
     # A job that needs neither a gang nor a place: nothing was read that could be chosen by.
     if facts is None:
         return SubmitChoice()
-    backend = _backend(facts, version, place.gang) if job.gang else ""
+    backend = _backend(facts, kind, place.gang) if job.gang else ""
     if not _is_planned(job, cluster, backend, place):
         return SubmitChoice(backend=backend)
     support = PinSupport(
-        version=version,
-        admission=facts.policy.mpijobs,
+        kind=kind,
+        # An older policy pins MPIJobs as well as this program's own does.
+        admission=facts.policy.mpijobs if "mpi" in kind.words else facts.policy.current,
         # A schema that the user may not read is taken to be a current one, which keeps gates.
         keeps_gates=facts.may_keep("schedulingGates"),
     )
@@ -81,12 +82,12 @@ def without_plan(choice: SubmitChoice, missing: tuple[str, ...], place: PlaceOpt
     return replace(choice, backend=backend, enforcement=None, warnings=(*choice.warnings, warning))
 
 
-def _backend(facts: ClusterFacts, version: ApiVersion, request: GangRequest) -> str:
+def _backend(facts: ClusterFacts, kind: Kind, request: GangRequest) -> str:
     if request.scheduler != "auto":
         check_backend(request.scheduler)
-        check_installed(facts, request.scheduler, version=version, queue=request.queue)
+        check_installed(facts, request.scheduler, kind=kind, queue=request.queue)
         return request.scheduler
-    return choose_backend(facts, version=version, queue=request.queue).backend
+    return choose_backend(facts, kind=kind, queue=request.queue).backend
 
 
 def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:

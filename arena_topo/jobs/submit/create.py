@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from arena_topo.errors import Conflict, NotFound
 from arena_topo.jobs.arena_record import write_arena_record
-from arena_topo.kube.resources import mpijobs, path_of
+from arena_topo.kube.resources import jobs_of, path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import Manifest
 from arena_topo.model.job.kind import owner_reference
@@ -39,7 +39,7 @@ def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> Cr
         # Also when the user interrupts: a job without its files would never start. By its uid, so that a job that
         # somebody else created under the name meanwhile stays.
         meta = job["metadata"]
-        path = mpijobs(manifest.version).path(meta["namespace"], meta["name"])
+        path = jobs_of(manifest.kind).path(meta["namespace"], meta["name"])
         session.delete(path, uid=meta["uid"])
         raise
     return CreatedJob((job, *companions), (note,) if note else ())
@@ -57,7 +57,7 @@ def name_taken(name: str) -> Conflict:
 def _create_job(session: Session, manifest: Manifest, *, dry_run: bool) -> Object:
     name, namespace = manifest.job["metadata"]["name"], manifest.job["metadata"]["namespace"]
     try:
-        return session.create(mpijobs(manifest.version).path(namespace), manifest.job, dry_run=dry_run)
+        return session.create(jobs_of(manifest.kind).path(namespace), manifest.job, dry_run=dry_run)
     except Conflict as error:
         # A quota that two requests change at once is a 409 too: the name is free, and trying again helps.
         if error.reason != "AlreadyExists":

@@ -12,7 +12,7 @@ from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.submit.rerun import record_of
 from arena_topo.jobs.submit.submit import PreparedJob
 from arena_topo.kinds.mpijob import pod_templates
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.fresh import unplanned
 from arena_topo.model.job.kind import containers
@@ -38,7 +38,7 @@ def difference(session: Session, prepared: PreparedJob) -> tuple[str, tuple[str,
     live: Object = {}
     if existing is not None:
         record = record_of(existing)
-        live = _bare(unplanned(existing, rewritten(name, record) if record else None))
+        live = _bare(unplanned(existing, rewritten(existing, record) if record else None))
     wanted = _bare(wanted)
     before, after = _masked(live, wanted)
     lines = unified_diff(_lines(before), _lines(after), f"live/{name}", f"submit/{name}", lineterm="")
@@ -54,7 +54,7 @@ def _with_defaults(session: Session, prepared: PreparedJob) -> tuple[Object, tup
     metadata = {key: value for key, value in job["metadata"].items() if key != "name"}
     tried = {**job, "metadata": {**metadata, "generateName": f"{name[:40]}-"}}
     try:
-        answer = session.create(mpijobs(manifest.version).path(namespace), tried, dry_run=True)
+        answer = session.create(jobs_of(manifest.kind).path(namespace), tried, dry_run=True)
     except Forbidden:
         note = "you may not create jobs here: the job is compared without the server's defaults"
         return unplanned(job, None), (note,)

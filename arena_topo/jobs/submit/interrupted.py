@@ -3,7 +3,6 @@
 from arena_topo.jobs.lookup import ServedJob, look_up_job, pods_of
 from arena_topo.jobs.placement.ungate import gated_workers
 from arena_topo.jobs.status.conditions import ending
-from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.kube.session import Session
 from arena_topo.model.plan.plan_record import (
     Enforcement,
@@ -44,7 +43,7 @@ def _needs_resume(session: Session, served: ServedJob) -> bool:
     # With any other enforcement a confirmed plan has started the job already.
     if record.enforcement is not Enforcement.GATES:
         return False
-    workers = {parse_worker_name(pod["metadata"]["name"]) for pod in pods_of(session, served)} - {None}
+    workers = {served.kind.member(pod) for pod in pods_of(session, served)} - {None}
     return len(workers) < len(record.slots) or bool(gated_workers(session, served))
 
 

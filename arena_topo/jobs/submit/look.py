@@ -11,6 +11,7 @@ from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import kinds_called
 from arena_topo.kube.resources import PRIORITY_CLASSES
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import RenderContext
@@ -43,25 +44,25 @@ def look(
     *may_exist*: a job of the name is not in the way, as nothing will be created.
 
     Raises ``Conflict`` when the name is taken, ``UsageError`` for a priority class that does not exist, ``NotFound``
-    when no MPIJob is served, and ``Forbidden`` where the shape needs nodes that the user may not list.
+    when the kind of job is not served, and ``Forbidden`` where the shape needs nodes that the user may not list.
     """
-    served, existing = look_up_job(session, job.name)
+    served, existing = look_up_job(session.of_kinds(kinds_called(job.kind)), job.name)
     if existing is not None and not may_exist:
         raise name_taken(job.name)
     _check_priority(session, job)
-    version = options.version or served
+    kind = options.version or served
     # A plain job costs one call, two with a priority: it is created as Arena would create it.
     if not (job.gang or job.topology or place.requested):
-        return TargetCluster(context=RenderContext(version))
-    facts = detect(session)
+        return TargetCluster(context=RenderContext(kind))
+    facts = detect(session, kind=kind)
     coalesced = place.plan.coalesce
-    # A job of v1alpha1 cannot wait for anybody.
-    controller = version is not ApiVersion.V1ALPHA1 and controller_runs(session)
+    # The controller places MPIJobs, and one of v1alpha1 cannot wait for anybody.
+    controller = isinstance(kind, ApiVersion) and bool(kind.suspend) and controller_runs(session)
     return TargetCluster(
-        context=RenderContext(version, _gpu_resource(session, job, facts, controller=controller)),
+        context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
         facts=facts,
         controller=controller,
-        snapshot=unreserved_snapshot(session, version, levels=place.plan.levels) if coalesced else None,
+        snapshot=unreserved_snapshot(session, levels=place.plan.levels) if coalesced else None,
     )
 
 

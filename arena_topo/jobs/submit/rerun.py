@@ -82,23 +82,21 @@ def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptio
     new_name = name or str(source.job["metadata"]["name"])
     check_job_name(new_name)
     record = record_of(source.job)
-    again = fresh(
-        source.job, new_name, rewritten(str(source.job["metadata"]["name"]), record) if record else None
-    )
+    again = fresh(source.job, new_name, rewritten(source.job, record) if record else None)
     job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
     check_pod_names(new_name, worker_count(job), version)
     spec = _spec_of(job, again)
     place = _with_options(place, record, again)
     cluster = look(session, spec, SubmitOptions(), place)
-    if cluster.context.version is not version:
+    if cluster.context.kind is not version:
         raise UsageError(
-            f"the job is an MPIJob of {version.value}, and this cluster serves {cluster.context.version.value}",
+            f"the job is an MPIJob of {version.value}, and this cluster serves {cluster.context.kind.version}",
             hint="submit it anew: arena-topo submit mpi",
         )
     choice = choose(spec, cluster, place)
     if choice.enforcement and (missing := missing_rights(session, choice.enforcement, session.namespace)):
         choice = without_plan(choice, missing, place)
-    manifest = Manifest(job=job, version=version, companions=_files(session, source, again))
+    manifest = Manifest(job=job, kind=version, companions=_files(session, source, again))
     return with_gang(spec, manifest, cluster, choice, place)
 
 

@@ -33,7 +33,7 @@ from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.hand_over import answered, left_to
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
-from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import newest_kind
 from arena_topo.kube.resources import path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.decorate import decorated
@@ -121,7 +121,7 @@ def prepare(
 def prepare_offline(job: JobSpec, options: SubmitOptions) -> PreparedJob:
     """Return *job* without asking any cluster: with Arena's GPU resource, in the newest version."""
     gpu_resource = ACK_GPU if job.topology else NVIDIA_GPU
-    context = RenderContext(options.version or ApiVersion.V2BETA1, gpu_resource)
+    context = RenderContext(options.version or newest_kind(job.kind), gpu_resource)
     manifest = render(job, context, template=options.template)
     return PreparedJob(manifest=manifest, warnings=manifest.notes, notes=tuple(advice_on_command(job)))
 
@@ -202,14 +202,14 @@ def submit_prepared(
             planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
         return _handed_over(session, manifest, planner, place, waiter, created=created)
     # v1alpha1 can be neither suspended nor gated, so that its job starts as it is created.
-    cannot_wait = manifest.version is ApiVersion.V1ALPHA1
+    cannot_wait = not manifest.kind.suspend
     if cannot_wait or prepared.gang_waits:
-        record = planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
+        record = planner(unreserved_snapshot(session, levels=place.plan.levels))
         # Without a place the job is created without a plan: its own scheduler starts it, anywhere, once it fits.
         if record.stage is Stage.WAITING:
             return _started(session, manifest, planner, record, created)
         if cannot_wait:
-            pins = pinned_immediately(manifest.job["metadata"]["name"], record)
+            pins = pinned_immediately(manifest.job, record)
             pinned = replace(manifest, job=with_pins(manifest.job, pins))
             return _started(session, pinned, planner, record, created)
     return _placed(session, manifest, planner, place, waiter, created=created)
@@ -226,11 +226,10 @@ def dry_run(
     if not planned or prepared.enforcement is None:
         return SubmittedJob(objects=create(session, manifest, dry_run=True).objects)
     planner = _planner(prepared, prepared.enforcement, place)
-    record = planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
+    record = planner(unreserved_snapshot(session, levels=place.plan.levels))
     job = with_pins(manifest.job, suspended_with_plan(record))
     if record.stage is Stage.PROPOSED:
-        name = job["metadata"]["name"]
-        job = with_pins(job, rewritten(name, replace(record, stage=Stage.CONFIRMED), uuids=None))
+        job = with_pins(job, rewritten(job, replace(record, stage=Stage.CONFIRMED), uuids=None))
     objects = create(session, replace(manifest, job=job), dry_run=True).objects
     return SubmittedJob(objects=objects, placed=PlacedJob(objects[0], record, planner.verdict))
 
@@ -295,7 +294,7 @@ def _placed(
         created(job)
         return job.objects[0]
 
-    reservation = Reservation(session, manifest.version, create_suspended, levels=place.plan.levels)
+    reservation = Reservation(session, manifest.kind, create_suspended, levels=place.plan.levels)
     wait = WaitPolicy(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
     placed = place_job(reservation, planner, wait)
     return SubmittedJob(objects=(placed.job, *companions), placed=placed)

@@ -29,7 +29,7 @@ class Gang:
 
     job: str
     namespace: str
-    version: Kind
+    kind: Kind
     workers: int
     launcher_waits: bool
     requests: Mapping[str, str] = field(default_factory=dict)

@@ -134,9 +134,10 @@ class MpiOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """An MPI job of ``workers`` pods with ``gpus`` GPUs each.
+    """A job of ``workers`` pods with ``gpus`` GPUs each, an MPI job unless its ``kind`` says otherwise.
 
-    ``command`` is the argument vector of the launcher's container. ``slots`` is the number of ranks a worker
+    ``kind`` is as the API writes it. ``command`` is the argument vector of the launcher's container, or of every one's
+    where there is no launcher; ``processes`` is how many torchrun starts in each pod, a number or a word of torchrun's. ``slots`` is the number of ranks a worker
     takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology.
     """
 
@@ -156,3 +157,5 @@ class JobSpec:
     tensorboard: TensorBoard | None = None
     model: TrainedModel | None = None
     mpi: MpiOptions = field(default_factory=MpiOptions)
+    kind: str = "MPIJob"
+    processes: str = ""

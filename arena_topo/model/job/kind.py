@@ -110,6 +110,11 @@ class Kind(Protocol):
         ...
 
     @property
+    def pod_spec_path(self) -> tuple[str, ...]:
+        """The keys from a job to the spec of its pods, as its schema has them; ``*`` stands for any role."""
+        ...
+
+    @property
     def suspend(self) -> tuple[str, ...]:
         """The keys from ``spec`` to the field that suspends the job, none where it cannot be suspended."""
         ...
@@ -230,6 +235,31 @@ def offsets(kind: Kind, job: Object) -> dict[str, int]:
         found[replicas.role] = number
         number += replicas.count
     return found
+
+
+def member_at(kind: Kind, job: Object, number: int) -> Member:
+    """Return the planned pod of *job* with this *number*; beyond the last one the last role goes on, as for a job that grows."""
+    name, roles = str(job["metadata"]["name"]), planned_replicas(kind, job)
+    for replicas in roles[:-1]:
+        if number < replicas.count:
+            return Member(name, replicas.role, number)
+        number -= replicas.count
+    # Others may have a plan on a job without pods.
+    return Member(name, roles[-1].role if roles else kind.ranks[-1], number)
+
+
+def pod_name_at(kind: Kind, job: Object, number: int) -> str:
+    """Return the name of the planned pod of *job* with this *number*."""
+    return kind.pod_name(member_at(kind, job, number))
+
+
+def number_of(kind: Kind, job: Object, pod: Object) -> int | None:
+    """Return the number of *pod* among the planned ones of *job*, None where it is none of them."""
+    member = kind.member(pod)
+    if member is None or member.job != job["metadata"]["name"]:
+        return None
+    first = offsets(kind, job).get(member.role)
+    return None if first is None else first + member.index
 
 
 def is_suspended(kind: Kind, job: Object) -> bool:

@@ -98,3 +98,10 @@ class ClusterFacts:
     def operator_gangs(self) -> str | None:
         """The gang scheduler that the operator is set to, empty for none, None where that cannot be seen."""
         return self.operator.gangs if self.operator else None
+
+    def operator_gangs_for(self, kind: Kind) -> str | None:
+        """Return the gang scheduler that the operator of *kind* is set to, as ``operator_gangs``."""
+        if "mpi" in kind.words:
+            return self.operator_gangs
+        operator = (self.programs or {}).get("training-operator")
+        return operator.gangs if operator else None

@@ -20,10 +20,10 @@ from arena_topo.pin.affinity import spread_constraint
 from tests.objects import mpijob
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
-POLICY = PinSupport(version=V2, admission=True)
-GATES = PinSupport(version=V2)
-NEITHER = PinSupport(version=V2, keeps_gates=False)
-OLD = PinSupport(version=ALPHA)
+POLICY = PinSupport(kind=V2, admission=True)
+GATES = PinSupport(kind=V2)
+NEITHER = PinSupport(kind=V2, keeps_gates=False)
+OLD = PinSupport(kind=ALPHA)
 HOSTNAME = "kubernetes.io/hostname"
 
 
@@ -77,7 +77,7 @@ def suspended_job(plan: PlanRecord) -> Object:
 
 def with_plan(job: Object, plan: PlanRecord) -> Object:
     """Return *job* with another plan."""
-    return with_pins(job, rewritten("job", plan))
+    return with_pins(job, rewritten(job, plan))
 
 
 def test_a_job_that_waits_for_its_plan_has_no_pods_or_gated_ones() -> None:
@@ -147,7 +147,7 @@ def test_a_confirmed_plan_is_one_patch() -> None:
 
 def test_v1alpha1_is_pinned_as_it_is_created() -> None:
     """Its operator cannot be made to wait."""
-    pins = pinned_immediately("job", record(Enforcement.AFFINITY, Stage.PROPOSED))
+    pins = pinned_immediately(mpijob("job", ALPHA), record(Enforcement.AFFINITY, Stage.PROPOSED))
     job = with_pins(mpijob("job", ALPHA), pins)
     assert Stage.CONFIRMED is decode(job["metadata"]["annotations"][PLAN]).stage
     assert "true" == job["metadata"]["labels"][PLANNED]

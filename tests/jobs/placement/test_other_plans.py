@@ -56,7 +56,7 @@ def found(
         return quotas() if "resourcequotas" in call.path else Dated(body={"items": list(jobs)})
 
     opened, _ = session(script)
-    return other_plans(opened, ApiVersion.V2BETA1, {}, CLUSTER, warnings)
+    return other_plans(opened, [ApiVersion.V2BETA1], {}, CLUSTER, warnings)
 
 
 def reserved(*jobs: Object, **more: Any) -> dict[str, int]:
@@ -166,5 +166,5 @@ def test_a_quota_with_a_scope_bounds_the_jobs_whose_workers_are_in_it() -> None:
 def test_no_quota_is_asked_for_where_nothing_is_reserved() -> None:
     """A cluster whose planned jobs all run costs no further call."""
     opened, transport = session(lambda _: Dated(body={"items": []}))
-    assert [] == other_plans(opened, ApiVersion.V2BETA1, {}, CLUSTER)
+    assert [] == other_plans(opened, [ApiVersion.V2BETA1], {}, CLUSTER)
     assert 1 == len(transport.calls)

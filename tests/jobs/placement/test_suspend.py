@@ -56,7 +56,7 @@ def test_a_suspended_job_is_free_of_its_plan(enforcement: Enforcement) -> None:
     proposed = PlanRecord(stage=Stage.PROPOSED, slots=SLOTS, enforcement=enforcement, level="rack")
     waiting = with_pins(mpijob("job", workers=2), suspended_with_plan(proposed))
     placed = with_pins(
-        waiting, rewritten("job", PlanRecord(**{**fields(proposed), "stage": Stage.CONFIRMED}))
+        waiting, rewritten(waiting, PlanRecord(**{**fields(proposed), "stage": Stage.CONFIRMED}))
     )
     served = suspend_job(opened(placed), "job")
     assert served
@@ -87,7 +87,7 @@ def test_the_users_own_affinity_stays() -> None:
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [own]}}
     job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]["affinity"] = {"nodeAffinity": required}
     record = PlanRecord(stage=Stage.CONFIRMED, slots=SLOTS, enforcement=Enforcement.AFFINITY)
-    placed = with_pins(with_pins(job, suspended_with_plan(record)), rewritten("job", record))
+    placed = with_pins(with_pins(job, suspended_with_plan(record)), rewritten(job, record))
     served = suspend_job(opened(placed), "job")
     assert served
 

@@ -46,7 +46,7 @@ def compared(live: Object | None, wanted: JobSpec, *, may_create: bool = True) -
             }
         )
 
-    prepared = PreparedJob(manifest=Manifest(job=manifest(wanted), version=ApiVersion.V2BETA1))
+    prepared = PreparedJob(manifest=Manifest(job=manifest(wanted), kind=ApiVersion.V2BETA1))
     return difference(session(answer)[0], prepared)
 
 
@@ -55,7 +55,9 @@ def running(job: JobSpec, enforcement: Enforcement = Enforcement.AFFINITY) -> Ob
     record = PlanRecord(
         stage=Stage.CONFIRMED, slots=(Slot(0, "a", (0,)), Slot(1, "b", (0,))), enforcement=enforcement
     )
-    placed = with_pins(with_pins(manifest(job), suspended_with_plan(record)), rewritten("job", record))
+    placed = with_pins(
+        with_pins(manifest(job), suspended_with_plan(record)), rewritten(manifest(job), record)
+    )
     return {
         **placed,
         "spec": {**placed["spec"], "default": 1},

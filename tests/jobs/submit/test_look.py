@@ -26,7 +26,7 @@ def test_the_served_version_is_found_by_looking_for_the_name(version: ApiVersion
     """A plain job needs to know nothing else."""
     cluster, calls = seen(Server(version))
 
-    assert (version, None) == (cluster.context.version, cluster.facts)
+    assert (version, None) == (cluster.context.kind, cluster.facts)
     assert ["GET job"] * (1 + list(ApiVersion).index(version)) == calls
 
 
@@ -80,4 +80,4 @@ def test_the_user_may_choose_the_version() -> None:
     opened, _ = session(Server())
     cluster = look(opened, JOB, SubmitOptions(version=ApiVersion.V1), PlaceOptions())
 
-    assert ApiVersion.V1 is cluster.context.version
+    assert ApiVersion.V1 is cluster.context.kind

@@ -28,7 +28,7 @@ def test_the_user_may_choose_the_version() -> None:
     """Over today's."""
     ready = prepare_offline(JOB, SubmitOptions(version=ApiVersion.V1))
 
-    assert ApiVersion.V1 is ready.manifest.version
+    assert ApiVersion.V1 is ready.manifest.kind
     assert "kubeflow.org/v1" == ready.manifest.job["apiVersion"]
 
 

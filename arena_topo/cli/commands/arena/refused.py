@@ -1,4 +1,4 @@
-"""Arena's commands for other things than MPI jobs, each refused by its name, with what to use instead."""
+"""Arena's commands for what this program does not do, each refused by its name, with what to use instead."""
 
 from typing import Any
 
@@ -9,7 +9,6 @@ from arena_topo.errors import UsageError
 _BESIDE = "use arena itself, which works beside arena-topo on the same cluster: arena {words}"
 _KINDS = {
     "TensorFlow": ("tfjob", "tf"),
-    "PyTorch": ("pytorchjob", "pytorch"),
     "Horovod": ("horovodjob", "horovod", "hj"),
     "elastic training": ("etjob", "et"),
     "DeepSpeed": ("deepspeedjob", "dp"),
@@ -20,7 +19,7 @@ _KINDS = {
 
 REFUSED = {
     **{
-        f"submit {name}": f"arena-topo submits MPI jobs, and no {kind} jobs"
+        f"submit {name}": f"arena-topo submits MPI and PyTorch jobs, and no {kind} jobs"
         for kind, names in _KINDS.items()
         for name in names
     },

@@ -74,7 +74,7 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
     if flags.file:
         snapshot = load_snapshot(flags.kube, file=flags.file, product=flags.product, levels=options.levels)
     else:
-        snapshot = unreserved(flags.kube, job.name, options.levels)
+        snapshot = unreserved(flags.kube, options.levels)
     if flags.compare:
         return _compare(job, snapshot, options, flags.output)
     verdict = plan_spec(job, snapshot, options)

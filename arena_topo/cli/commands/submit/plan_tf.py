@@ -92,7 +92,7 @@ def tf(flags: PlanTfFlags) -> ExitCode:
     elif flags.product:
         raise UsageError("--product names the GPUs of a matrix: it goes with --from")
     else:
-        snapshot = unreserved(flags.kube, name, flags.levels)
+        snapshot = unreserved(flags.kube, flags.levels)
     verdict = plan_gang(gang, snapshot)
     printed = render_gang(name, verdict, flags.output, colour=wants_colour(sys.stdout))
     (print_page if flags.output == "text" else print_out)(printed)

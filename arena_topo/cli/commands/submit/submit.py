@@ -14,7 +14,7 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
 from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.job import JobFlags, job_spec
+from arena_topo.cli.options.job import CommonJobFlags, JobFlags, PyTorchFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
@@ -47,7 +47,11 @@ _LAST_LOOK = 5.0
 
 _WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
 
-submit = CommandGroup(name="submit", aliases={"mpi": ("mpijob", "mj")}, help="Submit a training job.")
+submit = CommandGroup(
+    name="submit",
+    aliases={"mpi": ("mpijob", "mj"), "pytorch": ("pytorchjob", "py")},
+    help="Submit a training job.",
+)
 
 
 def print_dry_run(
@@ -110,7 +114,7 @@ def template() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitFlags:
-    """What ``submit mpi`` takes."""
+    """What ``submit`` takes of any kind of job."""
 
     words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="COMMAND | -- COMMAND ARGS...")
     argv: tuple[str, ...] | None
@@ -119,10 +123,9 @@ class SubmitFlags:
     save: str = text(
         "--save", metavar="FILE", help="Write the flags as YAML for -f, and submit nothing; - for stdout."
     )
-    job: JobFlags
+    job: CommonJobFlags
     plan: PlanFlags
     enforcement: EnforcementFlags
-    api_version: ApiVersion | None = api_version()
     template: str = template()
     dry_run: DryRun = option(
         "--dry-run",
@@ -143,8 +146,23 @@ class SubmitFlags:
     kube: KubeFlags
 
 
-@command("mpi", SubmitFlags, cls=FileCommand)
-def mpi(flags: SubmitFlags) -> None:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitMpiFlags(SubmitFlags):
+    """What ``submit mpi`` takes."""
+
+    job: JobFlags
+    api_version: ApiVersion | None = api_version()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitPyTorchFlags(SubmitFlags):
+    """What ``submit pytorch`` takes."""
+
+    job: PyTorchFlags
+
+
+@command("mpi", SubmitMpiFlags, cls=FileCommand)
+def mpi(flags: SubmitMpiFlags) -> None:
     """Submit an MPI job.
 
     The job's command is one quoted string, run by a shell, or everything after --, run as it is.
@@ -155,20 +173,39 @@ def mpi(flags: SubmitFlags) -> None:
       arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --image=IMAGE -- mpirun -np 4 python train.py
       arena-topo submit mpi -f vgg16.yaml --name=vgg16-2
     """
+    _run(flags, "mpi", flags.api_version)
+
+
+@command("pytorch", SubmitPyTorchFlags, cls=FileCommand)
+def pytorch(flags: SubmitPyTorchFlags) -> None:
+    """Submit a PyTorch job.
+
+    Its pods are one master and workers, --workers in all; the operator gives each what torchrun reads, so that the
+    command needs no addresses. The command is one quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit pytorch --name=bert --workers=4 --gpus=8 --nproc-per-node=gpu --gputopology=true \\
+          --image=IMAGE "torchrun train.py"
+    """
+    _run(flags, "pytorch")
+
+
+def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> None:
+    """Do what *flags* say with the job that they describe, of the kind that *word* names."""
     from arena_topo.jobs.submit.options import SubmitOptions
 
     if flags.show_plan and flags.dry_run is not DryRun.SERVER:
         raise UsageError(
-            "--plan goes with --dry-run=server", hint="arena-topo plan mpi shows a plan by itself"
+            "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
         )
     check_gang(flags.enforcement, gang=flags.job.gang)
-    options = SubmitOptions(version=flags.api_version, template=flags.template)
+    options = SubmitOptions(version=version, template=flags.template)
     place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
     described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
     job = held_by_kube_queue(described, flags.enforcement)
     # What cannot be submitted is not worth saving: the flags were read before.
     if flags.save:
-        save_flags(flags.typed, flags.save)
+        save_flags(flags.typed, flags.save, word)
         return
     match flags.dry_run:
         case DryRun.CLIENT:
@@ -180,9 +217,10 @@ def mpi(flags: SubmitFlags) -> None:
 
 
 submit.add_command(mpi)
+submit.add_command(pytorch)
 
 
-def save_flags(typed: TypedFlags, file: str) -> None:
+def save_flags(typed: TypedFlags, file: str, word: str) -> None:
     """Write the flags that were typed to *file*, ``-`` for stdout, as ``-f`` reads them."""
     from arena_topo.output.documents import document
 
@@ -191,7 +229,7 @@ def save_flags(typed: TypedFlags, file: str) -> None:
         sys.stdout.write(written)
         return
     write_text(Path(file), written)
-    say(f"saved, and not submitted: arena-topo submit mpi -f {file} does that")
+    say(f"saved, and not submitted: arena-topo submit {word} -f {file} does that")
 
 
 def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
