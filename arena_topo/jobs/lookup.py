@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name
-from arena_topo.kinds.table import KINDS
+from arena_topo.kinds.table import kinds_called
 from arena_topo.kube import version_cache
 from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.resources import JOBS, PODS, jobs_of
@@ -114,9 +114,9 @@ def other_kinds(session: Session) -> tuple[Kind, ...]:
     return served_kinds(session, others) if others else ()
 
 
-def all_served_kinds(session: Session) -> tuple[Kind, ...]:
-    """Return every kind of job that the cluster serves, whichever the user means."""
-    return served_kinds(session, KINDS)
+def of_type(session: Session, word: str) -> Session:
+    """Return *session* for the kinds that *word* names, as in ``--type``; all of them where it is empty."""
+    return session.of_kinds(kinds_called(word)) if word else session
 
 
 def _no_kind(session: Session) -> NotFound:

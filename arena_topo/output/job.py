@@ -46,7 +46,7 @@ def job_head(
         ("Status:", job.status.value),
         ("Namespace:", job.namespace),
         ("Priority:", job.priority or _NONE),
-        ("Trainer:", "MPIJOB"),
+        ("Trainer:", job.kind.upper()),
         ("Duration:", short_duration(job.duration)),
     ]
     if wide:
@@ -82,7 +82,7 @@ def job_document(job: JobView) -> dict[str, Any]:
         "namespace": job.namespace,
         "duration": _seconds(job.duration),
         "status": job.status.value,
-        "trainer": "mpijob",
+        "trainer": job.kind.lower(),
         "tensorboard": "",
         "chiefName": chief.name if chief else "",
         "instances": [_instance_document(instance) for instance in job.instances],

@@ -56,7 +56,7 @@ def job_row(job: JobView, *, namespaces: bool = False, wide: bool = False) -> tu
     cells = (
         job.name,
         job.status.value,
-        "MPIJOB",
+        job.kind.upper(),
         short_duration(job.duration),
         str(job.requested_gpus),
         str(job.allocated_gpus) if active else _NONE,

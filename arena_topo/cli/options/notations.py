@@ -90,24 +90,29 @@ class Namespace(Notation[str]):
 
 
 class JobType(Notation[str]):
-    """Arena's kind of a job, of which this tool has the MPI job."""
+    """A kind of job, by Arena's words."""
 
     name = "text"
 
     def read(self, text: str, flag: str) -> str:
         """Return *text*."""
         del flag
-        if text and text.lower() not in ("mpijob", "mpi", "mj"):
-            raise UsageError(
-                f"unsupported job type {text!r}: arena-topo runs MPI jobs only",
-                hint="leave it out, or --type mpijob",
-            )
+        if text:
+            from arena_topo.kinds.table import KINDS, kinds_called
+
+            if not kinds_called(text):
+                known = ", ".join(dict.fromkeys(kind.words[0] for kind in KINDS))
+                raise UsageError(
+                    f"unsupported job type {text!r}", hint=f"leave it out, or use one of {known}"
+                )
         return text
 
 
 def job_type() -> str:
-    """Return Arena's ``--type``, which is checked; there is one kind to choose from."""
-    return text("-T", "--type", type=JobType(), help="Kind of the job: mpijob.")
+    """Return Arena's ``--type``, which is checked."""
+    return text(
+        "-T", "--type", type=JobType(), help="Kind of the job, such as mpijob or pytorchjob; any by default."
+    )
 
 
 class JobName(Notation[str]):

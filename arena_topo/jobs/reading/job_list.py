@@ -6,17 +6,19 @@ a worker that says as much as the line says.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.jobs.lookup import in_served_version
+from arena_topo.errors import NotFound
+from arena_topo.jobs.lookup import in_served_version, other_kinds
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, launchers_selector, parse_worker_name, replicas
 from arena_topo.kube.resources import JOBS, PODS, jobs_of
 from arena_topo.kube.session import Decode, Session
 from arena_topo.model.job.job_view import JobView
+from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.model.objects import Object
@@ -49,10 +51,40 @@ def list_jobs(
 ) -> list[JobView]:
     """Return the jobs that the label *selector* chooses, the newest first; *whole* ones have all that ``get`` shows.
 
-    Without *whole* their instances are rough, and they have no plans. Three calls, two for whole jobs, one more for
-    v1alpha1, and one for each further page. Raises ``NotFound`` where the cluster serves no MPIJob.
+    Without *whole* the instances of MPIJobs are rough, and they have no plans. Three calls for MPIJobs, two for whole ones,
+    one more for v1alpha1, and one for each further page; two that find the other kinds which are served, and two for
+    each of these. Raises ``NotFound`` where the cluster serves none of the kinds that are meant.
     """
     namespace = "" if all_namespaces else session.namespace
+    others = other_kinds(session)
+    views = [
+        view for kind in others for view in _jobs_of_kind(session, kind, namespace, selector, whole=whole)
+    ]
+    if any(isinstance(kind, ApiVersion) for kind in session.kinds):
+        try:
+            views += _mpi_jobs(session, namespace, selector, whole=whole)
+        except NotFound:
+            # A cluster need not have them all.
+            if not others:
+                raise
+    return newest_first(views)
+
+
+def _jobs_of_kind(
+    session: Session, kind: Kind, namespace: str, selector: str, *, whole: bool
+) -> Iterator[JobView]:
+    """Yield the jobs of *kind*, and make no further call where there are none."""
+    path = jobs_of(kind).path(namespace)
+    jobs = session.list(path, decode=read_body if whole else _lean(path), labelSelector=selector or None)
+    pods = _whole_pods(session, kind, namespace) if jobs else {}
+    now = datetime.now(UTC)
+    for job in jobs:
+        typed = {**job, "apiVersion": api_version(kind), "kind": kind.kind}
+        yield job_view(kind, typed, pods.get(_key(job), ()), now=now, with_plan=whole)
+
+
+def _mpi_jobs(session: Session, namespace: str, selector: str, *, whole: bool) -> list[JobView]:
+    """Return the MPIJobs. Raises ``NotFound`` where the cluster serves none."""
 
     def read(version: ApiVersion) -> list[Object]:
         path = jobs_of(version).path(namespace)
@@ -69,7 +101,7 @@ def list_jobs(
     )
     launcher_jobs = _launcher_jobs(session, namespace) if any(map(ended_without_condition, jobs)) else {}
     now = datetime.now(UTC)
-    views = (
+    return [
         job_view(
             version,
             job,
@@ -79,8 +111,7 @@ def list_jobs(
             with_plan=whole,
         )
         for key, job in by_key.items()
-    )
-    return newest_first(views)
+    ]
 
 
 def newest_first(views: Iterable[JobView]) -> list[JobView]:
@@ -94,8 +125,8 @@ def _key(item: Object) -> JobKey:
     return item["metadata"]["namespace"], item["metadata"]["name"]
 
 
-def _by_job(version: ApiVersion, pods: Sequence[Object]) -> dict[JobKey, list[Object]]:
-    label = version.job_label
+def _by_job(kind: Kind, pods: Sequence[Object]) -> dict[JobKey, list[Object]]:
+    label = kind.job_label
     jobs: dict[JobKey, list[Object]] = defaultdict(list)
     for pod in pods:
         # Pods are chosen by the label, which a server may garble.
@@ -104,8 +135,8 @@ def _by_job(version: ApiVersion, pods: Sequence[Object]) -> dict[JobKey, list[Ob
     return jobs
 
 
-def _whole_pods(session: Session, version: ApiVersion, namespace: str) -> dict[JobKey, list[Object]]:
-    return _by_job(version, session.list(PODS.path(namespace), labelSelector=version.selector))
+def _whole_pods(session: Session, kind: Kind, namespace: str) -> dict[JobKey, list[Object]]:
+    return _by_job(kind, session.list(PODS.path(namespace), labelSelector=kind.selector))
 
 
 def _rough_pods(

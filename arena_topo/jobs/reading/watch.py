@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired
-from arena_topo.jobs.lookup import in_served_version, launcher_job_of
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired, NotFound
+from arena_topo.jobs.lookup import in_served_version, launcher_job_of, look_up_job, other_kinds
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import PODS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobView
-from arena_topo.model.job.kind import pod_selector
+from arena_topo.model.job.kind import Kind, api_version, pod_selector
 from arena_topo.model.job.object_shapes import POD, TRAINING_JOB
 from arena_topo.model.notation.bounded_json import read_body
 from arena_topo.model.notation.shapes import Part, fitted, misfit, text
@@ -241,42 +241,76 @@ class JobWatch:
     def __init__(
         self, session: Session, *, name: str = "", all_namespaces: bool = False, selector: str = ""
     ) -> None:
-        namespace = "" if all_namespaces else session.namespace
         self._session = session
-
-        def opened(version: ApiVersion) -> Watch:
-            pods = pod_selector(version, name) if name else version.selector
-            query = {
-                "fieldSelector": f"metadata.name={name}" if name else None,
-                "labelSelector": selector or None,
-            }
-            return Watch(
-                session,
-                (
-                    Collection(jobs_of(version).path(namespace), TRAINING_JOB, query),
-                    Collection(PODS.path(namespace), POD, {"labelSelector": pods}),
-                ),
-            )
-
-        self._version, self._watch = in_served_version(session, opened)
+        self._namespace = "" if all_namespaces else session.namespace
+        self._query: Query = {
+            "fieldSelector": f"metadata.name={name}" if name else None,
+            "labelSelector": selector or None,
+        }
+        self._kinds, self._watch = self._opened_for(name)
         # What said when a job of v1alpha1 ended does not change any more.
         self._launcher_jobs: dict[str, Object | None] = {}
 
+    def _opened_for(self, name: str) -> tuple[tuple[Kind, ...], Watch]:
+        """Return the kinds that are watched and their objects: the kind of one job, else every kind that is served.
+
+        Raises ``NotFound`` where the cluster serves none.
+        """
+        others = () if name else other_kinds(self._session)
+        if any(isinstance(kind, ApiVersion) for kind in self._session.kinds):
+            try:
+                version, watch = in_served_version(
+                    self._session, lambda version: self._opened(version, *others, name=name)
+                )
+            except NotFound:
+                if not (others or other_kinds(self._session)):
+                    raise
+            else:
+                if not name or watch.objects[0] or (kind := self._other_kind(name)) is None:
+                    return (version, *others), watch
+                return (kind,), self._opened(kind, name=name)
+        kinds = (look_up_job(self._session, name)[0],) if name else others
+        return kinds, self._opened(*kinds, name=name)
+
+    def _other_kind(self, name: str) -> Kind | None:
+        """Return the kind of the job *name* that is no MPIJob, None where there is none."""
+        kinds = other_kinds(self._session)
+        kind, job = look_up_job(self._session.of_kinds(kinds), name) if kinds else (None, None)
+        return kind if job else None
+
+    def _opened(self, *kinds: Kind, name: str) -> Watch:
+        return Watch(
+            self._session,
+            [collection for kind in kinds for collection in self._collections(kind, name)],
+        )
+
+    def _collections(self, kind: Kind, name: str) -> Iterator[Collection]:
+        pods = pod_selector(kind, name) if name else kind.selector
+        yield Collection(jobs_of(kind).path(self._namespace), TRAINING_JOB, self._query)
+        yield Collection(PODS.path(self._namespace), POD, {"labelSelector": pods})
+
     def views(self) -> dict[JobKey, JobView]:
         """Return the view of every job, as it is now."""
-        jobs, pods = self._watch.objects
-        label = self._version.job_label
+        now = datetime.now(UTC)
+        found: dict[JobKey, JobView] = {}
+        for number, kind in enumerate(self._kinds):
+            jobs, pods = self._watch.objects[2 * number : 2 * number + 2]
+            found |= self._views_of(kind, jobs, pods.values(), now)
+        return found
+
+    def _views_of(
+        self, kind: Kind, jobs: Mapping[str, Object], pods: Iterable[Object], now: datetime
+    ) -> dict[JobKey, JobView]:
         by_job: dict[JobKey, list[Object]] = {}
-        for pod in pods.values():
+        for pod in pods:
             meta = pod["metadata"]
             # Pods are chosen by the label, which a server may garble.
-            if job := (meta.get("labels") or {}).get(label):
+            if job := (meta.get("labels") or {}).get(kind.job_label):
                 by_job.setdefault((meta["namespace"], job), []).append(pod)
-        now = datetime.now(UTC)
         return {
             key: job_view(
-                self._version,
-                job,
+                kind,
+                {**job, "apiVersion": api_version(kind), "kind": kind.kind},
                 by_job.get(key, ()),
                 now=now,
                 launcher_job=self._launcher_job(uid, job),

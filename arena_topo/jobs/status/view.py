@@ -59,6 +59,7 @@ def job_view(
         advice=advice(job, pods, status, chief),
         plan=plan,
         manifest=job,
+        kind=kind.kind,
     )
 
 

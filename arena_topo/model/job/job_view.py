@@ -86,7 +86,8 @@ class JobView:
 
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
     is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about it;
-    ``plan`` is None for jobs without one; ``manifest`` is the MPIJob as the server has it.
+    ``plan`` is None for jobs without one; ``manifest`` is the job as the server has it,
+    and ``kind`` its kind as the API writes it.
     """
 
     name: str
@@ -106,6 +107,7 @@ class JobView:
     advice: str = ""
     plan: PlanView | None = None
     manifest: Object = field(default_factory=dict, repr=False)
+    kind: str = "MPIJob"
 
     @property
     def chief(self) -> Instance | None:

@@ -27,11 +27,11 @@ def logviewer(flags: LogviewerFlags) -> None:
     kube-system and in kubernetes-dashboard.
     """
     from arena_topo.jobs.log_viewer import log_viewer_url
-    from arena_topo.jobs.lookup import fetch_job_view
+    from arena_topo.jobs.lookup import fetch_job_view, of_type
     from arena_topo.kube.session import connect
     from arena_topo.model.notation.printable import printable
 
-    session = connect(flags.kube)
+    session = of_type(connect(flags.kube), flags.type)
     job = fetch_job_view(session, flags.name)
     if job.chief is None:
         raise NotFound(f"job {flags.name} has no launcher yet", hint=f"arena-topo get {flags.name} says why")

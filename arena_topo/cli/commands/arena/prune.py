@@ -61,7 +61,7 @@ def prune(flags: PruneFlags) -> ExitCode:
             continue
         deleted = True
         # The sentence is Arena's, with the blank at its end.
-        click.echo(f"Delete mpijob {job.name} with Age {short_duration(age)} ")
+        click.echo(f"Delete {job.kind.lower()} {job.name} with Age {short_duration(age)} ")
     if not deleted and not code:
         click.echo("No job need to be deleted")
     if old.waiting and not flags.pending:

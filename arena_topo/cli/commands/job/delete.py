@@ -36,9 +36,10 @@ def delete(flags: DeleteFlags) -> ExitCode:
     """
     from arena_topo.cli.errors import report
     from arena_topo.jobs.delete import delete_job, wait_until_gone
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
 
-    session, code = connect(flags.kube), ExitCode.OK
+    session, code = of_type(connect(flags.kube), flags.type), ExitCode.OK
     # A name that is given twice would be reported as missing the second time.
     for name in dict.fromkeys(flags.names):
         try:

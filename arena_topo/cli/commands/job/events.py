@@ -30,12 +30,13 @@ def events(flags: EventsFlags) -> None:
     """
     from datetime import UTC, datetime
 
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.reading.job_events import EventWatch
     from arena_topo.kube.session import connect
     from arena_topo.output.job_story import event_row, fitted_events
     from arena_topo.output.lines import aligned, column_widths
 
-    session = connect(flags.kube)
+    session = of_type(connect(flags.kube), flags.type)
     watch = EventWatch(session, flags.name, follow=flags.watch)
     now, paint = datetime.now(UTC), status_paint()
     if not watch.first and not flags.watch:

@@ -50,17 +50,17 @@ def get(flags: GetFlags) -> None:
       arena-topo get vgg16 -o json | jq -r .status
       arena-topo get vgg16 -o jsonpath='{.instances[?(@.chief==true)].node}'
     """
-    from arena_topo.jobs.lookup import fetch_job_view
+    from arena_topo.jobs.lookup import fetch_job_view, of_type
     from arena_topo.kube.session import connect
 
-    session, form = connect(flags.kube), flags.output or OutputForm("")
+    session, form = of_type(connect(flags.kube), flags.type), flags.output or OutputForm("")
     if flags.watch:
         _watch(session, flags, form)
         return
     job = fetch_job_view(session, flags.name)
     # As kubectl prints it, for pipes into kubectl.
     if form.word == "name":
-        click.echo(f"mpijob.kubeflow.org/{job.name}")
+        click.echo(f"{job.kind.lower()}.kubeflow.org/{job.name}")
     elif form.word in _TABLES:
         _print_job(session, job, flags, wide=form.word == "wide")
     else:

@@ -59,10 +59,11 @@ def list_command(flags: ListFlags) -> None:
       arena-topo list -l team=vision --sort-by=.requestGPUs
       arena-topo list -o jsonpath='{range .items[*]}{.name}{"\\n"}{end}'
     """
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.reading.job_list import list_jobs
     from arena_topo.kube.session import connect
 
-    session = connect(flags.kube)
+    session = of_type(connect(flags.kube), flags.type)
     form = flags.output or OutputForm("")
     if flags.watch:
         _watch(session, flags, form)
@@ -72,7 +73,7 @@ def list_command(flags: ListFlags) -> None:
     jobs = list_jobs(session, all_namespaces=flags.all_namespaces, selector=flags.selector, whole=whole)
     jobs = _sorted(jobs, flags.sort_by)
     if form.word == "name":
-        click.echo("".join(f"mpijob.kubeflow.org/{job.name}\n" for job in jobs), nl=False)
+        click.echo("".join(f"{job.kind.lower()}.kubeflow.org/{job.name}\n" for job in jobs), nl=False)
     elif form.word in _TABLES:
         _print_table(jobs, flags, wide=form.word == "wide")
         if not jobs:

@@ -122,6 +122,7 @@ def logs(flags: LogsFlags) -> ExitCode:
     from arena_topo.jobs.logs.follow import LogOptions
     from arena_topo.jobs.logs.instances import parse_instances
     from arena_topo.jobs.logs.patterns import Patterns, compiled
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
     from arena_topo.output.log_lines import printer
 
@@ -142,7 +143,7 @@ def logs(flags: LogsFlags) -> ExitCode:
         previous=flags.previous,
     )
     failures: dict[str, ArenaTopoError] = {}
-    lines = _lines(flags, connect(flags.kube), instances, options, failures)
+    lines = _lines(flags, of_type(connect(flags.kube), flags.type), instances, options, failures)
     printed = printer(
         flags.output,
         prefix=not instances.one,

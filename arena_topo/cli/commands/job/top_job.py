@@ -55,13 +55,13 @@ def job(flags: TopJobFlags) -> int | None:
 
 
 def _show_jobs(flags: TopJobFlags) -> None:
-    from arena_topo.jobs.lookup import fetch_job_view
+    from arena_topo.jobs.lookup import fetch_job_view, of_type
     from arena_topo.jobs.reading.job_list import list_jobs
     from arena_topo.kube.session import connect
     from arena_topo.output.job_list import SPARE, by_gpus, top_job_table, top_jobs_rows, top_jobs_total
     from arena_topo.output.lines import fitted
 
-    session, table = connect(flags.kube), flags.output == "wide"
+    session, table = of_type(connect(flags.kube), flags.type), flags.output == "wide"
     jobs = (
         [fetch_job_view(session, flags.names[0])]
         if flags.names

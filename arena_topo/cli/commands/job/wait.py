@@ -56,11 +56,12 @@ def wait(flags: WaitFlags) -> None:
     """
     import time
 
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.reading.wait import wait_for
     from arena_topo.kube.session import connect
     from arena_topo.model.job.job_view import Goal
 
-    session, goal, started = connect(flags.kube), Goal(flags.goal), time.monotonic()
+    session, goal, started = of_type(connect(flags.kube), flags.type), Goal(flags.goal), time.monotonic()
     for name in dict.fromkeys(flags.names):
         # Once the time is over, the jobs that are left get a moment: they may have come far enough already.
         left = max(flags.timeout - (time.monotonic() - started), 0.001) if flags.timeout else 0.0

@@ -8,7 +8,7 @@ import click
 from arena_topo.cli.command import command
 from arena_topo.cli.commands.submit.submit import print_placement
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import job_name
+from arena_topo.cli.options.notations import job_name, job_type
 from arena_topo.cli.options.placement import wait_limit
 from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode
@@ -19,6 +19,7 @@ class ResumeFlags:
     """What ``resume`` takes."""
 
     name: str = job_name()
+    type: str = job_type()
     wait: float | None = wait_limit()
     kube: KubeFlags
 
@@ -32,13 +33,14 @@ def resume(flags: ResumeFlags) -> ExitCode:
     trying until there is a placement. The exit code is 3 when the job still does not fit.
     """
     from arena_topo.jobs.logs.wait import Waiter
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.placement.place import WaitPolicy
     from arena_topo.jobs.placement.resume import resume_job
     from arena_topo.kube.session import connect
     from arena_topo.model.notation.words import plural
     from arena_topo.model.plan.plan_record import Stage
 
-    session = connect(flags.kube)
+    session = of_type(connect(flags.kube), flags.type)
     placed = resume_job(
         session, flags.name, WaitPolicy(waiter=Waiter(say), timeout=flags.wait, clock=time.monotonic)
     )

@@ -7,7 +7,7 @@ import click
 from arena_topo.cli.command import command
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.options.notations import job_name, wait_limit
+from arena_topo.cli.options.notations import job_name, job_type, wait_limit
 from arena_topo.cli.terminal import say
 
 
@@ -16,6 +16,7 @@ class SuspendFlags:
     """What ``suspend`` takes."""
 
     name: str = job_name()
+    type: str = job_type()
     wait: bool = go_flag("--wait", default=True, help="Wait until its pods are gone; true by default.")
     timeout: float = wait_limit()
     kube: KubeFlags
@@ -32,10 +33,11 @@ def suspend(flags: SuspendFlags) -> None:
       arena-topo suspend vgg16
       arena-topo resume vgg16
     """
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.jobs.placement.suspend import suspend_job, wait_until_stopped
     from arena_topo.kube.session import connect
 
-    session = connect(flags.kube)
+    session = of_type(connect(flags.kube), flags.type)
     served = suspend_job(session, flags.name)
     if served is None:
         say(f"the job {flags.name} is suspended already")
