@@ -2,7 +2,7 @@
 
 from arena_topo.errors import DocumentError
 from arena_topo.kinds.jobset import JOBSET
-from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.mpijob import ApiVersion, pod_templates
 from arena_topo.kinds.pytorchjob import PYTORCHJOB
 from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.model.job.kind import Kind, api_version
@@ -22,6 +22,14 @@ def kind_of(job: Object) -> Kind:
             hint=f"the kinds of jobs are {names}",
         )
     return kind
+
+
+def check_templates(kind: Kind, job: Object) -> None:
+    """Raise ``DocumentError`` where a role of *job*, one of ours, has no pod template that could be written to."""
+    if isinstance(kind, ApiVersion):
+        pod_templates(job)
+    elif not all(replicas.template for replicas in kind.replicas(job)):
+        raise DocumentError(f"the template renders a {kind.kind} with a role that has no pod template")
 
 
 def newest_kind(word: str) -> Kind:

@@ -42,7 +42,11 @@ def served_kinds(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
     A group serves its resources one by one: that of the training operator has some of its kinds on one cluster, and all on
     another.
     """
-    versions = served_versions(session)
+    try:
+        versions = served_versions(session)
+    except NotFound:
+        # A proxy may let through what it knows alone: then no kind can be found, as with none that is served.
+        return ()
     left = [kind for kind in kinds if api_version(kind) in versions]
     resources = {version: _resources(session, version) for version in dict.fromkeys(map(api_version, left))}
     found = (kind for kind in left if kind.plural in resources[api_version(kind)])

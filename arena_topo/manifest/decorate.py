@@ -5,7 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.table import kind_of
+from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.job.gang import Decoration
 from arena_topo.model.objects import Object, section
 
@@ -19,6 +19,7 @@ def decorated(job: Object, decoration: Decoration) -> Object:
     _metadata(result, "labels", "the job", decoration.job_labels)
     _metadata(result, "annotations", "the job", decoration.job_annotations)
     kind = kind_of(result)
+    check_templates(kind, result)
     of_ranks = (decoration.worker_labels, decoration.worker_annotations)
     of_launcher = (decoration.launcher_labels, decoration.launcher_annotations)
     for replicas in kind.replicas(result):

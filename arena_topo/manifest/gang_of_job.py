@@ -1,7 +1,7 @@
 """What a rendered job says of its gang, whichever template rendered it."""
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.table import kind_of
+from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.gang import Gang
 from arena_topo.model.job.kind import Kind, planned_replicas
@@ -14,6 +14,7 @@ _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "topologySpreadConstrai
 def gang_of(job: Object) -> Gang:
     """Return the gang of the rendered *job*; what only the cluster or the user knows is left empty."""
     kind = kind_of(job)
+    check_templates(kind, job)
     first, *others = roles = planned_replicas(kind, job)
     spec = first.template.get("spec") or {}
     requests = [_quantities(pod_spec_requests(role.template.get("spec") or {})) for role in roles]

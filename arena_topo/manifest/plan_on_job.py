@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.table import kind_of
+from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.job.kind import Kind, containers, is_suspended, offsets, planned_replicas
 from arena_topo.model.keys import (
     CLAIMED_GPUS,
@@ -60,6 +60,7 @@ def with_pins(job: Object, pins: Pins) -> Object:
     """Return a copy of *job* with *pins*, on the template of each role that is planned."""
     pinned = deepcopy(job)
     kind = kind_of(pinned)
+    check_templates(kind, pinned)
     if pins.plan is not None:
         _metadata(pinned, "annotations")[PLAN] = pins.plan
     if pins.new:

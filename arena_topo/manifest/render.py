@@ -135,10 +135,20 @@ def _parse(name: str, kind: Kind, text: str) -> Object:
     )
     if fault:
         raise DocumentError(
-            f"template {name} renders a {kind.kind} that cannot be: {fault}",
+            f"template {name} renders a job that cannot be: {fault}",
             hint="compare it with the packaged one: arena-topo submit mpi --dry-run=client -o yaml",
         )
+    _check_pods(name, kind, document)
     return document
+
+
+def _check_pods(name: str, kind: Kind, job: Object) -> None:
+    """Raise ``DocumentError`` for a job without pods, or with a role that has no template."""
+    # A template of an MPIJob may be as short as its author likes, until it is decorated or pinned.
+    if isinstance(kind, ApiVersion):
+        return
+    if not all(replicas.template for replicas in kind.replicas(job)) or not kind.replicas(job):
+        raise DocumentError(f"template {name} renders a {title(kind)} with a role that has no pod template")
 
 
 def _check_requests(name: str, job: Object) -> None:

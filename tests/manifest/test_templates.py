@@ -16,11 +16,10 @@ JOB = JobSpec(name="a", namespace="b", image="c", command=("d",))
 MINIMAL = 'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: %s}\nspec: {}\n'
 
 
-def test_all_versions_have_a_template() -> None:
+def test_all_kinds_have_a_template() -> None:
     """In the package or beside it."""
-    assert {"_pod.yaml.j2", *(f"mpijob.{version}.yaml.j2" for version in ("v1", "v1alpha1", "v2beta1"))} == {
-        path.name for path in packaged().iterdir()
-    }
+    mpijobs = (f"mpijob.{version}.yaml.j2" for version in ("v1", "v1alpha1", "v2beta1"))
+    assert {"_pod.yaml.j2", "pytorchjob.v1.yaml.j2", *mpijobs} == {path.name for path in packaged().iterdir()}
 
 
 def test_the_first_hit_wins(tmp_path: Path) -> None:
@@ -143,7 +142,7 @@ def test_an_object_of_another_shape_is_refused(tmp_path: Path, fields: str, word
     with pytest.raises(DocumentError) as caught:
         render(JOB, RenderContext(), template=str(tmp_path / "mine.j2"))
 
-    assert f"renders an MPIJob that cannot be: {words}" in caught.value.message
+    assert f"renders a job that cannot be: {words}" in caught.value.message
 
 
 def test_a_module_of_the_current_folder_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

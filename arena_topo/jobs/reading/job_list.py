@@ -56,17 +56,19 @@ def list_jobs(
     each of these. Raises ``NotFound`` where the cluster serves none of the kinds that are meant.
     """
     namespace = "" if all_namespaces else session.namespace
-    others = other_kinds(session)
-    views = [
-        view for kind in others for view in _jobs_of_kind(session, kind, namespace, selector, whole=whole)
-    ]
+    views: list[JobView] = []
+    unserved: NotFound | None = None
     if any(isinstance(kind, ApiVersion) for kind in session.kinds):
         try:
             views += _mpi_jobs(session, namespace, selector, whole=whole)
-        except NotFound:
-            # A cluster need not have them all.
-            if not others:
-                raise
+        except NotFound as error:
+            unserved = error
+    others = other_kinds(session)
+    # A cluster need not have them all.
+    if unserved and not others:
+        raise unserved
+    for kind in others:
+        views += _jobs_of_kind(session, kind, namespace, selector, whole=whole)
     return newest_first(views)
 
 

@@ -65,27 +65,27 @@ def test_a_line_says_enough_of_a_worker(word: str, node: str, status: JobStatus,
 
 
 @pytest.mark.parametrize("all_namespaces", [False, True])
-def test_it_takes_three_calls(all_namespaces: bool) -> None:
-    """The jobs, their launchers, and a line of each worker; the metadata of lines only where namespaces matter."""
+def test_it_takes_four_calls(all_namespaces: bool) -> None:
+    """The jobs, their launchers, a line of each worker, and what else is served; the metadata of lines only where namespaces matter."""
     rows = table(("job-worker-0", "Running", "n1"), ("other-worker-0", "Pending", "<none>"))
     opened, transport = session(cluster([mpijob("job")], rows, [LAUNCHER]))
     (job,) = list_jobs(opened, all_namespaces=all_namespaces, selector="team=a")
 
     assert JobStatus.RUNNING is job.status
-    assert ["mpijobs", "pods", "pods"] == [call.path.rpartition("/")[2] for call in transport.calls]
+    assert ["mpijobs", "pods", "pods", "apis"] == [call.path.rpartition("/")[2] for call in transport.calls]
     assert "team=a" == transport.calls[0].query["labelSelector"]
     assert "Metadata" if all_namespaces else "None" == transport.calls[2].query["includeObject"]
     assert all_namespaces == ("namespaces" not in transport.calls[2].path)
 
 
-def test_an_empty_list_takes_one() -> None:
-    """There are no pods to ask for."""
+def test_an_empty_list_takes_two() -> None:
+    """There are no pods to ask for, only whether other kinds are served."""
     opened, transport = session(cluster([], table(), []))
 
-    assert ([], 1) == (list_jobs(opened), len(transport.calls))
+    assert ([], 2) == (list_jobs(opened), len(transport.calls))
 
 
-def test_whole_jobs_take_two_calls() -> None:
+def test_whole_jobs_take_three_calls() -> None:
     """With all that get shows, plans included."""
     opened, transport = session(cluster([mpijob("job")], table(), [LAUNCHER, pod("job-worker-0")]))
     (job,) = list_jobs(opened, whole=True)

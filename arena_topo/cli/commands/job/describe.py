@@ -28,9 +28,10 @@ def describe(flags: DescribeFlags) -> None:
     \b
       arena-topo describe vgg16
     """
+    from arena_topo.jobs.lookup import of_type
     from arena_topo.kube.session import connect
 
-    print_page(page_of(connect(flags.kube), flags.name))
+    print_page(page_of(of_type(connect(flags.kube), flags.type), flags.name))
 
 
 def page_of(session: "Session", name: str) -> str:
