@@ -23,11 +23,12 @@ def _rule(groups: str, resources: str, verbs: str) -> Object:
 
 
 USER_RULES = [
-    _rule("kubeflow.org", "mpijobs", "create get list watch delete"),
+    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "create get list watch delete"),
+    _rule("jobset.x-k8s.io", "jobsets", "get list watch delete"),
     _rule("core", "pods", "get list watch"),
     _rule("core", "pods/log", "get"),
     _rule("core", "events", "list watch"),
-    _rule("kubeflow.org", "mpijobs", "patch"),
+    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "patch"),
     _rule("core", "configmaps", "create"),
     _rule("core", "pods", "patch"),
     _rule("batch", "jobs", "get list"),
@@ -39,7 +40,8 @@ USER_RULES = [
 TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
     _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
-    _rule("kubeflow.org", "mpijobs", "list"),
+    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "list"),
+    _rule("jobset.x-k8s.io", "jobsets", "list"),
     _rule("core", "resourcequotas", "list"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),

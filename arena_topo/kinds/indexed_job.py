@@ -28,6 +28,7 @@ class IndexedJobKind:
     job_label: str = keys.BATCH_JOB_NAME
     # Jobs of a JobSet are indexed too, and belong to that.
     selector: str = f"{keys.COMPLETION_INDEX},!{keys.JOBSET_NAME}"
+    pod_spec_path: tuple[str, ...] = ("spec", "template", "spec")
     suspend: tuple[str, ...] = ("suspend",)
     loose: Loose = Loose.SCHEDULING
     succeeded: str = "Complete"

@@ -32,6 +32,7 @@ class JobSetKind:
     ranks: tuple[str, ...] = ()
     job_label: str = keys.JOBSET_NAME
     selector: str = keys.JOBSET_NAME
+    pod_spec_path: tuple[str, ...] = ("spec", "replicatedJobs", "*", "template", "spec", "template", "spec")
     suspend: tuple[str, ...] = ("suspend",)
     loose: Loose = Loose.SCHEDULING
     succeeded: str = "Completed"

@@ -12,7 +12,8 @@ from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.objects import Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+# Each is one of a kind, and a key of dictionaries by that.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TrainingOperatorKind:
     """A ``Kind`` of kubeflow.org/v1.
 

@@ -1,8 +1,10 @@
 """Which API groups, versions and resources a server serves, by its discovery documents, which every user may read."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from arena_topo.errors import NotFound
+from arena_topo.kinds.table import KINDS
 from arena_topo.kube.session import Session
 from arena_topo.model.job.kind import Kind, api_version
 
@@ -37,7 +39,7 @@ def version_of_resource(
 
 
 def served_kinds(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
-    """Return those of *kinds* that are served, the first version of each alone. One call, and one for each version of a group.
+    """Return those of *kinds* that are served, the first version of each alone. One call, and one for each version of a group that several kinds share.
 
     A group serves its resources one by one: that of the training operator has some of its kinds on one cluster, and all on
     another.
@@ -48,8 +50,14 @@ def served_kinds(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
         # A proxy may let through what it knows alone: then no kind can be found, as with none that is served.
         return ()
     left = [kind for kind in kinds if api_version(kind) in versions]
-    resources = {version: _resources(session, version) for version in dict.fromkeys(map(api_version, left))}
-    found = (kind for kind in left if kind.plural in resources[api_version(kind)])
+    shared = Counter(map(api_version, KINDS))
+    # A version of a group with one kind of job is served for that.
+    resources = {
+        version: _resources(session, version)
+        for version in dict.fromkeys(map(api_version, left))
+        if shared[version] > 1
+    }
+    found = (kind for kind in left if kind.plural in resources.get(api_version(kind), {kind.plural}))
     newest: dict[str, Kind] = {}
     for kind in found:
         newest.setdefault(kind.kind, kind)

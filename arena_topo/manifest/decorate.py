@@ -7,6 +7,7 @@ from typing import Any
 from arena_topo.errors import UsageError
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.job.gang import Decoration
+from arena_topo.model.job.kind import is_planned
 from arena_topo.model.objects import Object, section
 
 
@@ -23,7 +24,7 @@ def decorated(job: Object, decoration: Decoration) -> Object:
     of_ranks = (decoration.worker_labels, decoration.worker_annotations)
     of_launcher = (decoration.launcher_labels, decoration.launcher_annotations)
     for replicas in kind.replicas(result):
-        labels, annotations = of_ranks if replicas.role in kind.ranks else of_launcher
+        labels, annotations = of_ranks if is_planned(kind, replicas.role) else of_launcher
         template, whose = replicas.template, f"the {replicas.role}'s pods"
         _metadata(template, "labels", whose, {**decoration.pod_labels, **labels})
         _metadata(template, "annotations", whose, {**decoration.pod_annotations, **annotations})

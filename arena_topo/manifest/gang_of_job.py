@@ -4,7 +4,7 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.kind import Kind, planned_replicas
+from arena_topo.model.job.kind import Kind, is_planned, planned_replicas
 from arena_topo.model.notation.quantity import Resources, resources, times
 from arena_topo.model.objects import Object
 
@@ -50,7 +50,7 @@ def _launcher_waits(job: Object, kind: Kind) -> bool:
 
 def _launcher_requests(job: Object, kind: Kind) -> Resources:
     if kind is not ApiVersion.V1ALPHA1:
-        launcher = next((pods for pods in kind.replicas(job) if pods.role not in kind.ranks), None)
+        launcher = next((pods for pods in kind.replicas(job) if not is_planned(kind, pods.role)), None)
         return pod_spec_requests(launcher.template.get("spec") or {}) if launcher else {}
     # The launcher of v1alpha1 shares the workers' template, but not their resources.
     section = job["spec"].get("launcherResources") or {}

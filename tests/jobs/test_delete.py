@@ -70,7 +70,7 @@ def test_a_job_is_gone_when_its_uid_is(answer: Answer, gone: bool) -> None:
 
 def test_a_job_that_does_not_exist_is_reported() -> None:
     """By the usual error."""
-    opened, _ = session(in_turn(missing("job")))
+    opened, _ = session(in_turn(missing("job"), Answer(body={})))
     with pytest.raises(NotFound):
         delete_job(opened, "job")
 

@@ -87,19 +87,19 @@ def test_pods_are_asked_for_by_their_job() -> None:
 
 
 def test_a_missing_job_is_told_by_the_version_that_is_served() -> None:
-    """And no older version is asked."""
+    """And no older version is asked, only whether other kinds are served."""
     opened, transport = session(serving(ApiVersion.V1))
 
     assert (ApiVersion.V1, None) == look_up_job(opened, "other")
-    assert 2 == len(transport.calls)
+    assert 3 == len(transport.calls)
 
 
 def test_a_cluster_without_the_resource_is_reported() -> None:
-    """After every version was tried."""
+    """After every version was tried, and other kinds were looked for."""
     opened, transport = session(lambda _: unserved())
     with pytest.raises(NotFound, match="this cluster has no MPIJob resource"):
         look_up_job(opened, "job")
-    assert 3 == len(transport.calls)
+    assert 4 == len(transport.calls)
 
 
 def test_a_refusal_is_not_taken_for_a_missing_version() -> None:

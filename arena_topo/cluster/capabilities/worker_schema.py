@@ -34,7 +34,9 @@ def kept_fields(document: Object, kind: Kind) -> frozenset[str] | None:
     # Descend to the pod's schema. A part that is open keeps everything below it, one that is closed nothing.
     for step in kind.pod_spec_path:
         below = (
-            schema.get("additionalProperties") if step == "*" else (schema.get("properties") or {}).get(step)
+            schema.get("additionalProperties") or schema.get("items")
+            if step == "*"
+            else (schema.get("properties") or {}).get(step)
         )
         if not isinstance(below, dict):
             return _kept(schema, ())

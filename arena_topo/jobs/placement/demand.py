@@ -8,7 +8,7 @@ from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import aligned_requests, pod_spec_requests
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.kind import planned_replicas
+from arena_topo.model.job.kind import is_planned, planned_replicas
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
@@ -23,7 +23,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
     """
     kind = kind_of(job)
     worker, *alike = planned_replicas(kind, job)
-    others = [pods for pods in kind.replicas(job) if pods.role not in kind.ranks]
+    others = [pods for pods in kind.replicas(job) if not is_planned(kind, pods.role)]
     spec = worker.template.get("spec") or {}
     requests = _requests(worker.template)
     gpu_resource = _gpu_resource(requests, snapshot)

@@ -111,7 +111,7 @@ class Kind(Protocol):
 
     @property
     def pod_spec_path(self) -> tuple[str, ...]:
-        """The keys from a job to the spec of its pods, as its schema has them; ``*`` stands for any role."""
+        """The keys from a job to the spec of its pods, as its schema has them; ``*`` stands for any role, or for any of a list."""
         ...
 
     @property
@@ -223,9 +223,14 @@ def planned_members(kind: Kind, job: Object) -> list[Member]:
     ]
 
 
+def is_planned(kind: Kind, role: str) -> bool:
+    """Whether pods of *role* are planned."""
+    return not kind.ranks or role in kind.ranks
+
+
 def planned_replicas(kind: Kind, job: Object) -> list[Replicas]:
     """Return the pods of *job* that are planned, by role."""
-    return [replicas for replicas in kind.replicas(job) if not kind.ranks or replicas.role in kind.ranks]
+    return [replicas for replicas in kind.replicas(job) if is_planned(kind, replicas.role)]
 
 
 def offsets(kind: Kind, job: Object) -> dict[str, int]:
@@ -245,7 +250,7 @@ def member_at(kind: Kind, job: Object, number: int) -> Member:
             return Member(name, replicas.role, number)
         number -= replicas.count
     # Others may have a plan on a job without pods.
-    return Member(name, roles[-1].role if roles else kind.ranks[-1], number)
+    return Member(name, roles[-1].role if roles else "".join(kind.ranks[-1:]), number)
 
 
 def pod_name_at(kind: Kind, job: Object, number: int) -> str:

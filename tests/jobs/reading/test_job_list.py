@@ -91,7 +91,7 @@ def test_whole_jobs_take_three_calls() -> None:
     (job,) = list_jobs(opened, whole=True)
 
     assert ["job-launcher-x", "job-worker-0"] == [one.name for one in job.instances]
-    assert 2 == len(transport.calls)
+    assert 3 == len(transport.calls)
 
 
 def test_the_newest_job_stands_first() -> None:

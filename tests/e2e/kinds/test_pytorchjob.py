@@ -1,0 +1,114 @@
+"""PyTorchJobs from submit to delete, on a real API server with the real training operator."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+from tests.e2e.pinning import admission_policy
+
+PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
+SUBMIT = ("submit", "pytorch", "--name=bert", "--workers=4", "--gpus=2", "--image=i", "--nproc-per-node=2")
+COMMAND = "torchrun train.py --note='a  b'"
+NAMES = ["bert-master-0", "bert-worker-0", "bert-worker-1", "bert-worker-2"]
+
+
+@pytest.fixture
+def _policy(plane: ControlPlane) -> Iterator[None]:
+    with admission_policy(plane):
+        yield
+
+
+def planned(kube: Kube, namespace: str, kind: tuple[str, str] = PYTORCHJOB, name: str = "bert") -> Object:
+    """Return the plan on a job."""
+    job = kube.find(*kind, name, namespace)
+    assert job is not None
+    plan: Object = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
+    return plan
+
+
+def nodes_of(plan: Object) -> list[str]:
+    """Return the node of each pod of a *plan*, by number."""
+    return [node for node, count in plan["nodes"] for _ in range(count)]
+
+
+def running_places(kube: Kube, namespace: str, count: int = 4, without: str = "") -> dict[str, str]:
+    """Return the nodes of the pods of the job by their names, once all of them run."""
+
+    def found() -> dict[str, str] | None:
+        listed = kube.list("v1", "Pod", namespace, labelSelector="training.kubeflow.org/job-name=bert")
+        whole = len(listed) == count and all(map(pods.running, listed))
+        if not whole or without in [pod["metadata"]["uid"] for pod in listed]:
+            return None
+        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in listed}
+
+    return eventually(found, f"{count} pods that run")
+
+
+@pytest.mark.usefixtures("gpu_nodes", "_policy")
+def test_a_job_runs_in_its_places_from_submit_to_delete(arena: Arena, kube: Kube, namespace: str) -> None:
+    """Each pod on its own node by its rank, a recreated one again; and all commands know the job by its name alone."""
+    outcome = arena(*SUBMIT, "--gputopology", "--pin=workers", "--retry=3", COMMAND)
+    assert (0, "pytorchjob.kubeflow.org/bert created\n") == (outcome.code, outcome.out), outcome.err
+
+    places = running_places(kube, namespace)
+    plan = planned(kube, namespace)
+    assert "admission" == plan["means"]
+    assert dict(zip(NAMES, nodes_of(plan), strict=True)) == places
+    lost = kube.find("v1", "Pod", "bert-worker-1", namespace)
+    assert lost is not None
+    kube.delete("v1", "Pod", "bert-worker-1", namespace, gracePeriodSeconds="0")
+    assert places == running_places(kube, namespace, without=lost["metadata"]["uid"])
+
+    master = kube.find("v1", "Pod", "bert-master-0", namespace)
+    assert master is not None
+    (container,) = master["spec"]["containers"]
+    assert ["sh", "-c", COMMAND] == container["command"]
+    env = {each["name"]: each.get("value") for each in container["env"]}
+    assert ("4", "2", "0") == (env["PET_NNODES"], env["PET_NPROC_PER_NODE"], env["RANK"])
+    table = eventually(
+        lambda: next(
+            (out for out in [arena("get", "bert").out] if re.search(r"Status: +RUNNING", out)), None
+        ),
+        "the job to run",
+    )
+    assert "Trainer:   PYTORCHJOB" in table
+    assert NAMES == re.findall(r"^  (bert-\S+)", table, re.MULTILINE)
+    assert ["true", "false", "false", "false"] == re.findall(r"s +(true|false) ", table)
+    assert re.search(r"^bert +RUNNING +PYTORCHJOB +\w+ +8 +8 ", arena("list").out, re.MULTILINE)
+    assert "RUNNING" in arena("get", "bert", "--type", "py").out
+    assert 1 == arena("get", "bert", "--type", "mpijob").code
+    assert 0 == arena("wait", "bert", "--for=running").code
+    assert "bert-master-0" in arena("describe", "bert").out
+
+    outcome = arena("delete", "bert")
+    assert (0, "The training job bert has been deleted successfully\n") == (outcome.code, outcome.out)
+    assert kube.find(*PYTORCHJOB, "bert", namespace) is None
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
+    arena: Arena, kube: Kube, namespace: str
+) -> None:
+    """Each is released to its own node; suspend frees them, and resume plans the job again."""
+    outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
+    assert 0 == outcome.code, outcome.err
+
+    assert dict(zip(NAMES, nodes_of(planned(kube, namespace)), strict=True)) == running_places(
+        kube, namespace
+    )
+    outcome = arena("suspend", "bert")
+    assert 0 == outcome.code, outcome.err
+    assert [] == kube.list("v1", "Pod", namespace)
+    assert "SUSPENDED" in arena("get", "bert").out
+    outcome = arena("resume", "bert")
+    assert 0 == outcome.code, outcome.err
+    assert dict(zip(NAMES, nodes_of(planned(kube, namespace)), strict=True)) == running_places(
+        kube, namespace
+    )
