@@ -25,6 +25,8 @@ CLUSTER_RULES = [
     _rule("", "pods", "patch delete"),
     _rule("", "events", "create"),
     _rule("kubeflow.org", "mpijobs", "get list watch patch"),
+    _rule("kubeflow.org", "pytorchjobs tfjobs", "list watch"),
+    _rule("jobset.x-k8s.io", "jobsets", "list watch"),
     _rule("resource.k8s.io", "resourceslices", "list watch"),
     _rule("resource.k8s.io", "resourceclaims", "list watch create get delete"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list watch"),

@@ -28,7 +28,6 @@ from arena_topo.jobs.placement.exact_gpus import uuids_of
 from arena_topo.jobs.placement.options import options_from_annotation
 from arena_topo.jobs.placement.other_plans import (
     LATEST_CONFIRMATION,
-    Bound,
     age_of_plan,
     order_of,
     plans_of_jobs,
@@ -133,7 +132,7 @@ class _View:
     snapshot: Snapshot
     jobs: Mapping[str, _Job]
     workers: Mapping[tuple[str, str], Mapping[int, Object]]
-    bound: Bound
+    bound: Mapping[tuple[str, str], frozenset[int]]
     plans: Mapping[str, OtherPlan]
     leaving: Sequence[RunningJob]
     now: datetime
@@ -214,8 +213,8 @@ class Placer:
         plans = {
             plan.order[1]: plan
             for plan in plans_of_jobs(
-                (job.job for job in jobs.values()),
-                bound,
+                (*(job.job for job in jobs.values()), *state.jobs_of_other_kinds),
+                state.bound,
                 state.snapshot,
                 now=now,
                 quotas=lambda: state.quotas,

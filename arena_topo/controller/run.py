@@ -17,7 +17,7 @@ from arena_topo.errors import ArenaTopoError, ConnectionFailed
 from arena_topo.jobs.lookup import in_served_version
 from arena_topo.jobs.reading.watch import Change, Watch
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.notation.printable import printable
 
@@ -49,7 +49,7 @@ class LeaseLost(ArenaTopoError):
 def run_controller(sessions: ControllerSessions, rules: Rules, ended: Event, say: Say) -> None:
     """Decide for all waiting jobs of the cluster until *ended* is set. Raises ``LeaseLost``, and what the server refuses."""
     version, _ = in_served_version(
-        sessions.watch, lambda each: sessions.watch.get(mpijobs(each).path(), limit=1)
+        sessions.watch, lambda each: sessions.watch.get(jobs_of(each).path(), limit=1)
     )
     lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
     if not lease.acquire(ended, say):

@@ -8,13 +8,28 @@ from typing import TypeVar
 from arena_topo.jobs.placement.other_plans import Bound, bound_among, quotas_of
 from arena_topo.jobs.reading.watch import Change, Collection
 from arena_topo.kinds.mpijob import ApiVersion, parse_worker_name
+from arena_topo.kinds.table import KINDS
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
-from arena_topo.kube.discovery import served_versions, version_of_resource
-from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, mpijobs
+from arena_topo.kube.discovery import served_kinds, served_versions, version_of_resource
+from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.kind import api_version
 from arena_topo.model.job.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
-from arena_topo.model.keys import CLAIMED_GPUS, HOSTNAME, PLANNED
+from arena_topo.model.keys import (
+    CLAIMED_GPUS,
+    COMPLETION_INDEX,
+    HOSTNAME,
+    JOBSET_JOB_INDEX,
+    JOBSET_NAME,
+    JOBSET_ROLE,
+    OPERATOR_JOB_NAME,
+    OPERATOR_REPLICA_INDEX,
+    OPERATOR_REPLICA_TYPE,
+    PLANNED,
+    PLANNED_KIND,
+    PODS_PER_JOB,
+)
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.quotas import Quotas
@@ -24,19 +39,32 @@ from arena_topo.topology.pod_facts import POD_ANNOTATIONS, POD_LABELS, PodFacts,
 from arena_topo.topology.raw_objects import Malformed, identity, skipped
 
 _NODES, _PODS, _JOBS, _QUOTAS = "nodes", "pods", "mpijobs", "resourcequotas"
+_PLANNED_JOBS = frozenset(kind.plural for kind in KINDS)
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
+
+_OF_MEMBERS = (
+    PLANNED, PLANNED_KIND, OPERATOR_JOB_NAME, OPERATOR_REPLICA_TYPE, OPERATOR_REPLICA_INDEX,
+    COMPLETION_INDEX, JOBSET_NAME, JOBSET_JOB_INDEX, JOBSET_ROLE,
+)  # fmt: skip
+"""The labels by which it is known which pod of which job a pod is."""
+
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
 
 def watched(session: Session, version: ApiVersion) -> dict[str, Collection]:
     """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology."""
     served = served_versions(session)
+    planned = {"labelSelector": f"{PLANNED}=true"}
     collections = {
         _NODES: Collection(NODES.path(), NODE),
         _PODS: Collection(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
-        _JOBS: Collection(mpijobs(version).path(), TRAINING_JOB, {"labelSelector": f"{PLANNED}=true"}),
+        _JOBS: Collection(jobs_of(version).path(), TRAINING_JOB, planned),
         _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT),
     }
+    # Jobs of other kinds are planned by those who submit them, and what they have reserved is taken.
+    others = [kind for kind in KINDS if not isinstance(kind, ApiVersion)]
+    for kind in served_kinds(session, others):
+        collections[kind.plural] = Collection(jobs_of(kind).path(), TRAINING_JOB, planned)
     for key, (group, plural, versions) in OPTIONAL.items():
         if each := version_of_resource(session, served, group, versions, plural):
             collections[key] = Collection(Resource(group, each, plural).path(), OBJECT)
@@ -47,9 +75,9 @@ def read_of_pod(pod: Object) -> Object:
     """Return what is read of *pod*: of 40,000 pods nobody could keep all."""
     meta, spec = pod["metadata"], pod.get("spec") or {}
     labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
-    kept_labels = {key: labels[key] for key in (*POD_LABELS, PLANNED) if key in labels}
+    kept_labels = {key: labels[key] for key in (*POD_LABELS, *_OF_MEMBERS) if key in labels}
     kept_annotations = {
-        key: annotations[key] for key in (*POD_ANNOTATIONS, CLAIMED_GPUS) if key in annotations
+        key: annotations[key] for key in (*POD_ANNOTATIONS, CLAIMED_GPUS, PODS_PER_JOB) if key in annotations
     }
     metadata = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in meta}
     return {
@@ -112,7 +140,7 @@ class ClusterState:
                     self._take_pod(uid, None if change.deleted else self._pod(change.object))
                 case "resourcequotas":
                     self._quotas = None
-                case "mpijobs":
+                case _ if collection in _PLANNED_JOBS:
                     pass
                 case _:
                     self._snapshot = None
@@ -183,8 +211,24 @@ class ClusterState:
 
     @property
     def jobs(self) -> Sequence[Object]:
-        """The planned jobs."""
+        """The planned MPIJobs."""
         return list(self.objects[_JOBS].values())
+
+    @property
+    def jobs_of_other_kinds(self) -> Sequence[Object]:
+        """The planned jobs that somebody else places, with the plans that they carry."""
+        return [
+            {**job, "apiVersion": api_version(kind), "kind": kind.kind}
+            for kind in KINDS
+            if not isinstance(kind, ApiVersion)
+            for job in self.objects.get(kind.plural, {}).values()
+        ]
+
+    @property
+    def bound(self) -> Bound:
+        """The planned pods of every kind of job that have a node."""
+        pods = self.objects[_PODS].values()
+        return bound_among(pod for pod in pods if _is_planned(pod))
 
     @property
     def quotas(self) -> Quotas:
@@ -194,15 +238,19 @@ class ClusterState:
         return self._quotas
 
     def workers(self) -> dict[tuple[str, str], dict[int, Object]]:
-        """Return the worker pods of planned jobs, by namespace and name of their job, and by their index."""
+        """Return the worker pods of planned MPIJobs, by namespace and name of their job, and by their index."""
         found: dict[tuple[str, str], dict[int, Object]] = {}
         for pod in self.objects[_PODS].values():
             meta = pod["metadata"]
-            if (meta.get("labels") or {}).get(PLANNED) != "true":
+            if not _is_planned(pod) or PLANNED_KIND in meta["labels"]:
                 continue
             if worker := parse_worker_name(meta["name"]):
                 found.setdefault((meta["namespace"], worker.job), {})[worker.index] = pod
         return found
+
+
+def _is_planned(pod: Object) -> bool:
+    return bool((pod["metadata"].get("labels") or {}).get(PLANNED) == "true")
 
 
 def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
@@ -214,7 +262,10 @@ def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
 
 def bound_of(workers: Mapping[tuple[str, str], Mapping[int, Object]]) -> Bound:
     """Return which of the *workers* have a node."""
-    return bound_among(pod for pods in workers.values() for pod in pods.values())
+    return {
+        job: frozenset(index for index, pod in pods.items() if (pod.get("spec") or {}).get("nodeName"))
+        for job, pods in workers.items()
+    }
 
 
 def asked_hostname(pod: Object) -> str:

@@ -10,7 +10,9 @@ from arena_topo.controller.placer import Placer
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
 from arena_topo.kinds.mpijob import worker_name
-from arena_topo.manifest.plan_on_job import is_suspended, with_pins
+from arena_topo.kinds.table import kind_of
+from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.model.job.kind import is_suspended
 from arena_topo.model.keys import HOSTNAME, PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
@@ -174,7 +176,7 @@ class World:
         """Do what operator and scheduler do: create missing workers, and bind those that nothing holds back."""
         for job in list(self.latest["mpijobs"].values()):
             record, name = decode(plan_text(job) or ""), job["metadata"]["name"]
-            if is_suspended(job):
+            if is_suspended(kind_of(job), job):
                 continue
             count = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
             for index in range(count):

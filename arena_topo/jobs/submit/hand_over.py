@@ -9,7 +9,7 @@ from arena_topo.jobs.lookup import ServedJob, job_not_found
 from arena_topo.jobs.placement.place import PlacedJob
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import plan_of
-from arena_topo.kube.resources import mpijobs
+from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 
@@ -46,7 +46,7 @@ def answered(
     *timeout* is how long the user waits for a place, in seconds: None for not at all, 0 for as long as it takes. Raises
     ``WaitTimeout`` where there is none by then; the job then waits on.
     """
-    path = mpijobs(served.version).path(served.job["metadata"]["namespace"], served.name)
+    path = jobs_of(served.kind).path(served.job["metadata"]["namespace"], served.name)
     uid, started = served.job["metadata"]["uid"], clock()
     while True:
         try:

@@ -199,7 +199,7 @@ def submit_prepared(
     if prepared.controller:
         if prepared.sees_cluster:
             # It raises where the job could never fit: nothing has been created yet.
-            planner(unreserved_snapshot(session, manifest.version, levels=place.plan.levels))
+            planner(unreserved_snapshot(session, levels=place.plan.levels))
         return _handed_over(session, manifest, planner, place, waiter, created=created)
     # v1alpha1 can be neither suspended nor gated, so that its job starts as it is created.
     cannot_wait = not manifest.kind.suspend
@@ -271,7 +271,7 @@ def _handed_over(
         session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(left_to(planner))))
     )
     created(job)
-    placed = answered(session, ServedJob(manifest.version, job.objects[0]), place.timeout, waiter)
+    placed = answered(session, ServedJob(manifest.kind, job.objects[0]), place.timeout, waiter)
     return SubmittedJob(objects=(placed.job, *job.objects[1:]), placed=placed)
 
 
