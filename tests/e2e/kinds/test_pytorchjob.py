@@ -112,3 +112,30 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     assert dict(zip(NAMES, nodes_of(planned(kube, namespace)), strict=True)) == running_places(
         kube, namespace
     )
+
+
+@pytest.mark.usefixtures("gpu_nodes", "_policy")
+def test_jobs_of_two_kinds_never_get_the_same_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
+    """The plan of one that has not started yet is read by the submit of the other, which waits as there is no more room."""
+    first = arena(
+        "submit", "pytorch", "--name=bert", "--workers=2", "--gpus=8", "--image=i", "--gputopology", COMMAND
+    )
+    second = arena(
+        "submit",
+        "mpi",
+        "--name=vgg16",
+        "--workers=1",
+        "--gpus=8",
+        "--image=i",
+        "--gputopology",
+        "--pin=workers",
+        "c",
+    )
+
+    assert (0, 0) == (first.code, second.code), second.err
+    assert 2 == len(set(nodes_of(planned(kube, namespace))))
+    mpijob = ("kubeflow.org/v2beta1", "MPIJob")
+    assert "waiting" == planned(kube, namespace, mpijob, "vgg16")["stage"]
+    assert 0 == arena("delete", "bert").code
+    assert 0 == arena("resume", "vgg16").code
+    assert "confirmed" == planned(kube, namespace, mpijob, "vgg16")["stage"]
