@@ -1,15 +1,13 @@
 """Finding a job and its pods, of whatever kind and version the cluster serves."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name
-from arena_topo.kinds.table import kinds_called
 from arena_topo.kube import version_cache
-from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.resources import JOBS, PODS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.kube.status_errors import is_unserved
@@ -67,13 +65,27 @@ def _in_turn(session: Session) -> Iterator[Kind]:
     So that most lookups take one call, and none takes a call for each kind that exists.
     """
     recent = version_cache.load(session.server)
-    known = [kind for kind in session.kinds if _word(kind) == recent]
-    yield from known
-    left = [kind for kind in session.kinds if kind not in known]
-    yield from (kind for kind in left if isinstance(kind, ApiVersion))
-    others = [kind for kind in left if not isinstance(kind, ApiVersion)]
+    versions = [version for version in ApiVersion if version in session.kinds or not session.kinds]
+    # The other kinds are imported where one was found last, or no MPIJob has the name.
+    if recent and recent not in {version.value for version in ApiVersion}:
+        yield from (kind for kind in _others(session) if _word(kind) == recent)
+    yield from sorted(versions, key=lambda version: version.value != recent)
+    left = [kind for kind in _others(session) if _word(kind) != recent]
     # Of a kind that the user names, asking for the job itself tells whether it is served.
-    yield from others if len(others) < 2 else served_kinds(session, others)
+    yield from left if len(left) < 2 else _served(session, left)
+
+
+def _others(session: Session) -> list[Kind]:
+    """Return the kinds besides MPIJob that the user means."""
+    from arena_topo.kinds.table import KINDS
+
+    return [kind for kind in session.kinds or KINDS if not isinstance(kind, ApiVersion)]
+
+
+def _served(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
+    from arena_topo.kube.discovery import served_kinds
+
+    return served_kinds(session, kinds)
 
 
 def _word(kind: Kind) -> str:
@@ -108,20 +120,29 @@ def in_served_version(session: Session, read: Callable[[ApiVersion], Read]) -> t
     raise _no_kind(session)
 
 
+def means_mpijobs(session: Session) -> bool:
+    """Whether the user of *session* means MPIJobs, perhaps among others."""
+    return not session.kinds or any(isinstance(kind, ApiVersion) for kind in session.kinds)
+
+
 def other_kinds(session: Session) -> tuple[Kind, ...]:
     """Return the kinds besides MPIJob that the cluster serves, of those that the user means."""
-    others = [kind for kind in session.kinds if not isinstance(kind, ApiVersion)]
-    return served_kinds(session, others) if others else ()
+    others = _others(session)
+    return _served(session, others) if others else ()
 
 
 def of_type(session: Session, word: str) -> Session:
     """Return *session* for the kinds that *word* names, as in ``--type``; all of them where it is empty."""
-    return session.of_kinds(kinds_called(word)) if word else session
+    if not word:
+        return session
+    from arena_topo.kinds.table import kinds_called
+
+    return session.of_kinds(kinds_called(word))
 
 
 def _no_kind(session: Session) -> NotFound:
     kinds = dict.fromkeys(kind.kind for kind in session.kinds)
-    if "MPIJob" in kinds:
+    if means_mpijobs(session):
         return NotFound(
             "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
             hint="ask the cluster's admin to install the Kubeflow MPI operator",

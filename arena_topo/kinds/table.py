@@ -37,11 +37,6 @@ def newest_kind(word: str) -> Kind:
     return kinds_called(word)[0]
 
 
-def is_chief(pod: Object) -> bool:
-    """Whether *pod* is the one whose log is its job's, of whatever kind that is."""
-    return any(kind.is_chief(pod) for kind in KINDS)
-
-
 def kinds_called(word: str) -> tuple[Kind, ...]:
     """Return the kinds that *word* names, as in ``--type``; empty where it names none."""
     return tuple(kind for kind in KINDS if word.lower() in kind.words)

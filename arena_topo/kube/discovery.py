@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from arena_topo.errors import NotFound
-from arena_topo.kinds.table import KINDS
 from arena_topo.kube.session import Session
 from arena_topo.model.job.kind import Kind, api_version
 
@@ -50,6 +49,8 @@ def served_kinds(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
         # A proxy may let through what it knows alone: then no kind can be found, as with none that is served.
         return ()
     left = [kind for kind in kinds if api_version(kind) in versions]
+    from arena_topo.kinds.table import KINDS
+
     shared = Counter(map(api_version, KINDS))
     # A version of a group with one kind of job is served for that.
     resources = {

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from arena_topo.kinds.table import KINDS
 from arena_topo.model.job import object_shapes
 from arena_topo.model.job.kind import Kind
 from arena_topo.model.notation.shapes import Part
@@ -45,6 +44,9 @@ KAI_TOPOLOGIES = Resource("kai.scheduler", "v1alpha1", "topologies", namespaced=
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 
 
+TRAINING_JOBS = {"MPIJob": "mpijobs", "PyTorchJob": "pytorchjobs", "TFJob": "tfjobs", "JobSet": "jobsets"}
+"""The plurals of the kinds of jobs, which most commands would import all the modules of kinds for."""
+
 # Discovery would tell the plurals as well, at the price of one request for each API group.
 _PLURALS = {
     "ServiceAccount": ("serviceaccounts", True),
@@ -60,7 +62,7 @@ _PLURALS = {
     "MutatingAdmissionPolicyBinding": ("mutatingadmissionpolicybindings", False),
     "ValidatingAdmissionPolicy": ("validatingadmissionpolicies", False),
     "ValidatingAdmissionPolicyBinding": ("validatingadmissionpolicybindings", False),
-    **{kind.kind: (kind.plural, True) for kind in KINDS},
+    **{kind: (plural, True) for kind, plural in TRAINING_JOBS.items()},
     "PodGroup": ("podgroups", True),
     "ResourceClaim": ("resourceclaims", True),
 }
@@ -76,7 +78,7 @@ def resource_of(api_version: str, kind: str) -> Resource:
 _SHAPES: Mapping[str, Part] = {
     "pods": object_shapes.POD,
     "nodes": object_shapes.NODE,
-    **{kind.plural: object_shapes.TRAINING_JOB for kind in KINDS},
+    **dict.fromkeys(TRAINING_JOBS.values(), object_shapes.TRAINING_JOB),
     "jobs": object_shapes.BATCH_JOB,
     "deployments": object_shapes.DEPLOYMENT,
     "events": object_shapes.EVENT,

@@ -16,7 +16,6 @@ from typing import Any, Literal, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError
-from arena_topo.kinds.table import KINDS
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
 from arena_topo.kube.proxies import proxy_of
@@ -149,7 +148,8 @@ class Session:
         self._clock = _CommandClock(now)
         self._headers = (("User-Agent", "arena-topo"), *impersonation(user or {}))
         self.namespace = namespace
-        self.kinds: tuple[Kind, ...] = KINDS
+        self.kinds: tuple[Kind, ...] = ()
+        """The kinds of jobs that the user means, all where it is empty."""
         self.server = server
         self._date = ""
 

@@ -18,8 +18,10 @@ from arena_topo.controller.send import carry_out
 from arena_topo.controller.state import watched
 from arena_topo.errors import Conflict
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import KINDS
 from arena_topo.kube.bulk_read import OPTIONAL
 from arena_topo.kube.session import Session
+from arena_topo.model.job.kind import api_version
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
@@ -58,8 +60,10 @@ def served(call: Call) -> Answer:
             {"versions": [{"groupVersion": f"{group}/{versions[0]}"}]}
             for group, _, versions in OPTIONAL.values()
         ]
-        return Answer(body={"groups": groups})
-    return Answer(body={"resources": [{"name": plural} for _, plural, _ in OPTIONAL.values()]})
+        kinds = [{"versions": [{"groupVersion": api_version(kind)}]} for kind in KINDS]
+        return Answer(body={"groups": [*groups, *kinds]})
+    plurals = [*(plural for _, plural, _ in OPTIONAL.values()), *(kind.plural for kind in KINDS)]
+    return Answer(body={"resources": [{"name": plural} for plural in plurals]})
 
 
 def seen() -> set[tuple[str, str, str]]:

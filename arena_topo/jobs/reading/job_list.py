@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from arena_topo.errors import NotFound
-from arena_topo.jobs.lookup import in_served_version, other_kinds
+from arena_topo.jobs.lookup import in_served_version, means_mpijobs, other_kinds
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, launchers_selector, parse_worker_name, replicas
@@ -58,7 +58,7 @@ def list_jobs(
     namespace = "" if all_namespaces else session.namespace
     views: list[JobView] = []
     unserved: NotFound | None = None
-    if any(isinstance(kind, ApiVersion) for kind in session.kinds):
+    if means_mpijobs(session):
         try:
             views += _mpi_jobs(session, namespace, selector, whole=whole)
         except NotFound as error:

@@ -12,9 +12,8 @@ from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired, NotFound
-from arena_topo.jobs.lookup import in_served_version, launcher_job_of, look_up_job, other_kinds
+from arena_topo.jobs.lookup import in_served_version, launcher_job_of, look_up_job, means_mpijobs, other_kinds
 from arena_topo.jobs.status.view import job_view
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import PODS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobView
@@ -257,7 +256,7 @@ class JobWatch:
         Raises ``NotFound`` where the cluster serves none.
         """
         others = () if name else other_kinds(self._session)
-        if any(isinstance(kind, ApiVersion) for kind in self._session.kinds):
+        if means_mpijobs(self._session):
             try:
                 version, watch = in_served_version(
                     self._session, lambda version: self._opened(version, *others, name=name)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from arena_topo.jobs.status.failure import first_failed_worker
-from arena_topo.kinds.table import is_chief
+from arena_topo.kinds.chief import is_chief
 from arena_topo.model.job.job_view import JobStatus
 from arena_topo.model.keys import GANG_GATE
 from arena_topo.model.objects import Object

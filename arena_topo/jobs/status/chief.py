@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from arena_topo.kinds.table import is_chief
+from arena_topo.kinds.chief import is_chief
 from arena_topo.model.objects import Object
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.pod_status import why_waiting
-from arena_topo.kinds.table import is_chief
+from arena_topo.kinds.chief import is_chief
 from arena_topo.model.objects import Object
 
 _SIGNALS = {134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}

@@ -11,7 +11,7 @@ from arena_topo.jobs.status.chief import chief_pod
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
 from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
-from arena_topo.kinds.table import is_chief
+from arena_topo.kinds.chief import is_chief
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
 from arena_topo.model.job.kind import Kind, is_suspended, planned_replicas

@@ -132,7 +132,7 @@ def test_jobs_of_two_kinds_never_get_the_same_gpus(arena: Arena, kube: Kube, nam
         "c",
     )
 
-    assert (0, 0) == (first.code, second.code), second.err
+    assert (0, 0) == (first.code, second.code), first.err + second.err
     assert 2 == len(set(nodes_of(planned(kube, namespace))))
     mpijob = ("kubeflow.org/v2beta1", "MPIJob")
     assert "waiting" == planned(kube, namespace, mpijob, "vgg16")["stage"]
