@@ -64,8 +64,9 @@ class Processes(Notation[str]):
 
     def read(self, text: str, flag: str) -> str:
         """Return *text*."""
+        # Without it torchrun is told nothing.
         is_count = text.isascii() and text.isdecimal() and int(text) > 0
-        if not is_count and text not in ("auto", "gpu", "cpu"):
+        if text and not is_count and text not in ("auto", "gpu", "cpu"):
             raise UsageError(
                 f"{flag}: {text!r} is no number of processes", hint="use a number, auto, gpu or cpu"
             )
