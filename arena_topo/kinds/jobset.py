@@ -28,7 +28,7 @@ class JobSetKind:
     kind: str = "JobSet"
     plural: str = "jobsets"
     words: tuple[str, ...] = ("jobset", "js")
-    container: str = ""
+    container: str = "main"
     ranks: tuple[str, ...] = ()
     job_label: str = keys.JOBSET_NAME
     selector: str = keys.JOBSET_NAME
@@ -56,6 +56,7 @@ class JobSetKind:
                 _jobs(role) * pods_at_once(_job_spec(role)),
                 _job_spec(role).get("template") or {},
                 f"/spec/replicatedJobs/{number}/template/spec/template",
+                {keys.PODS_PER_JOB: str(pods_at_once(_job_spec(role)))} if _jobs(role) > 1 else {},
             )
             for number, role in enumerate(job["spec"].get("replicatedJobs") or ())
         ]

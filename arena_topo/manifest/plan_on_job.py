@@ -7,7 +7,7 @@ from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
-from arena_topo.model.job.kind import Kind, containers, is_suspended, offsets, planned_replicas
+from arena_topo.model.job.kind import Kind, Replicas, containers, is_suspended, offsets, planned_replicas
 from arena_topo.model.keys import (
     CLAIMED_GPUS,
     DRA_GPU,
@@ -67,7 +67,7 @@ def with_pins(job: Object, pins: Pins) -> Object:
         _metadata(pinned, "labels")[PLANNED] = "true"
     first = offsets(kind, pinned)
     for replicas in planned_replicas(kind, pinned):
-        _pin(replicas.template, pins, labels=_labels(kind, pinned), offset=first[replicas.role])
+        _pin(replicas, pins, labels=_labels(kind, pinned), offset=first[replicas.role])
     _suspend(kind, pinned["spec"], pins.suspended)
     return pinned
 
@@ -79,10 +79,13 @@ def _labels(kind: Kind, job: Object) -> dict[str, str]:
     return labels if isinstance(kind, ApiVersion) else {**labels, PLANNED_KIND: kind.kind.lower()}
 
 
-def _pin(template: Object, pins: Pins, *, labels: Mapping[str, str], offset: int) -> None:
-    """Put *pins* onto the *template* of pods that have the numbers from *offset* on."""
+def _pin(replicas: Replicas, pins: Pins, *, labels: Mapping[str, str], offset: int) -> None:
+    """Put *pins* onto the template of *replicas*, which have the numbers from *offset* on."""
+    template = replicas.template
     if pins.new:
         _metadata(template, "labels").update(labels)
+        if replicas.annotations:
+            _metadata(template, "annotations").update(replicas.annotations)
         _request_by_claim(template)
     if pins.annotations:
         # The lists are the whole job's, in each template: the policy adds the offset to a pod's own index.

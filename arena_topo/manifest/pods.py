@@ -84,10 +84,13 @@ def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     return replace(base, command=[literal(word) for word in job.command], restart_policy="Never")
 
 
-def rank(job: JobSpec, container: str, *, gpu_resource: str, host_network: bool) -> PodParts:
+def rank(
+    job: JobSpec, container: str, *, gpu_resource: str, host_network: bool, restart_policy: str = ""
+) -> PodParts:
     """Return the pod of a job without a launcher, in whose *container* the job's command runs."""
     base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
-    return replace(base, command=[literal(word) for word in job.command], container=container)
+    command = [literal(word) for word in job.command]
+    return replace(base, command=command, container=container, restart_policy=restart_policy)
 
 
 def literal(text: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
+from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion, version_of
 from arena_topo.kinds.names import check_pod_names
 from arena_topo.kinds.table import kind_of
@@ -79,7 +80,15 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
         "launcher_resources": launcher.resources,
     }
     if not isinstance(context.kind, ApiVersion):
-        pod = pods.rank(job, context.kind.container, gpu_resource=context.gpu_resource, host_network=network)
+        pod = pods.rank(
+            job,
+            context.kind.container,
+            gpu_resource=context.gpu_resource,
+            host_network=network,
+            # A JobSet would start a container again by itself, and the other ranks would wait for the one that is gone.
+            # The training operator has a field of its own for it.
+            restart_policy="Never" if context.kind is JOBSET else "",
+        )
         return {**common, "pod": pod}
     if context.kind is ApiVersion.V1ALPHA1:
         return {**common, "pod": pods.shared(job, gpu_resource=context.gpu_resource, host_network=network)}

@@ -220,6 +220,11 @@ class PyTorchFlags(CommonJobFlags):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetFlags(CommonJobFlags):
+    """What the user says of a JobSet: one Job whose pods are all alike."""
+
+
 class JobCommand(FlagCommand):
     """A command that describes a job; what follows ``--`` is the job's own command, word by word.
 
@@ -276,6 +281,8 @@ def job_spec(
     if isinstance(flags, PyTorchFlags):
         run = replace(common.run, clean_policy=flags.clean_task_policy)
         return replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node)
+    if isinstance(flags, JobSetFlags):
+        return replace(common, kind="JobSet")
     return _mpi_job(common, flags) if isinstance(flags, JobFlags) else common
 
 

@@ -1,10 +1,15 @@
-"""How a job ended, by the status of an MPIJob of any version."""
+"""How a job ended, by its status, whatever its kind and version."""
 
 from dataclasses import dataclass
 
 from arena_topo.model.objects import Object
 
-_FINAL = ("Succeeded", "Failed")
+# Not asked of the kinds, whose table get and logs do without: a test compares them.
+SUCCEEDED = ("Succeeded", "Completed")
+"""The conditions of jobs of all kinds that have ended well; none uses the word of another for anything else."""
+
+FAILED = ("Failed",)
+_ALPHA_FINAL = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +23,10 @@ class Ending:
 def ending(job: Object) -> Ending | None:
     """Return how *job* ended, None while it has not."""
     if condition := final_condition(job):
-        return Ending(condition["type"] == "Succeeded", str(condition.get("message") or ""))
+        return Ending(condition["type"] in SUCCEEDED, str(condition.get("message") or ""))
     # v1alpha1 writes no conditions, only the state of its launcher.
     state = (job.get("status") or {}).get("launcherStatus")
-    return Ending(state == "Succeeded") if state in _FINAL else None
+    return Ending(state == "Succeeded") if state in _ALPHA_FINAL else None
 
 
 def true_condition(job: Object, *kinds: str) -> Object | None:
@@ -39,7 +44,7 @@ def true_condition(job: Object, *kinds: str) -> Object | None:
 
 def final_condition(job: Object) -> Object | None:
     """Return the condition that says how *job* ended, None while it has not; v1alpha1 writes none."""
-    return true_condition(job, *_FINAL)
+    return true_condition(job, *SUCCEEDED, *FAILED)
 
 
 def has_ended(job: Object) -> bool:
@@ -49,4 +54,4 @@ def has_ended(job: Object) -> bool:
 
 def ended_without_condition(job: Object) -> bool:
     """Whether *job* has ended as one of v1alpha1, which writes no conditions, only the state of its launcher."""
-    return (job.get("status") or {}).get("launcherStatus") in _FINAL
+    return (job.get("status") or {}).get("launcherStatus") in _ALPHA_FINAL

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from arena_topo.jobs.status.advice import advice
 from arena_topo.jobs.status.chief import chief_pod
-from arena_topo.jobs.status.conditions import true_condition
+from arena_topo.jobs.status.conditions import FAILED, SUCCEEDED, true_condition
 from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
 from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
 from arena_topo.kinds.chief import is_chief
@@ -78,9 +78,9 @@ def _status(
     # v1alpha1 has launcherStatus, the others have conditions. How a job ended comes before all else: its pods
     # may be gone by then, and a job without pods looks pending.
     launcher_status = (job.get("status") or {}).get("launcherStatus")
-    if launcher_status == "Succeeded" or true_condition(job, "Succeeded"):
+    if launcher_status == "Succeeded" or true_condition(job, *SUCCEEDED):
         return JobStatus.SUCCEEDED
-    if launcher_status == "Failed" or true_condition(job, "Failed"):
+    if launcher_status == "Failed" or true_condition(job, *FAILED):
         return JobStatus.FAILED
     if is_suspended(kind, job):
         # Arena-topo itself suspends a job until its plan is confirmed: to the user it is pending. Any other suspended
@@ -98,7 +98,7 @@ def _status(
 
 def _end_time(job: Object, chief: Object | None, launcher_job: Object | None) -> datetime | None:
     """Return when a final job ended, by the best source there is, None where no source says."""
-    condition = true_condition(job, "Succeeded") or true_condition(job, "Failed") or {}
+    condition = true_condition(job, *SUCCEEDED, *FAILED) or {}
     pod_conditions = ((chief or {}).get("status") or {}).get("conditions") or []
     # The operator's own word, then the batch Job's (v1alpha1), then the last change on record.
     times = [

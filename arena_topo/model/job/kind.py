@@ -4,7 +4,7 @@ The modules of ``kinds/`` have these facts, one module for each kind; ``kinds/ta
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
@@ -15,13 +15,15 @@ from arena_topo.model.objects import Object
 class Replicas:
     """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
 
-    ``template`` is a part of the job itself, so that a change of it changes the job.
+    ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what it must say
+    beside the pins, where a pod could not tell its index otherwise.
     """
 
     role: str
     count: int
     template: Object
     path: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

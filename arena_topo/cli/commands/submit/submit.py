@@ -14,7 +14,7 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
 from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.job import CommonJobFlags, JobFlags, PyTorchFlags, job_spec
+from arena_topo.cli.options.job import CommonJobFlags, JobFlags, JobSetFlags, PyTorchFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
@@ -161,6 +161,13 @@ class SubmitPyTorchFlags(SubmitFlags):
     job: PyTorchFlags
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitJobSetFlags(SubmitFlags):
+    """What ``submit jobset`` takes."""
+
+    job: JobSetFlags
+
+
 @command("mpi", SubmitMpiFlags, cls=FileCommand)
 def mpi(flags: SubmitMpiFlags) -> None:
     """Submit an MPI job.
@@ -188,6 +195,21 @@ def pytorch(flags: SubmitPyTorchFlags) -> None:
           --image=IMAGE "torchrun train.py"
     """
     _run(flags, "pytorch")
+
+
+@command("jobset", SubmitJobSetFlags, cls=FileCommand)
+def jobset(flags: SubmitJobSetFlags) -> None:
+    """Submit a JobSet.
+
+    It is one Job of --workers pods, which find each other as NAME-worker-0-0.NAME, NAME-worker-0-1.NAME and so on, each
+    with its index in JOB_COMPLETION_INDEX. --retry is how often the whole set is started again. The command is one quoted
+    string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit jobset --name=bert --workers=4 --gpus=8 --gputopology=true --image=IMAGE \\
+          'torchrun --nnodes=4 --node-rank=$JOB_COMPLETION_INDEX --master-addr=bert-worker-0-0.bert train.py'
+    """
+    _run(flags, "jobset")
 
 
 def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> None:
@@ -218,6 +240,7 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
 
 submit.add_command(mpi)
 submit.add_command(pytorch)
+submit.add_command(jobset)
 
 
 def save_flags(typed: TypedFlags, file: str, word: str) -> None:
