@@ -260,7 +260,9 @@ def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
         known[uid] = facts
 
 
-def bound_of(workers: Mapping[tuple[str, str], Mapping[int, Object]]) -> Bound:
+def bound_of(
+    workers: Mapping[tuple[str, str], Mapping[int, Object]],
+) -> dict[tuple[str, str], frozenset[int]]:
     """Return which of the *workers* have a node."""
     return {
         job: frozenset(index for index, pod in pods.items() if (pod.get("spec") or {}).get("nodeName"))

@@ -293,7 +293,10 @@ def test_a_matrix_copied_without_its_legend_has_the_links_of_its_product() -> No
     """Without the legend nothing tells `topo -mp` from `-m`, and an A100 SXM without NVLinks would be the odd one."""
     copied = PCIE_ONLY.partition("Legend")[0]
     hardware = parse_matrix(copied, A100, "NVIDIA A100-SXM4-40GB")
-    assert ("8xA100-nvswitch", "NVLinks as usual for the product") == (hardware.machine, hardware.assumptions[0])
+    assert ("8xA100-nvswitch", "NVLinks as usual for the product") == (
+        hardware.machine,
+        hardware.assumptions[0],
+    )
 
 
 def test_a_machine_without_nvlinks_lacks_nothing() -> None:
