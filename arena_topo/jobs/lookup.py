@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 
+_OPERATORS = {"kubeflow.org": "the Kubeflow training operator", "jobset.x-k8s.io": "the JobSet controller"}
+"""What serves the kinds of an API group, other than MPIJobs."""
+
 
 @dataclass(frozen=True, slots=True)
 class ServedJob:
@@ -141,16 +144,17 @@ def of_type(session: Session, word: str) -> Session:
 
 
 def _no_kind(session: Session) -> NotFound:
-    kinds = dict.fromkeys(kind.kind for kind in session.kinds)
+    kinds = {kind.kind: kind for kind in session.kinds}
     if means_mpijobs(session):
         return NotFound(
             "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
             hint="ask the cluster's admin to install the Kubeflow MPI operator",
             status=404,
         )
+    operators = dict.fromkeys(_OPERATORS[kind.group] for kind in kinds.values())
     return NotFound(
         f"this cluster has no {' or '.join(kinds)} resource",
-        hint="ask the cluster's admin to install the Kubeflow training operator",
+        hint=f"ask the cluster's admin to install {' or '.join(operators)}",
         status=404,
     )
 

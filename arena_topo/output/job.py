@@ -93,7 +93,7 @@ def job_document(job: JobView) -> dict[str, Any]:
         "modelName": "",
         "modelVersion": "",
         "modelSource": "",
-        "apiVersion": f"kubeflow.org/{job.version}",
+        "apiVersion": f"{job.group}/{job.version}",
         "workers": job.workers,
         "endTimestamp": int(job.ended.timestamp()) if job.ended else None,
         "message": job.message,

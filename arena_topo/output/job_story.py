@@ -43,7 +43,7 @@ def job_page(
     more = [
         ("Workers:", str(job.workers)),
         ("GPUs:", f"{job.allocated_gpus} allocated, {job.requested_gpus} requested"),
-        ("MPIJob:", f"kubeflow.org/{job.version}"),
+        (f"{job.kind}:", f"{job.group}/{job.version}"),
     ]
     parts = [job_head(job, wide=True, paint=paint, more=more)]
     if job.message:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import Forbidden, NotFound
-from arena_topo.jobs.lookup import fetch_job_view, look_up_job
+from arena_topo.jobs.lookup import fetch_job_view, look_up_job, of_type
 from arena_topo.kinds.mpijob import ApiVersion
 from tests.fakes import Answer, Call, Script, missing, refusal, session, unserved
 from tests.objects import mpijob, pod
@@ -100,6 +100,21 @@ def test_a_cluster_without_the_resource_is_reported() -> None:
     with pytest.raises(NotFound, match="this cluster has no MPIJob resource"):
         look_up_job(opened, "job")
     assert 4 == len(transport.calls)
+
+
+@pytest.mark.parametrize(
+    ("word", "kind", "operator"),
+    [
+        ("pytorchjob", "PyTorchJob", "the Kubeflow training operator"),
+        ("jobset", "JobSet", "the JobSet controller"),
+    ],
+)
+def test_a_cluster_without_another_kind_is_told_what_serves_it(word: str, kind: str, operator: str) -> None:
+    """Each kind is some operator's."""
+    opened, _ = session(lambda _: unserved())
+    with pytest.raises(NotFound, match=f"this cluster has no {kind} resource") as caught:
+        look_up_job(of_type(opened, word), "job")
+    assert f"ask the cluster's admin to install {operator}" == caught.value.hint
 
 
 def test_a_refusal_is_not_taken_for_a_missing_version() -> None:

@@ -18,18 +18,20 @@ def wait_for(
     *,
     timeout: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
-) -> None:
-    """Return once job *name* has reached *goal*; *timeout* in seconds, 0 for no limit.
+) -> JobView | None:
+    """Return job *name* as it was last seen, once it has reached *goal*; *timeout* in seconds, 0 for no limit.
 
     A job that has succeeded was running. Raises ``JobFailed`` once the goal is out of reach because the job failed,
     ``NotFound`` where there is no such job (any more), ``WaitTimeout``.
     """
     deadline = clock() + timeout if timeout else None
     watch = JobWatch(session, name=name)
+    seen: JobView | None = None
     while True:
         job = watch.views().get((session.namespace, name))
+        seen = job or seen
         if _reached(session, name, job, goal):
-            return
+            return seen
         # A list or a view takes its time too, so what is left may be below zero.
         left = None if deadline is None else deadline - clock()
         if left is not None and (left <= 0 or not watch.wait(left)):

@@ -60,6 +60,7 @@ def job_view(
         plan=plan,
         manifest=job,
         kind=kind.kind,
+        group=kind.group,
     )
 
 

@@ -87,7 +87,7 @@ class JobView:
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
     is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about it;
     ``plan`` is None for jobs without one; ``manifest`` is the job as the server has it,
-    and ``kind`` its kind as the API writes it.
+    and ``kind`` and ``group`` its kind and API group as the API writes them.
     """
 
     name: str
@@ -108,6 +108,12 @@ class JobView:
     plan: PlanView | None = None
     manifest: Object = field(default_factory=dict, repr=False)
     kind: str = "MPIJob"
+    group: str = "kubeflow.org"
+
+    @property
+    def full_name(self) -> str:
+        """Its kind, group and name as kubectl writes them: ``mpijob.kubeflow.org/NAME``."""
+        return f"{self.kind.lower()}.{self.group}/{self.name}"
 
     @property
     def chief(self) -> Instance | None:

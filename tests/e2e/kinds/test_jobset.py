@@ -63,7 +63,8 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     again = running(kube, namespace, without=lost["uid"])
     assert planned == [pod["spec"]["nodeName"] for pod in again]
 
-    assert 0 == arena("wait", "bert", "--for=running").code
+    assert "jobset.jobset.x-k8s.io/bert running\n" == arena("wait", "bert", "--for=running").out
+    assert "jobset.jobset.x-k8s.io/bert\n" == arena("list", "-o", "name").out
     table = arena("get", "bert").out
     assert "Trainer:   JOBSET" in table
     assert [pod["metadata"]["name"] for pod in again] == re.findall(r"^  (bert-\S+)", table, re.MULTILINE)

@@ -84,7 +84,7 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(arena: Arena, kube: Kube
     assert re.search(r"^bert +RUNNING +PYTORCHJOB +\w+ +8 +8 ", arena("list").out, re.MULTILINE)
     assert "RUNNING" in arena("get", "bert", "--type", "py").out
     assert 1 == arena("get", "bert", "--type", "mpijob").code
-    assert 0 == arena("wait", "bert", "--for=running").code
+    assert "pytorchjob.kubeflow.org/bert running\n" == arena("wait", "bert", "--for=running").out
     assert "bert-master-0" in arena("describe", "bert").out
 
     outcome = arena("delete", "bert")

@@ -19,7 +19,7 @@ _KINDS = {
 
 REFUSED = {
     **{
-        f"submit {name}": f"arena-topo submits MPI and PyTorch jobs, and no {kind} jobs"
+        f"submit {name}": f"arena-topo submits MPI jobs, PyTorch jobs and JobSets, and no {kind} jobs"
         for kind, names in _KINDS.items()
         for name in names
     },

@@ -60,7 +60,7 @@ def get(flags: GetFlags) -> None:
     job = fetch_job_view(session, flags.name)
     # As kubectl prints it, for pipes into kubectl.
     if form.word == "name":
-        click.echo(f"{job.kind.lower()}.kubeflow.org/{job.name}")
+        click.echo(job.full_name)
     elif form.word in _TABLES:
         _print_job(session, job, flags, wide=form.word == "wide")
     else:

@@ -73,12 +73,12 @@ def list_command(flags: ListFlags) -> None:
     jobs = list_jobs(session, all_namespaces=flags.all_namespaces, selector=flags.selector, whole=whole)
     jobs = _sorted(jobs, flags.sort_by)
     if form.word == "name":
-        click.echo("".join(f"{job.kind.lower()}.kubeflow.org/{job.name}\n" for job in jobs), nl=False)
+        click.echo("".join(f"{job.full_name}\n" for job in jobs), nl=False)
     elif form.word in _TABLES:
         _print_table(jobs, flags, wide=form.word == "wide")
         if not jobs:
             where = "in any namespace" if flags.all_namespaces else f"in namespace {session.namespace}"
-            say(f"no MPI jobs {where}")
+            say(f"no training jobs {where}")
     else:
         from arena_topo.output.job import job_document
 

@@ -65,5 +65,6 @@ def wait(flags: WaitFlags) -> None:
     for name in dict.fromkeys(flags.names):
         # Once the time is over, the jobs that are left get a moment: they may have come far enough already.
         left = max(flags.timeout - (time.monotonic() - started), 0.001) if flags.timeout else 0.0
-        wait_for(session, name, goal, timeout=left)
-        click.echo(f"mpijob.kubeflow.org/{name} {goal.value}")
+        seen = wait_for(session, name, goal, timeout=left)
+        # What was gone before it was seen has no kind that could be told.
+        click.echo(f"{seen.full_name if seen else f'mpijob.kubeflow.org/{name}'} {goal.value}")

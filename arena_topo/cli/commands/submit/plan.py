@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.commands.submit.plan_tf import tf
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.job import JobCommand, JobFlags, job_spec
+from arena_topo.cli.options.job import (
+    CommonJobFlags,
+    JobCommand,
+    JobFlags,
+    JobSetFlags,
+    PyTorchFlags,
+    job_spec,
+)
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
@@ -25,18 +32,18 @@ FORMS = ("text", "json", "yaml", *_PICTURES)
 
 plan = CommandGroup(
     name="plan",
-    aliases={"mpi": ("mpijob", "mj"), "tf": ("tfjob",)},
+    aliases={"mpi": ("mpijob", "mj"), "pytorch": ("pytorchjob", "py"), "tf": ("tfjob",)},
     help="Show where a job would run, and why, before anything is created.",
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanMpiFlags:
-    """What ``plan mpi`` takes."""
+class PlanJobFlags:
+    """What ``plan`` takes for a job of any kind whose pods are alike."""
 
     words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="[COMMAND | -- COMMAND ARGS...]")
     argv: tuple[str, ...] | None
-    job: JobFlags
+    job: CommonJobFlags
     plan: PlanFlags
     file: str = from_file("-f")
     product: str = product()
@@ -45,6 +52,27 @@ class PlanMpiFlags:
     )
     output: str = output_format(*FORMS)
     kube: KubeFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanMpiFlags(PlanJobFlags):
+    """What ``plan mpi`` takes."""
+
+    job: JobFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanPyTorchFlags(PlanJobFlags):
+    """What ``plan pytorch`` takes."""
+
+    job: PyTorchFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanJobSetFlags(PlanJobFlags):
+    """What ``plan jobset`` takes."""
+
+    job: JobSetFlags
 
 
 @command("mpi", PlanMpiFlags, cls=JobCommand)
@@ -60,6 +88,36 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
       arena-topo plan mpi --workers=4 --gpus=1 --compare
       arena-topo topology save cluster.json; arena-topo plan mpi -f cluster.json --workers=4 --gpus=1
     """
+    return _plan(flags)
+
+
+@command("pytorch", PlanPyTorchFlags, cls=JobCommand)
+def pytorch(flags: PlanPyTorchFlags) -> ExitCode:
+    """Show where a PyTorch job would run, and why.
+
+    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
+    when the job does not fit now.
+
+    \b
+      arena-topo plan pytorch --workers=4 --gpus=8 --rdma
+    """
+    return _plan(flags)
+
+
+@command("jobset", PlanJobSetFlags, cls=JobCommand)
+def jobset(flags: PlanJobSetFlags) -> ExitCode:
+    """Show where a JobSet would run, and why.
+
+    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
+    when the job does not fit now.
+
+    \b
+      arena-topo plan jobset --workers=4 --gpus=8 --rdma
+    """
+    return _plan(flags)
+
+
+def _plan(flags: PlanJobFlags) -> ExitCode:
     from arena_topo.jobs.placement.plan import plan_spec
     from arena_topo.model.plan.placement import Infeasible
     from arena_topo.output.plan.render import render_plan
@@ -84,10 +142,12 @@ def mpi(flags: PlanMpiFlags) -> ExitCode:
 
 
 plan.add_command(mpi)
+plan.add_command(pytorch)
 plan.add_command(tf)
+plan.add_command(jobset)
 
 
-def _job(flags: PlanMpiFlags) -> "JobSpec":
+def _job(flags: PlanJobFlags) -> "JobSpec":
     """Return the job; what a plan does not depend on may be left out, and gets any valid value."""
     job = replace(flags.job, name=flags.job.name or "job", image=flags.job.image or "none")
     argv = ("true",) if flags.argv is None and not flags.words else flags.argv

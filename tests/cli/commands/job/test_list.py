@@ -63,7 +63,7 @@ def test_an_empty_list_has_its_heading(invoke: Invoke, serve: Serve) -> None:
     serve(empty)
     outcome = invoke("list")
 
-    assert (0, "no MPI jobs in namespace default\n") == (outcome.code, outcome.err)
+    assert (0, "no training jobs in namespace default\n") == (outcome.code, outcome.err)
     assert outcome.out.startswith("NAME  STATUS  TRAINER")
     assert "[]\n" == invoke("list", "-o", "json").out
 

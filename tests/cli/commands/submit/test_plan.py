@@ -34,6 +34,14 @@ def test_the_comparison_is_printed_as_a_table(invoke: Invoke, saved: str) -> Non
     assert "blind, any node: expected" in outcome.out
 
 
+@pytest.mark.parametrize("kind", ["pytorch", "pytorchjob", "py", "jobset"])
+def test_pods_of_other_kinds_are_planned_alike(invoke: Invoke, saved: str, kind: str) -> None:
+    """Where pods go depends on what they request, and not on who makes them."""
+    flags = ("-f", saved, "--workers=2", "--gpus=4", "-o", "json")
+    expected, found = (invoke("plan", word, *flags) for word in ("mpi", kind))
+    assert (0, expected.out) == (found.code, found.out), found.err
+
+
 @pytest.mark.parametrize("form", ["json", "yaml"])
 def test_the_comparison_is_a_document(invoke: Invoke, saved: str, form: str) -> None:
     """In both forms, with the level that was required."""
