@@ -66,6 +66,13 @@ class SetRates:
             [inf if link.kind.is_direct else usable_of_hop(link) or slowest for link in row]
             for row in graph.links
         ]
+        rates = sorted({hop for a, row in enumerate(self._hops) for b, hop in enumerate(row) if a != b})
+        # Hops of the slowest rate or more join every set.
+        self._narrowest = rates[0] if rates else 0.0
+        self._adjacent_by_rate = [
+            (rate, [sum(1 << b for b, hop in enumerate(row) if hop >= rate) for row in self._hops])
+            for rate in rates[1:]
+        ]
 
     @cached_property
     def proven(self) -> bool:
@@ -95,32 +102,46 @@ class SetRates:
             if not mask & ~island.mask and (over_links := island.busbw(mask)):
                 return over_links
         # A set that reaches beyond one island, or holds a GPU without direct links, crosses PCIe in any case.
-        return self._over_pcie(positions_of(mask))
+        return self._over_pcie(mask)
 
-    def _over_pcie(self, members: Members) -> float:
+    def _over_pcie(self, mask: int) -> float:
         """Return the rate of the slowest hop that a ring cannot avoid.
 
-        That is the narrowest hop of the widest tree over *members* (Prim's algorithm), in which direct links cost
-        nothing; PCIe carries both directions at once, so going around the tree takes no hop twice the same way.
+        That is the narrowest hop of the widest tree over the set, in which direct links cost nothing; PCIe carries both
+        directions at once, so going around the tree takes no hop twice the same way. It is found from the slowest rate
+        up: hops of one rate or more join the set, or some hop is narrower.
 
-        Of four GPUs with 12 GB/s within the pairs 0-1 and 2-3 and 8 GB/s between the pairs, the tree takes both
-        hops of 12 and one of 8: every ring crosses between the pairs, and runs at the pace of 8.
+        Of four GPUs with 12 GB/s within the pairs 0-1 and 2-3 and 8 GB/s between the pairs, hops of 12 leave the pairs
+        apart and hops of 8 join them: every ring crosses between the pairs, and runs at the pace of 8.
         """
-        narrowest, hops = inf, self._hops
-        row = hops[members[0]]
-        widest_to = {b: row[b] for b in members[1:]}
-        while widest_to:
-            nearest = max(widest_to, key=widest_to.__getitem__)
-            narrowest = min(narrowest, widest_to.pop(nearest))
-            row = hops[nearest]
-            for b, widest in widest_to.items():
-                if row[b] > widest:
-                    widest_to[b] = row[b]
+        narrowest = self._narrowest
+        for rate, adjacent in self._adjacent_by_rate:
+            if not joined(mask, adjacent):
+                return narrowest
+            narrowest = rate
         if narrowest < inf:
             return narrowest
         # Direct links join all members, but carry no collective: some hop goes over PCIe, the widest at best.
-        crossing = [hops[a][b] for a, b in combinations(members, 2)]
+        crossing = [self._hops[a][b] for a, b in combinations(positions_of(mask), 2)]
         return max((hop for hop in crossing if hop < inf), default=0.0)
+
+
+def joined(mask: int, adjacent: Sequence[int]) -> bool:
+    """Whether the GPUs of *mask* are connected among themselves; *adjacent* has the neighbours of each as a mask.
+
+    >>> joined(0b0111, [0b0010, 0b0101, 0b0010, 0])  # the chain 0-1-2
+    True
+    >>> joined(0b0101, [0b0010, 0b0101, 0b0010, 0])  # its ends alone
+    False
+    """
+    frontier = mask & -mask
+    unvisited = mask ^ frontier
+    while frontier and unvisited:
+        gpu = frontier.bit_length() - 1
+        reached = adjacent[gpu] & unvisited
+        unvisited ^= reached
+        frontier ^= 1 << gpu | reached
+    return not unvisited
 
 
 def _is_known_hop(link: Link) -> bool:
@@ -230,16 +251,7 @@ class _DirectLinks:
 
     def join(self, mask: int) -> bool:
         """Whether direct links within *mask* connect all of it."""
-        unvisited, frontier = mask, mask & -mask
-        while frontier:
-            unvisited &= ~frontier
-            reached = 0
-            while frontier:
-                gpu = frontier.bit_length() - 1
-                reached |= self._adjacent[gpu]
-                frontier ^= 1 << gpu
-            frontier = reached & unvisited
-        return not unvisited
+        return joined(mask, self._adjacent)
 
     def slowest(self, mask: int) -> float:
         """Return the usable rate of the slowest single link within *mask*; every channel runs at its pace."""

@@ -34,6 +34,8 @@ def positions_of(mask: int) -> tuple[int, ...]:
     """
     if mask < 256:
         return _OF_BYTE[mask]
+    if mask < 65536:
+        return _OF_BYTE[mask & 255] + _OF_SECOND_BYTE[mask >> 8]
     positions = []
     while mask:
         lowest = mask & -mask
@@ -42,8 +44,9 @@ def positions_of(mask: int) -> tuple[int, ...]:
     return tuple(positions)
 
 
-# Most machines have eight GPUs.
+# Most machines have eight GPUs, and nearly all others sixteen at most.
 _OF_BYTE = [tuple(i for i in range(8) if mask >> i & 1) for mask in range(256)]
+_OF_SECOND_BYTE = [tuple(8 + i for i in positions) for positions in _OF_BYTE]
 
 
 class Locality:
