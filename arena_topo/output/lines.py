@@ -90,16 +90,18 @@ class Fitted:
         return f"hidden: {', '.join(self.hidden)}; {more}" if self.hidden else ""
 
 
-_LEAST_WORDS = 24
-"""Columns of a terminal in which a sentence can be read."""
-
-
 def fitted(
-    rows: Sequence[Sequence[str]], width: int | None, *, spare: Sequence[str] = (), words: bool = False
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    *,
+    spare: Sequence[str] = (),
+    words: bool = False,
+    least: int = 24,
 ) -> Fitted:
     """Return *rows*, the first of which are headings, without columns for which *width* has no room; None is room for all.
 
-    The headings in *spare* go, the first first. With *words* the last column has sentences, which go on below themselves.
+    The headings in *spare* go, the first first. With *words* the last column has sentences, which go on below themselves
+    and have *least* columns.
     For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
     """
     headings = list(rows[0])
@@ -108,13 +110,13 @@ def fitted(
         return Fitted(rows, kept)
     widths = [max(len(printable(row[place])) for row in rows if place < len(row)) for place in kept]
     if words:
-        widths[-1] = min(widths[-1], _LEAST_WORDS)
+        widths[-1] = min(widths[-1], least)
     to_go = [headings.index(heading) for heading in spare if heading in headings]
     while to_go and sum(widths[place] + 2 for place in kept) - 2 > width:
         kept.remove(to_go.pop(0))
     shown = [[row[place] for place in kept if place < len(row)] for row in rows]
     if words:
-        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), _LEAST_WORDS)
+        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), least)
         shown = [part for row in shown for part in _broken(row, room)]
     return Fitted(shown, kept, [heading for place, heading in enumerate(headings) if place not in kept])
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
-from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
 from arena_topo.output.plan.groups import spreads_text
 
 _HEAD = (
@@ -27,8 +27,14 @@ _RULES = {"random": "blind, any node", "spread": "blind, emptiest node"}
 _MOST_NAMED = 3
 
 
-def render_comparison(name: str, comparison: Comparison, form: str = "text", *, colour: bool = False) -> str:
-    """Return *comparison* for the job *name* as ``text``, ``json`` or ``yaml``."""
+_SPARE = ("NODES", "LEVEL", "INSIDE", "ACROSS", "SPREAD", "PODS")
+"""The columns that a narrow terminal can do without, the first first: what remains is what the ways come to."""
+
+
+def render_comparison(
+    name: str, comparison: Comparison, form: str = "text", *, colour: bool = False, width: int | None = None
+) -> str:
+    """Return *comparison* for the job *name* as ``text``, ``json`` or ``yaml``; text has as many columns as *width* allows."""
     if form in ("json", "yaml"):
         from arena_topo.output.documents import document, plain
         from arena_topo.topology.snapshot_file import API_VERSION
@@ -40,10 +46,10 @@ def render_comparison(name: str, comparison: Comparison, form: str = "text", *, 
             if not way["groups"]:
                 del way["groups"]
         return document({**head, **body}, form)
-    return rendered(_lines(name, comparison), colour=colour)
+    return rendered(_lines(name, comparison, width), colour=colour)
 
 
-def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
+def _lines(name: str, comparison: Comparison, width: int | None) -> Iterator[Line]:
     shape = f" of {plural(comparison.gpus, 'GPU')}" if comparison.gpus else ""
     yield [Span(name, "bold"), Span(f"  {plural(comparison.workers, 'worker')}{shape}", "")]
     yield []
@@ -59,7 +65,10 @@ def _lines(name: str, comparison: Comparison) -> Iterator[Line]:
             alike.append(f"{row[0]}: the same as {first[0]}")
     for unaware in comparison.blind:
         rows += _unaware_rows(unaware, comparison)
-    yield from table_lines(_without_empty_columns(rows))
+    table = fitted(_without_empty_columns(rows), width, spare=_SPARE, words=True, least=16)
+    yield from table_lines(table.rows)
+    if note := table.note("a wider terminal shows them"):
+        yield [Span(note, "dim")]
     yield []
     yield from ([Span(line, "dim")] for line in (*alike, *_legend(comparison)))
 

@@ -5,19 +5,21 @@ from itertools import groupby
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.fragmentation import Fragmentation, Gain, JobShare, Move, ShapeCapacity
-from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
 
 
-def render_fragmentation(fragmentation: Fragmentation, form: str = "text", *, colour: bool = False) -> str:
-    """Return *fragmentation* as ``text``, ``json`` or ``yaml``."""
+def render_fragmentation(
+    fragmentation: Fragmentation, form: str = "text", *, colour: bool = False, width: int | None = None
+) -> str:
+    """Return *fragmentation* as ``text``, ``json`` or ``yaml``; text has as many columns as *width* allows."""
     if form in ("json", "yaml"):
         from arena_topo.output.documents import document, plain
 
         return document(plain(fragmentation), form)
-    return rendered(_lines(fragmentation), colour=colour)
+    return rendered(_lines(fragmentation, width), colour=colour)
 
 
-def _lines(fragmentation: Fragmentation) -> Iterator[Line]:
+def _lines(fragmentation: Fragmentation, width: int | None) -> Iterator[Line]:
     yield [
         Span(f"{fragmentation.free:,} of {plural(fragmentation.total, 'GPU')} are free", "bold"),
         Span(_closed_text(fragmentation), ""),
@@ -25,7 +27,13 @@ def _lines(fragmentation: Fragmentation) -> Iterator[Line]:
     if not fragmentation.shapes:
         return
     yield []
-    yield from table_lines(_shape_rows(fragmentation))
+    rows = _shape_rows(fragmentation)
+    # Places in one domain are the first that a narrow terminal does without, those of wide levels before closer ones.
+    spare = [heading for heading in reversed(rows[0]) if heading.startswith("IN ONE ")]
+    table = fitted(rows, width, spare=spare)
+    yield from table_lines(table.rows)
+    if note := table.note("a wider terminal shows them"):
+        yield [Span(note, "dim")]
     if fragmentation.whole:
         yield []
         yield [Span("Gangs of wholly free nodes, side by side: now / on the empty cluster", "")]

@@ -9,7 +9,7 @@ from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.notation.words import last_part, plural, runs, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
 from arena_topo.model.plan.plan_record import PlanRecord, placed_text
-from arena_topo.output.lines import Line, Span, rendered, table_lines
+from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
 from arena_topo.output.plan.alignment import alignment_lines, alignment_text
 from arena_topo.output.plan.groups import group_lines
 
@@ -22,9 +22,18 @@ _MOST_LINES = 3
 
 
 def render_plan(
-    name: str, verdict: Verdict, snapshot: Snapshot, form: str = "text", *, colour: bool = False
+    name: str,
+    verdict: Verdict,
+    snapshot: Snapshot,
+    form: str = "text",
+    *,
+    colour: bool = False,
+    width: int | None = None,
 ) -> str:
-    """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``."""
+    """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
+
+    In text, columns for which *width* has no room are left out; None is room for all.
+    """
     match form:
         case "json" | "yaml":
             from arena_topo.output.documents import document, plain
@@ -40,18 +49,21 @@ def render_plan(
         case "svg" | "html":
             return _picture(name, verdict, snapshot, form)
         case _:
-            return rendered(plan_lines(name, verdict), colour=colour)
+            return rendered(plan_lines(name, verdict, width), colour=colour)
 
 
-def plan_lines(name: str, verdict: Verdict) -> Iterator[Line]:
-    """Yield the whole of *verdict* as ``arena-topo plan`` prints it."""
+def plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterator[Line]:
+    """Yield the whole of *verdict* as ``arena-topo plan`` prints it on a terminal of *width* columns, or in full."""
     if isinstance(verdict, Infeasible):
         yield from _refusal_lines(name, verdict)
         return
     yield from summary_lines(name, verdict)
     yield []
-    yield from table_lines(_share_rows(verdict))
-    yield from ([Span(line, "dim")] for line in _table_notes(verdict))
+    table = fitted(_share_rows(verdict), width, spare=_SPARE)
+    yield from table_lines(table.rows)
+    yield from ([Span(line, "dim")] for line in _table_notes(verdict, table.hidden))
+    if note := table.note("a wider terminal shows them"):
+        yield [Span(note, "dim")]
     if verdict.groups:
         yield []
         yield from group_lines(verdict.groups)
@@ -117,6 +129,14 @@ def submitted_lines(
     yield f"enforced: {enforced}"
 
 
+_SPARE = ("BEST", "DOMAIN", "INSIDE", "GPUS")
+"""The columns that a narrow terminal can do without, the first first: the prediction and *Why* tell most of them."""
+_FIGURES = {
+    "INSIDE": "busbw in GB/s of the links between its GPUs on the node",
+    "BEST": "the highest INSIDE of as many GPUs of the node",
+}
+
+
 def _share_rows(verdict: Placement) -> list[Sequence[str]]:
     rows = (
         (
@@ -132,14 +152,13 @@ def _share_rows(verdict: Placement) -> list[Sequence[str]]:
     return [("NODE", "WORKERS", "GPUS", "INSIDE", "BEST", "DOMAIN"), *rows]
 
 
-def _table_notes(verdict: Placement) -> Iterator[str]:
-    """Yield what the table leaves out, and what its figures are."""
+def _table_notes(verdict: Placement, hidden: Sequence[str]) -> Iterator[str]:
+    """Yield what the table leaves out, and what its figures are in columns that are not *hidden*."""
     more = len(verdict.shares) - _MOST_NODES_IN_TABLE
     if more > 0:
         yield f"and {plural(more, 'more node')}; -o json lists all {len(verdict.shares)}"
     if any(share.busbw is not None for share in verdict.shares):
-        yield "INSIDE: busbw in GB/s of the links between its GPUs on the node"
-        yield "BEST: the highest INSIDE of as many GPUs of the node"
+        yield from (f"{heading}: {meaning}" for heading, meaning in _FIGURES.items() if heading not in hidden)
     if any(share.alignment and share.alignment.policy is None for share in verdict.shares):
         yield f"NUMA: {alignment_text(verdict.shares)}"
 

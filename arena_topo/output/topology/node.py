@@ -1,12 +1,13 @@
 """One node in detail: its link matrix coloured by class, its GPUs with their users, its NICs, and the sources."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, ShareMode
 from arena_topo.model.cluster.snapshot import Fact, GpuNode
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.notation.words import written_amount, written_bytes, written_duration
-from arena_topo.output.lines import Line, Span, rendered
+from arena_topo.output.lines import Line, Span, fitted, rendered
 from arena_topo.output.topology.domains import remarks
 
 _STYLES = {
@@ -38,15 +39,15 @@ _DESCRIPTIONS = {
 }
 
 
-def node_view(node: GpuNode, *, colour: bool = False) -> str:
-    """Return all that is known of the hardware of *node*."""
+def node_view(node: GpuNode, *, colour: bool = False, width: int | None = None) -> str:
+    """Return all that is known of the hardware of *node*; columns for which *width* has no room are left out."""
     summary = f"{node.machine or 'no GPUs known'}, {node.gpu_free} of {node.gpu_total} GPUs free"
     node_remarks = remarks(node)
     heading = [Span(node.name, "bold"), Span(f"  {summary}", "")]
     lines: list[Line] = [
         [*heading, Span(f"  ({', '.join(node_remarks)})", "dim")] if node_remarks else heading
     ]
-    for section in (_links(node), _gpus(node), _nics(node), _zones(node), _sources(node.facts)):
+    for section in (_links(node), _gpus(node, width), _nics(node), _zones(node), _sources(node.facts, width)):
         if section:
             lines += [[], *section]
     return rendered(lines, colour=colour)
@@ -85,7 +86,7 @@ def _range(bandwidths: Sequence[float]) -> str:
     return f"{high:g} GB/s" if low == high else f"{low:g} to {high:g} GB/s"
 
 
-def _gpus(node: GpuNode) -> list[Line]:
+def _gpus(node: GpuNode, width: int | None) -> list[Line]:
     if not node.gpus:
         return []
     users = {
@@ -97,15 +98,29 @@ def _gpus(node: GpuNode) -> list[Line]:
     cells = [_gpu_cells(gpu, node, users.get(gpu.index, "")) for gpu in node.gpus]
     # Columns in which no source has anything would only push the others apart.
     filled = [column for column in range(len(header)) if any(row[column].text for row in cells)]
-    rows = [[Span(header[column], "bold") for column in filled]]
-    rows += [[row[column] for column in filled] for row in cells]
+    texts = [
+        [header[column] for column in filled],
+        *([row[column].text for column in filled] for row in cells),
+    ]
+    table = fitted(texts, width, spare=_SPARE)
+    shown = [filled[place] for place in table.kept]
+    rows = [[Span(header[column], "bold") for column in shown]]
+    rows += [[row[column] for column in shown] for row in cells]
     # With plain extended resources a pod says how many GPUs it holds, and no source says which.
     unplaced = [holder for holder in node.holders if holder.indices is None]
     notes: list[Line] = [
         [Span(f"{holder.namespace}/{holder.pod} holds {holder.gpus}, which ones is not known", "dim")]
         for holder in unplaced
     ]
+    if hidden := table.note("a wider terminal shows them"):
+        notes.append([Span(hidden, "dim")])
     return [*_columns(rows), *notes]
+
+
+_LEAST_SOURCE = 20
+"""Columns in which a source can be read."""
+_SPARE = ("UUID", "PRODUCT", "MEMORY", "PCIE", "NICS", "USER")
+"""The columns of GPUs that a narrow terminal can do without, the first first."""
 
 
 def _gpu_cells(gpu: Gpu, node: GpuNode, user: str) -> Line:
@@ -176,18 +191,19 @@ def _figure(amounts: Resources, name: str) -> str:
     return f"{figure} {unit}" if rest[:1] == ["of"] else figure
 
 
-def _sources(facts: Sequence[Fact]) -> list[Line]:
+def _sources(facts: Sequence[Fact], width: int | None) -> list[Line]:
     if not facts:
         return []
+    ages = ["" if fact.age is None else written_duration(fact.age) for fact in facts]
+    before = max(len(fact.subject) for fact in facts) + max(map(len, (*ages, "AGE"))) + 4
     rows = [[Span("FACT", "bold"), Span("AGE", "bold"), Span("SOURCE", "bold")]]
-    rows += [
-        [
-            Span(fact.subject, ""),
-            Span("" if fact.age is None else written_duration(fact.age), ""),
-            Span(fact.source + (", assumed" if fact.assumed else ""), "yellow" if fact.assumed else ""),
-        ]
-        for fact in facts
-    ]
+    for fact, age in zip(facts, ages, strict=True):
+        source, style = fact.source + (", assumed" if fact.assumed else ""), "yellow" if fact.assumed else ""
+        # A source that is too long for the terminal goes on below itself.
+        room = max((width or 0) - before, _LEAST_SOURCE)
+        parts = wrap(source, room, break_on_hyphens=False) if width else [source]
+        rows.append([Span(fact.subject, ""), Span(age, ""), Span(parts[0], style)])
+        rows += [[Span("", ""), Span("", ""), Span(part, style)] for part in parts[1:]]
     return _columns(rows)
 
 

@@ -23,16 +23,17 @@ def render_topology(
     *,
     colour: bool = False,
     headline: "Headline | None" = None,
+    width: int | None = None,
 ) -> str:
     """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
 
     Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named;
-    above SVG and HTML stands the *headline* of a plan. Raises ``UsageError`` for a node that does not exist.
+    above SVG and HTML stands the *headline* of a plan. Text leaves out columns for which *width* has no room. Raises ``UsageError`` for a node that does not exist.
     """
     chosen = select_nodes(snapshot, names)
     match form:
         case "text":
-            return _text(chosen, named=bool(names), colour=colour)
+            return _text(chosen, width, named=bool(names), colour=colour)
         case "json" | "yaml":
             from arena_topo.output.documents import document
             from arena_topo.topology.snapshot_file import snapshot_document
@@ -56,11 +57,11 @@ def render_topology(
             raise UsageError(f"{form!r} is not a form of a topology", hint=f"one of {', '.join(FORMS)}")
 
 
-def _text(snapshot: Snapshot, *, named: bool, colour: bool) -> str:
+def _text(snapshot: Snapshot, width: int | None, *, named: bool, colour: bool) -> str:
     if named:
         from arena_topo.output.topology.node import node_view
 
-        return "\n".join(node_view(node, colour=colour) for node in snapshot.nodes)
+        return "\n".join(node_view(node, colour=colour, width=width) for node in snapshot.nodes)
     from arena_topo.output.topology.tree import cluster_tree
 
     return cluster_tree(snapshot, colour=colour)

@@ -63,7 +63,7 @@ _KNOWN_KEYS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ),
     ("ACK Lingjun", ("alibabacloud.com/point-of-delivery", "alibabacloud.com/asw-id")),
     (
-        "labels",
+        "Kubernetes",
         ("topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.kubernetes.io/rack"),
     ),
 )

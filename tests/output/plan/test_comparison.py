@@ -38,6 +38,18 @@ def test_the_ways_are_one_table() -> None:
     assert TABLE == render_comparison("vgg", COMPARISON)
 
 
+def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
+    """Remarks go on below themselves, and what has no room is named."""
+    table, _, rest = render_comparison("vgg", COMPARISON, width=70).partition("\nhidden: ")
+
+    assert (
+        rest.startswith("PODS, LEVEL, NODES, INSIDE, ACROSS; a wider terminal shows them\n")
+       
+    )
+    assert "WAY" in table
+    assert all(len(line) <= 70 for line in table.splitlines())
+
+
 def test_what_is_predicted_has_a_column_of_its_own() -> None:
     """The busbw of the whole gang, and the images per second where the job runs a benchmark."""
     busbw, images = Range(1.7, 2.18, 2.9), Range(900.0, 1207.0, 1400.0)

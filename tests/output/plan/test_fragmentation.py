@@ -58,6 +58,14 @@ def test_rooms_and_moves_are_tables_and_sentences() -> None:
     assert TEXT == render_fragmentation(FOUND)
 
 
+def test_a_narrow_terminal_has_no_places_in_one_domain() -> None:
+    """The widest level goes first."""
+    lines = render_fragmentation(FOUND, width=70).splitlines()
+
+    assert "hidden: IN ONE RACK; a wider terminal shows them" in lines
+    assert all(len(line) <= 70 for line in lines if line.startswith(("GPUS", "1 ", "8 ")))
+
+
 def test_the_document_names_every_field() -> None:
     """With null where nothing is known."""
     found = json.loads(render_fragmentation(FOUND, "json"))

@@ -1,6 +1,7 @@
 """A plan in every form, against files that were looked at."""
 
 import json
+import re
 from dataclasses import replace
 from html import escape
 
@@ -123,6 +124,15 @@ def test_a_prediction_is_told_as_a_range() -> None:
     assert "inside a node  90 GB/s (80 to 100), nvlink\n" in text
     assert "across nodes   60 GB/s (40 to 93.2), tcp\n" in text
     assert "- calibration: x" in text
+
+
+def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
+    """What has no room is named, and what it would mean is not explained."""
+    text = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, width=40)
+
+    assert "\nNODE" in text
+    assert "BEST" not in text.replace("hidden: BEST", "")
+    assert re.search(r"^hidden: BEST.*; a wider terminal shows them$", text, re.MULTILINE)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,17 @@ def test_a_node_shows_links_gpus_nics_and_sources() -> None:
     assert "links  30s  Node v100-0 annotation arena-topo.dev/gpu-topology\n" in view
 
 
+def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
+    """What has no room is named, sources go on below themselves, and no row of the GPUs is too wide."""
+    lines = node_view(machine("v100-0", vgg16=(0, 3)), width=60).splitlines()
+
+    start = next(place for place, line in enumerate(lines) if line.startswith("GPU  STATE"))
+    assert ["GPU", "STATE", "USER", "NUMA", "NICS"] == lines[start].split()
+    assert "hidden: MEMORY, PRODUCT; a wider terminal shows them" in lines
+    facts = lines[next(place for place, line in enumerate(lines) if line.startswith("FACT")) :]
+    assert all(len(line) <= 60 for line in (*lines[start : start + 9], *facts))
+
+
 def test_what_is_not_known_is_said() -> None:
     """Assumed links, pods whose GPUs nobody tells, unhealthy and shared GPUs."""
     guessed = small_cluster().nodes[3]

@@ -10,7 +10,7 @@ from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import topology_levels
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, write_text
-from arena_topo.cli.terminal import say, wants_colour
+from arena_topo.cli.terminal import columns, print_out, print_page, say, wants_colour
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Snapshot
 
@@ -58,7 +58,7 @@ def topology(flags: TopologyFlags) -> None:
     # The file of one machine has no fabric to show: what its reader wants to see is the machine.
     if flags.file and not nodes and len(snapshot.nodes) == 1 and flags.output == "text":
         nodes = (snapshot.nodes[0].name,)
-    text = render_topology(snapshot, nodes, flags.output, colour=wants_colour(sys.stdout))
+    text = render_topology(snapshot, nodes, flags.output, colour=wants_colour(sys.stdout), width=columns())
     # The text has its colours already, or none on purpose: click must not strip them where stdout is not a terminal.
     click.echo(text, nl=False, color=True)
 
@@ -79,9 +79,9 @@ def _fragmentation(flags: TopologyFlags) -> None:
     from arena_topo.planner.advise.fragmentation import fragmentation
 
     text = render_fragmentation(
-        fragmentation(_snapshot(flags)), flags.output, colour=wants_colour(sys.stdout)
+        fragmentation(_snapshot(flags)), flags.output, colour=wants_colour(sys.stdout), width=columns()
     )
-    click.echo(text, nl=False, color=True)
+    (print_page if flags.output == "text" else print_out)(text)
 
 
 def _save(flags: TopologyFlags) -> None:

@@ -19,7 +19,7 @@ from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
-from arena_topo.cli.terminal import print_out, print_page, wants_colour
+from arena_topo.cli.terminal import columns, print_out, print_page, wants_colour
 from arena_topo.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -136,7 +136,9 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
     if flags.compare:
         return _compare(job, snapshot, options, flags.output)
     verdict = plan_spec(job, snapshot, options)
-    text = render_plan(job.name, verdict, snapshot, flags.output, colour=wants_colour(sys.stdout))
+    text = render_plan(
+        job.name, verdict, snapshot, flags.output, colour=wants_colour(sys.stdout), width=columns()
+    )
     (print_page if flags.output == "text" else print_out)(text)
     return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK
 
@@ -159,6 +161,6 @@ def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", outpu
     from arena_topo.output.plan.comparison import render_comparison
 
     comparison = compare_spec(job, snapshot, options)
-    text = render_comparison(job.name, comparison, output, colour=wants_colour(sys.stdout))
+    text = render_comparison(job.name, comparison, output, colour=wants_colour(sys.stdout), width=columns())
     (print_page if output == "text" else print_out)(text)
     return ExitCode.OK if any(scenario.fits for scenario in comparison.ways) else ExitCode.DOES_NOT_FIT
