@@ -102,8 +102,10 @@ def test_a_job_ends_at_its_limit_and_its_pods_go_after_their_time(jobs: Jobs, ku
 
 def test_jobs_that_contend_run_one_after_the_other(jobs: Jobs) -> None:
     """Each takes more than half of the GPUs. As gangs the second waits whole, and both end."""
-    for name in ("one", "two"):
-        jobs.submit(name, *_GANG, workers=6, command=mpirun(6))
+    # The first goes on until the second has been submitted, however long that takes.
+    jobs.submit("one", *_GANG, workers=6, command=f"while [ ! -f /go ]; do sleep 0.1; done; {mpirun(6)}")
+    jobs.submit("two", *_GANG, workers=6, command=mpirun(6))
+    eventually(lambda: 0 == jobs.arena("exec", "one", "--", "touch", "/go").code, "the launcher to run")
     assert 6 == len(jobs.ranks("one"))
     jobs.wait("one", "SUCCEEDED")
     assert 0 == jobs.arena("delete", "one").code

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.pin.admission import VERSION
+from arena_topo.pin.admission import MPIJOBS_SINCE
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
@@ -94,7 +94,7 @@ def test_doctor_sees_the_policy_and_knows_an_old_one(admin: Arena, kube: Kube) -
     state = [findings(admin)["Admission policy"][0]["state"]]
     admin("cluster", "setup", "--apply")
     state.append(findings(admin)["Admission policy"][0]["state"])
-    label = {"metadata": {"labels": {"arena-topo.dev/policy-version": str(VERSION + 1)}}}
+    label = {"metadata": {"labels": {"arena-topo.dev/policy-version": str(MPIJOBS_SINCE - 1)}}}
     kube.patch(_API, "MutatingAdmissionPolicy", "arena-topo", label)
     old = findings(admin)["Admission policy"][0]
     state.append(old["state"])
@@ -102,7 +102,7 @@ def test_doctor_sees_the_policy_and_knows_an_old_one(admin: Arena, kube: Kube) -
     state.append(findings(admin)["Admission policy"][0]["state"])
 
     assert ["absent", "ok", "problem", "ok"] == state
-    assert f"version {VERSION + 1} installed" in old["found"]
+    assert f"version {MPIJOBS_SINCE - 1} installed" in old["found"]
     assert "arena-topo cluster setup --apply" == old["command"]
 
 

@@ -42,10 +42,7 @@ def test_a_narrow_terminal_has_the_columns_that_decide() -> None:
     """Remarks go on below themselves, and what has no room is named."""
     table, _, rest = render_comparison("vgg", COMPARISON, width=70).partition("\nhidden: ")
 
-    assert (
-        rest.startswith("PODS, LEVEL, NODES, INSIDE, ACROSS; a wider terminal shows them\n")
-       
-    )
+    assert rest.startswith("PODS, LEVEL, NODES, INSIDE, ACROSS; a wider terminal shows them\n")
     assert "WAY" in table
     assert all(len(line) <= 70 for line in table.splitlines())
 
