@@ -206,8 +206,9 @@ def jobset(flags: SubmitJobSetFlags) -> None:
     string, run by a shell, or everything after --, run as it is.
 
     \b
-      arena-topo submit jobset --name=bert --workers=4 --gpus=8 --gputopology=true --image=IMAGE \\
-          'torchrun --nnodes=4 --node-rank=$JOB_COMPLETION_INDEX --master-addr=bert-worker-0-0.bert train.py'
+      arena-topo submit jobset --name=bert --workers=4 \\
+          --gpus=8 --gputopology=true --image=IMAGE \\
+          './train.sh $JOB_COMPLETION_INDEX'
     """
     _run(flags, "jobset")
 
