@@ -13,7 +13,11 @@ MATRIX = str(DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt")
 _JOB = ("--image=i", "--workers=2", "--gpus=2")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "submit mpi": ("submit", "mpi", "--name=NEW", *_JOB, "--gputopology", "--gang", f"--config-file={MATRIX}:/m", "c"),
+    "submit pytorch": ("submit", "pytorch", "--name=NEW", *_JOB, "--gputopology", "c"),
+    "submit jobset": ("submit", "jobset", "--name=NEW", *_JOB, "--gputopology", "c"),
     "plan mpi": ("plan", "mpi", *_JOB),
+    "plan pytorch": ("plan", "pytorch", *_JOB),
+    "plan jobset": ("plan", "jobset", *_JOB),
     "plan tf": ("plan", "tf", "--workers=2", "--gpus=2", "--ps=1"),
     "diff mpi": ("diff", "mpi", "--name=there", *_JOB, "c"),
     "rerun": ("rerun", "there", "--name=NEW"),
@@ -52,6 +56,7 @@ LASTING: Mapping[str, tuple[str, ...]] = {
     "list -w": ("list", "-w"),
     "events -w": ("events", "there", "-w"),
     "top job -r": ("top", "job", "-r"),
+    "controller run": ("controller", "run"),
     "submit mpi --follow": ("submit", "mpi", "--name=NEW", "--image=i", "--follow", "c"),
 }
 """Commands that go on until somebody ends them; they have threads, which end with their process."""
