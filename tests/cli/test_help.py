@@ -43,7 +43,7 @@ def test_help_is_printed(invoke: Invoke, args: list[str]) -> None:
         (["delete"], "error: Missing argument 'JOB...'"),
         (["frobnicate"], "error: No such command 'frobnicate'"),
         (["get", "a", "-o", "xml"], "error: --output: unknown output format 'xml'"),
-        (["get", "a", "--type=tfjob"], "error: unsupported job type 'tfjob'"),
+        (["get", "a", "--type=rayjob"], "error: unsupported job type 'rayjob'"),
         (["logs", "a", "--since=5"], "error: --since: '5' is not a duration"),
         (["logs", "a", "--since=5m", "--since-time=2026-11-21T00:00:00Z"], "error: at most one of --since"),
         (["logs", "a", "--since-time=noon"], "error: --since-time: 'noon' is not an RFC 3339 time"),
