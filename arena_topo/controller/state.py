@@ -8,7 +8,7 @@ from typing import TypeVar
 from arena_topo.jobs.placement.other_plans import Bound, bound_among, quotas_of
 from arena_topo.jobs.reading.watch import Change, Collection
 from arena_topo.kinds.mpijob import ApiVersion, parse_worker_name
-from arena_topo.kinds.table import KINDS
+from arena_topo.kinds.table import KINDS, OTHER_KINDS
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
 from arena_topo.kube.discovery import served_kinds, served_versions, version_of_resource
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
@@ -62,8 +62,7 @@ def watched(session: Session, version: ApiVersion) -> dict[str, Collection]:
         _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT),
     }
     # Jobs of other kinds are planned by those who submit them, and what they have reserved is taken.
-    others = [kind for kind in KINDS if not isinstance(kind, ApiVersion)]
-    for kind in served_kinds(session, others):
+    for kind in served_kinds(session, OTHER_KINDS):
         collections[kind.plural] = Collection(jobs_of(kind).path(), TRAINING_JOB, planned)
     for key, (group, plural, versions) in OPTIONAL.items():
         if each := version_of_resource(session, served, group, versions, plural):
@@ -219,8 +218,7 @@ class ClusterState:
         """The planned jobs that somebody else places, with the plans that they carry."""
         return [
             {**job, "apiVersion": api_version(kind), "kind": kind.kind}
-            for kind in KINDS
-            if not isinstance(kind, ApiVersion)
+            for kind in OTHER_KINDS
             for job in self.objects.get(kind.plural, {}).values()
         ]
 

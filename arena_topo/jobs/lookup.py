@@ -19,9 +19,6 @@ if TYPE_CHECKING:
 
 Read = TypeVar("Read")
 
-_OPERATORS = {"kubeflow.org": "the Kubeflow training operator", "jobset.x-k8s.io": "the JobSet controller"}
-"""What serves the kinds of an API group, other than MPIJobs."""
-
 
 @dataclass(frozen=True, slots=True)
 class ServedJob:
@@ -80,9 +77,9 @@ def _in_turn(session: Session) -> Iterator[Kind]:
 
 def _others(session: Session) -> list[Kind]:
     """Return the kinds besides MPIJob that the user means."""
-    from arena_topo.kinds.table import KINDS
+    from arena_topo.kinds.table import OTHER_KINDS
 
-    return [kind for kind in session.kinds or KINDS if not isinstance(kind, ApiVersion)]
+    return [kind for kind in OTHER_KINDS if kind in session.kinds or not session.kinds]
 
 
 def _served(session: Session, kinds: Sequence[Kind]) -> tuple[Kind, ...]:
@@ -144,17 +141,15 @@ def of_type(session: Session, word: str) -> Session:
 
 
 def _no_kind(session: Session) -> NotFound:
-    kinds = {kind.kind: kind for kind in session.kinds}
     if means_mpijobs(session):
-        return NotFound(
-            "this cluster has no MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)",
-            hint="ask the cluster's admin to install the Kubeflow MPI operator",
-            status=404,
-        )
-    operators = dict.fromkeys(_OPERATORS[kind.group] for kind in kinds.values())
+        resource = "MPIJob resource (kubeflow.org/v2beta1, v1 or v1alpha1)"
+        servers = [ApiVersion.V2BETA1.served_by]
+    else:
+        resource = f"{' or '.join(dict.fromkeys(kind.kind for kind in session.kinds))} resource"
+        servers = [kind.served_by for kind in session.kinds]
     return NotFound(
-        f"this cluster has no {' or '.join(kinds)} resource",
-        hint=f"ask the cluster's admin to install {' or '.join(operators)}",
+        f"this cluster has no {resource}",
+        hint=f"ask the cluster's admin to install {' or '.join(dict.fromkeys(servers))}",
         status=404,
     )
 

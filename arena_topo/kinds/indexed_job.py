@@ -33,6 +33,7 @@ class IndexedJobKind:
     loose: Loose = Loose.SCHEDULING
     succeeded: str = "Complete"
     failed: str = "Failed"
+    served_by: str = "Kubernetes itself"
     refused_by: frozenset[str] = frozenset()
     # Its size is in two fields, which may change together alone.
     elastic: Elastic | None = None

@@ -37,6 +37,7 @@ class JobSetKind:
     loose: Loose = Loose.SCHEDULING
     succeeded: str = "Completed"
     failed: str = "Failed"
+    served_by: str = "the JobSet controller"
     refused_by: frozenset[str] = frozenset()
     # The gate by which its Jobs may grow is off.
     elastic: Elastic | None = None

@@ -119,6 +119,11 @@ class ApiVersion(Enum):
         return "Failed"
 
     @property
+    def served_by(self) -> str:
+        """What a cluster must have to serve it."""
+        return "the Kubeflow MPI operator"
+
+    @property
     def refused_by(self) -> frozenset[str]:
         """The gang back-ends whose schedulers do not take this version."""
         refusals = {ApiVersion.V1: {"kueue"}, ApiVersion.V1ALPHA1: {"kueue", "kai"}}

@@ -8,7 +8,10 @@ from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.objects import Object
 
-KINDS: tuple[Kind, ...] = (*ApiVersion, PYTORCHJOB, TFJOB, JOBSET)
+OTHER_KINDS: tuple[Kind, ...] = (PYTORCHJOB, TFJOB, JOBSET)
+"""Those besides MPIJob, whose versions nearly every command knows without the others."""
+
+KINDS: tuple[Kind, ...] = (*ApiVersion, *OTHER_KINDS)
 
 
 def kind_of(job: Object) -> Kind:

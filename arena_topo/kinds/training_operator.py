@@ -35,6 +35,7 @@ class TrainingOperatorKind:
     loose: Loose = Loose.EVERYTHING
     succeeded: str = "Succeeded"
     failed: str = "Failed"
+    served_by: str = "the Kubeflow training operator"
     refused_by: frozenset[str] = frozenset()
 
     @property

@@ -137,6 +137,11 @@ class Kind(Protocol):
         ...
 
     @property
+    def served_by(self) -> str:
+        """What a cluster must have to serve it, as messages name it."""
+        ...
+
+    @property
     def refused_by(self) -> frozenset[str]:
         """The gang back-ends whose schedulers do not take jobs of this kind."""
         ...
