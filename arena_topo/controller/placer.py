@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from arena_topo.controller.actions import Action, DeletePod, Notice, NoticeKind, ReleaseWorker, WritePlan
-from arena_topo.controller.state import ClusterState, asked_hostname, bound_of
+from arena_topo.controller.state import ClusterState, asked_hostname
 from arena_topo.errors import ArenaTopoError, DoesNotFit
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.exact_gpus import uuids_of
@@ -132,7 +132,6 @@ class _View:
     snapshot: Snapshot
     jobs: Mapping[str, _Job]
     workers: Mapping[tuple[str, str], Mapping[int, Object]]
-    bound: Mapping[tuple[str, str], frozenset[int]]
     plans: Mapping[str, OtherPlan]
     leaving: Sequence[RunningJob]
     now: datetime
@@ -208,7 +207,6 @@ class Placer:
                 continue
             jobs[job.uid] = job
         workers = state.workers()
-        bound = bound_of(workers)
         self.warnings = []
         plans = {
             plan.order[1]: plan
@@ -226,11 +224,13 @@ class Placer:
             if uid in jobs and flight.record.slots and flight.text != plan_text(jobs[uid].job):
                 job = jobs[uid]
                 plans[uid] = OtherPlan(
-                    order=order_of(job.job), record=flight.record, bound=bound.get(job.key, frozenset())
+                    order=order_of(job.job),
+                    record=flight.record,
+                    bound=frozenset(_bound(workers.get(job.key, {}))),
                 )
         live = {job.key for job in jobs.values()}
         leaving = [_leaving(key, pods, state, now) for key, pods in workers.items() if key not in live]
-        return _View(state.snapshot, jobs, workers, bound, plans, leaving, now)
+        return _View(state.snapshot, jobs, workers, plans, leaving, now)
 
     def _forget(self, view: _View) -> None:
         """Forget what was sent to objects that are gone, or that somebody else has written since."""
@@ -276,7 +276,7 @@ class Placer:
     def _take_turns(self, jobs: Sequence[_Job], view: _View) -> Iterator[Action]:
         """Place the *jobs* that wait, oldest first; tell the others why they wait on."""
         # A proposal to move some workers of a job was given up on: the others still are where they are.
-        started = [job for job in jobs if view.bound.get(job.key)]
+        started = [job for job in jobs if _bound(view.workers.get(job.key, {}))]
         for job in started:
             yield from self._moved(job, _unbound(job, view), view)
         waiting = {job.uid: job for job in jobs if job not in started}
@@ -327,7 +327,7 @@ class Placer:
             return
         pods = view.workers.get(job.key, {})
         open_hosts = {node.name for node in view.snapshot.nodes if node.ready and not node.unschedulable}
-        bound = view.bound.get(job.key, frozenset())
+        bound = _bound(pods)
         waiting = {
             slot.worker: slot for slot in job.record.slots if slot.worker in pods and slot.worker not in bound
         }
@@ -382,7 +382,7 @@ def _leaving(
     key: tuple[str, str], pods: Mapping[int, Object], state: ClusterState, now: datetime
 ) -> RunningJob:
     """Return the workers of a job that is no more, which free their places in a moment: the head waits for them as well."""
-    bound = {worker: pod for worker, pod in pods.items() if (pod.get("spec") or {}).get("nodeName")}
+    bound = _bound(pods)
     # The workers of a job are alike.
     requests = state.requests_of(next(iter(bound.values()))) if bound else {}
     record = PlanRecord(
@@ -395,8 +395,13 @@ def _leaving(
     return RunningJob(plan, now)
 
 
+def _bound(pods: Mapping[int, Object]) -> dict[int, Object]:
+    """Return those of the worker *pods*, by index, that have a node."""
+    return {worker: pod for worker, pod in pods.items() if (pod.get("spec") or {}).get("nodeName")}
+
+
 def _unbound(job: _Job, view: _View) -> frozenset[int]:
-    bound = view.bound.get(job.key, frozenset())
+    bound = _bound(view.workers.get(job.key, {}))
     return frozenset(slot.worker for slot in job.record.slots if slot.worker not in bound)
 
 

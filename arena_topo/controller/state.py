@@ -258,16 +258,6 @@ def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
         known[uid] = facts
 
 
-def bound_of(
-    workers: Mapping[tuple[str, str], Mapping[int, Object]],
-) -> dict[tuple[str, str], frozenset[int]]:
-    """Return which of the *workers* have a node."""
-    return {
-        job: frozenset(index for index, pod in pods.items() if (pod.get("spec") or {}).get("nodeName"))
-        for job, pods in workers.items()
-    }
-
-
 def asked_hostname(pod: Object) -> str:
     """Return the hostname label that *pod* asks its node for, empty where it asks for none."""
     return str(((pod.get("spec") or {}).get("nodeSelector") or {}).get(HOSTNAME) or "")
