@@ -106,7 +106,7 @@ def top_job_table(
     rows: list[tuple[str, ...]] = [_TOP, _TOP_RULES]
     rows += [_top_row(job, one) for one in job.instances if instance in ("", one.name)]
     table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_TOP_SPARE)
-    note = table.note("a wider terminal shows them")
+    note = table.note()
     head = job_head(job, wide=True, paint=paint)
     counts = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
     hidden = f"  ({note})\n" if note else ""

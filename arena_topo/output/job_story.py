@@ -96,5 +96,5 @@ def _section(table: Fitted, paint: Paint | None = None) -> str:
     """Return *table* below its heading, and what of it is hidden."""
     # Without a reason the line ends with its node.
     lines = [line.rstrip() for line in tabulate(table.rows, paint=paint).splitlines()]
-    note = table.note("a wider terminal shows them")
+    note = table.note()
     return "".join(f"  {line}\n" for line in (*lines, *([f"({note})"] if note else [])))

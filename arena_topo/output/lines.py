@@ -77,6 +77,10 @@ def tabulate(
     return "".join(_line(line, width, paint) for line, width in zip(lines, widths, strict=True))
 
 
+WIDER = "a wider terminal shows them"
+"""How to see hidden columns where no form of output has more of them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Fitted:
     """Rows as far as a terminal has room for them: ``kept`` are the positions of their columns, ``hidden`` the headings left out."""
@@ -85,7 +89,7 @@ class Fitted:
     kept: Sequence[int]
     hidden: Sequence[str] = ()
 
-    def note(self, more: str) -> str:
+    def note(self, more: str = WIDER) -> str:
         """Return what tells the user which columns are hidden, and *more*: how to see them; empty where none is."""
         return f"hidden: {', '.join(self.hidden)}; {more}" if self.hidden else ""
 
@@ -151,6 +155,13 @@ def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
     """Yield *rows* as aligned lines, the first of which is the heading."""
     for index, line in enumerate(tabulate(rows).splitlines()):
         yield [Span(line, "bold" if index == 0 else "")]
+
+
+def fitted_lines(table: Fitted) -> Iterator[Line]:
+    """Yield *table* as ``table_lines`` does, and below it which of its columns are hidden."""
+    yield from table_lines(table.rows)
+    if note := table.note():
+        yield [Span(note, "dim")]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], paint: Paint | None) -> str:

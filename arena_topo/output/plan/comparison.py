@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.comparison import Comparison, Figure, Scenario, TopologyUnaware
-from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
+from arena_topo.output.lines import Line, Span, fitted, fitted_lines, rendered
 from arena_topo.output.plan.groups import spreads_text
 
 _HEAD = (
@@ -65,10 +65,8 @@ def _lines(name: str, comparison: Comparison, width: int | None) -> Iterator[Lin
             alike.append(f"{row[0]}: the same as {first[0]}")
     for unaware in comparison.blind:
         rows += _unaware_rows(unaware, comparison)
-    table = fitted(_without_empty_columns(rows), width, spare=_SPARE, words=True, least=16)
-    yield from table_lines(table.rows)
-    if note := table.note("a wider terminal shows them"):
-        yield [Span(note, "dim")]
+    # The names of the ways leave little room for remarks.
+    yield from fitted_lines(fitted(_without_empty_columns(rows), width, spare=_SPARE, words=True, least=16))
     yield []
     yield from ([Span(line, "dim")] for line in (*alike, *_legend(comparison)))
 

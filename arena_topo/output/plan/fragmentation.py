@@ -5,7 +5,7 @@ from itertools import groupby
 
 from arena_topo.model.notation.words import last_part, plural, written_rate
 from arena_topo.model.plan.fragmentation import Fragmentation, Gain, JobShare, Move, ShapeCapacity
-from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
+from arena_topo.output.lines import Line, Span, fitted, fitted_lines, rendered, table_lines
 
 
 def render_fragmentation(
@@ -30,10 +30,7 @@ def _lines(fragmentation: Fragmentation, width: int | None) -> Iterator[Line]:
     rows = _shape_rows(fragmentation)
     # Places in one domain are the first that a narrow terminal does without, those of wide levels before closer ones.
     spare = [heading for heading in reversed(rows[0]) if heading.startswith("IN ONE ")]
-    table = fitted(rows, width, spare=spare)
-    yield from table_lines(table.rows)
-    if note := table.note("a wider terminal shows them"):
-        yield [Span(note, "dim")]
+    yield from fitted_lines(fitted(rows, width, spare=spare))
     if fragmentation.whole:
         yield []
         yield [Span("Gangs of wholly free nodes, side by side: now / on the empty cluster", "")]

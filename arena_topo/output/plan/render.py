@@ -62,7 +62,7 @@ def plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterato
     table = fitted(_share_rows(verdict), width, spare=_SPARE)
     yield from table_lines(table.rows)
     yield from ([Span(line, "dim")] for line in _table_notes(verdict, table.hidden))
-    if note := table.note("a wider terminal shows them"):
+    if note := table.note():
         yield [Span(note, "dim")]
     if verdict.groups:
         yield []

@@ -112,7 +112,7 @@ def _gpus(node: GpuNode, width: int | None) -> list[Line]:
         [Span(f"{holder.namespace}/{holder.pod} holds {holder.gpus}, which ones is not known", "dim")]
         for holder in unplaced
     ]
-    if hidden := table.note("a wider terminal shows them"):
+    if hidden := table.note():
         notes.append([Span(hidden, "dim")])
     return [*_columns(rows), *notes]
 

@@ -118,7 +118,7 @@ def _show_nodes(flags: TopNodeFlags) -> None:
         table = fitted_nodes(chosen, width)
         shown = top_nodes(chosen, chosen=bool(flags.nodes), paint=status_paint(), table=table, width=width)
         print_page(shown)
-        if note := table.note("a wider terminal shows them"):
+        if note := table.note():
             say(note)
     # Scripts read the tables, which are Arena's: what Arena does not know goes to stderr.
     for line in reservation_lines(

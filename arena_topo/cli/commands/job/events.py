@@ -34,7 +34,7 @@ def events(flags: EventsFlags) -> None:
     from arena_topo.jobs.reading.job_events import EventWatch
     from arena_topo.kube.session import connect
     from arena_topo.output.job_story import event_row, fitted_events
-    from arena_topo.output.lines import aligned, column_widths
+    from arena_topo.output.lines import WIDER, aligned, column_widths
 
     session = of_type(connect(flags.kube), flags.type)
     watch = EventWatch(session, flags.name, follow=flags.watch)
@@ -47,7 +47,7 @@ def events(flags: EventsFlags) -> None:
         say(f"nothing happened to the job {flags.name} lately")
         return
     table = fitted_events(watch.first, now, columns())
-    print_table(table, more="a wider terminal shows them")
+    print_table(table, more=WIDER)
     widths = column_widths(table.rows)
     while flags.watch:
         for event in watch.wait():

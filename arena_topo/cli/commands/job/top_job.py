@@ -59,7 +59,7 @@ def _show_jobs(flags: TopJobFlags) -> None:
     from arena_topo.jobs.reading.job_list import list_jobs
     from arena_topo.kube.session import connect
     from arena_topo.output.job_list import SPARE, by_gpus, top_job_table, top_jobs_rows, top_jobs_total
-    from arena_topo.output.lines import fitted
+    from arena_topo.output.lines import WIDER, fitted
 
     session, table = of_type(connect(flags.kube), flags.type), flags.output == "wide"
     jobs = (
@@ -76,5 +76,5 @@ def _show_jobs(flags: TopJobFlags) -> None:
         print_out(top_job_table(jobs[0], instance=flags.instance, paint=status_paint(), width=columns()))
     else:
         rows = top_jobs_rows(jobs, namespaces=flags.all_namespaces)
-        print_table(fitted(rows, columns(), spare=SPARE), more="a wider terminal shows them")
+        print_table(fitted(rows, columns(), spare=SPARE), more=WIDER)
         print_out(top_jobs_total(jobs))
