@@ -135,6 +135,22 @@ class LabelKeys(Notation[tuple[str, ...]]):
         return tuple(key.strip() for key in text.split(",") if key.strip())
 
 
+def topology_policy() -> str:
+    """Return ``--topology-policy``."""
+    return option(
+        "--topology-policy",
+        type=click.Choice(POLICIES),
+        default="best-effort",
+        show_default=True,
+        help="best-effort: closest level that is free; restricted: only the one that an empty cluster would give; none: any.",
+    )
+
+
+def prefer_topology() -> str:
+    """Return ``--prefer-topology``."""
+    return text("--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close.")
+
+
 def objective() -> str:
     """Return ``--objective``."""
     return option(
@@ -183,19 +199,11 @@ def wait_goal() -> Wait | None:
 class PlanFlags:
     """How the gang is to be placed."""
 
-    topology_policy: str = option(
-        "--topology-policy",
-        type=click.Choice(POLICIES),
-        default="best-effort",
-        show_default=True,
-        help="best-effort: closest level that is free; restricted: only the one that an empty cluster would give; none: any.",
-    )
+    topology_policy: str = topology_policy()
     require_topology: str = text(
         "--require-topology", metavar="LEVEL", help="Level that must hold all workers."
     )
-    prefer_topology: str = text(
-        "--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close."
-    )
+    prefer_topology: str = prefer_topology()
     objective: str = objective()
     parallel: "Parallelism | None" = option(
         "--parallel",

@@ -4,14 +4,12 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
 from arena_topo.cli.command import command, many, option, output_format, text
 from arena_topo.cli.options.job_notations import LABEL, TEXT, ArenaToleration
 from arena_topo.cli.options.kinds.tf_roles import AllPods, TfRoleFlags, tf_roles
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.numbers import Whole
-from arena_topo.cli.options.placement import POLICIES, objective, topology_levels
+from arena_topo.cli.options.placement import objective, prefer_topology, topology_levels, topology_policy
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
 from arena_topo.cli.terminal import print_out, print_page, wants_colour
 from arena_topo.errors import ExitCode, UsageError
@@ -50,19 +48,11 @@ class PlanTfFlags:
         metavar="KEY[=VALUE][:EFFECT][,OPERATOR]",
         help="Taint to tolerate, or all.",
     )
-    topology_policy: str = option(
-        "--topology-policy",
-        type=click.Choice(POLICIES),
-        default="best-effort",
-        show_default=True,
-        help="best-effort: closest level that is free; restricted: only the one that an empty cluster would give; none: any.",
-    )
+    topology_policy: str = topology_policy()
     require_topology: str = text(
         "--require-topology", metavar="LEVEL", help="Level that must hold all pods but the evaluator."
     )
-    prefer_topology: str = text(
-        "--prefer-topology", metavar="LEVEL", help="Level within which nodes count as equally close."
-    )
+    prefer_topology: str = prefer_topology()
     objective: str = objective()
     levels: tuple[str, ...] = topology_levels()
     file: str = from_file("-f")
