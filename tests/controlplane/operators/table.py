@@ -63,26 +63,24 @@ def _training_operator(built: Built, seat: Seat) -> list[str]:
 _ALONE = {"leaderElection": {"leaderElect": False}, "metrics": {"bindAddress": "0"}}
 
 
-def _jobset(built: Built, seat: Seat) -> list[str]:
-    config = _ALONE | {
-        "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
-        "kind": "Configuration",
-        "health": {"healthProbeBindAddress": seat.health},
-        "webhook": {"port": seat.webhook_port, "host": "127.0.0.1"},
-        "internalCertManagement": {"enable": False},
-    }
-    return [str(built.binary("jobset")), f"--config={seat.config('jobset', config)}"]
+def _with_webhooks(name: str, group: str, certificates: str) -> Callable[[Built, Seat], list[str]]:
+    """Return the command of an operator whose configuration is of *group*, and calls its *certificates* so."""
+
+    def command(built: Built, seat: Seat) -> list[str]:
+        config = _ALONE | {
+            "apiVersion": f"{group}/v1alpha1",
+            "kind": "Configuration",
+            "health": {"healthProbeBindAddress": seat.health},
+            "webhook": {"port": seat.webhook_port, "host": "127.0.0.1"},
+            certificates: {"enable": False},
+        }
+        return [str(built.binary(name)), f"--config={seat.config(name, config)}"]
+
+    return command
 
 
-def _trainer(built: Built, seat: Seat) -> list[str]:
-    config = _ALONE | {
-        "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
-        "kind": "Configuration",
-        "health": {"healthProbeBindAddress": seat.health},
-        "webhook": {"port": seat.webhook_port, "host": "127.0.0.1"},
-        "certManagement": {"enable": False},
-    }
-    return [str(built.binary("trainer")), f"--config={seat.config('trainer', config)}"]
+_jobset = _with_webhooks("jobset", "config.jobset.x-k8s.io", "internalCertManagement")
+_trainer = _with_webhooks("trainer", "config.trainer.kubeflow.org", "certManagement")
 
 
 _FRAMEWORKS = {
