@@ -4,7 +4,7 @@ import gc
 import sys
 
 _OBJECTS = 100_000
-"""Objects that may be made between two collections of garbage; Python's own 700 are for programs that run for long."""
+"""Objects that may be created between two collections of garbage; Python's own 700 are for programs that run for long."""
 
 
 def main() -> None:

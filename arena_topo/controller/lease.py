@@ -51,14 +51,14 @@ class Lease:
 
     def acquire(self, ended: Event, say: Callable[[str], None]) -> bool:
         """Wait until this replica holds the Lease; return False where it was told to end before."""
-        told = ""
+        reported = ""
         while not ended.is_set():
             holder = self._try()
             if holder == self.identity:
                 return True
-            if holder != told:
+            if holder != reported:
                 say(f"waiting: {printable(holder)} decides")
-                told = holder
+                reported = holder
             ended.wait(_PERIOD)
         return False
 

@@ -258,7 +258,7 @@ class Placer:
         decision = decide(limited_to(record, flight.workers), order_of(job.job), others, view.snapshot)
         waited = self.clock() - flight.sent
         if decision is Decision.CONFIRM:
-            # Others plan over a proposal that is old: it is made anew, and looked at again.
+            # Others plan over a proposal that is old: it is written anew, and looked at again.
             if waited > LATEST_CONFIRMATION.total_seconds():
                 return [self._send(job, record, view, flight.workers)]
             confirmed = replace(record, stage=Stage.CONFIRMED)

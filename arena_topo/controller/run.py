@@ -98,7 +98,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     placer = Placer(leader.rules, time.monotonic)
     sender = Sender(leader.version, sessions.writers, leader.may_write)
     sender.start()
-    told: set[str] = set()
+    printed: set[str] = set()
     try:
         changes: list[Change] = []
         while not is_over():
@@ -111,9 +111,9 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             for action in placer.decide(state, sessions.lease.server_time or datetime.now(UTC)):
                 sender.send(action)
             for warning in [*placer.warnings, *state.warnings]:
-                if warning not in told:
+                if warning not in printed:
                     say(f"warning: {printable(warning)}")
-            told = {*placer.warnings, *state.warnings}
+            printed = {*placer.warnings, *state.warnings}
             changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     finally:
         sender.stop()

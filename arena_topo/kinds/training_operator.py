@@ -55,7 +55,7 @@ class TrainingOperatorKind:
 
     @property
     def is_pinnable(self) -> str:
-        """A pod that the operator made for a job of this kind."""
+        """A pod that the operator created for a job of this kind."""
         labels = "object.metadata.labels"
         return (
             f"has({labels}) && '{keys.OPERATOR_NAME}' in {labels} && '{keys.OPERATOR_REPLICA_INDEX}' in {labels} && "

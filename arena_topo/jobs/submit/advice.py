@@ -20,7 +20,7 @@ _ONE_DASH = re.compile(r"(?<!\S)-((?:bind-to|map-by|rank-by)(?:-\w+)*)(?!\S)")
 """Options of mpirun that Open MPI 4 takes with one dash as well."""
 
 _KARPENTER = "karpenter.sh/nodepool"
-"""The label of nodes that are made for pods that wait, and taken away again."""
+"""The label of nodes that are created for pods that wait, and removed again."""
 
 
 def advice_on_command(job: JobSpec) -> Iterator[str]:

@@ -180,8 +180,8 @@ def _zones(node: GpuNode) -> list[Line]:
         ]
         for zone in zones
     ]
-    told = f"{policy.value}, for each {node.zones.scope.value}" if policy else "not known"
-    return [*_columns(rows), [Span(f"topology manager policy of the kubelet: {told}", "dim")]]
+    written = f"{policy.value}, for each {node.zones.scope.value}" if policy else "not known"
+    return [*_columns(rows), [Span(f"topology manager policy of the kubelet: {written}", "dim")]]
 
 
 def _figure(amounts: Resources, name: str) -> str:

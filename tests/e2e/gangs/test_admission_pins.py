@@ -32,7 +32,7 @@ def _policy(plane: ControlPlane) -> Iterator[None]:
 def test_each_worker_runs_on_its_planned_node_and_comes_back_to_it(
     kube: Kube, namespace: str, gpu_nodes: list[str]
 ) -> None:
-    """Also when it is made again; the launcher is left to the scheduler."""
+    """Also when it is recreated; the launcher is left to the scheduler."""
     one, two = gpu_nodes
     planned = [two, one, one, two]
     kube.create(mpijob("job", 4, {_GPU: "2"}, pin_annotations(nodes=planned)), namespace)
@@ -83,7 +83,7 @@ def test_a_node_is_named_by_its_label(kube: Kube, namespace: str) -> None:
 
 
 def test_exact_gpus_are_claimed_by_index(kube: Kube, namespace: str, gpu_nodes: list[str]) -> None:
-    """Two workers share a node, and each has the GPUs that it was planned, also when it is made again."""
+    """Two workers share a node, and each has the GPUs that it was planned, also when it is recreated."""
     prefix = namespace
     slices = [_slice(prefix, node) for node in gpu_nodes]
     kube.create(_device_class(prefix))

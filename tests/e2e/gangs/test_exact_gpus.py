@@ -116,7 +116,7 @@ def running(kube: Kube, namespace: str, name: str, workers: int) -> list[Object]
 
 @pytest.mark.usefixtures("policy", "dra_nodes")
 def test_each_worker_claims_the_gpus_that_it_was_planned(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Also when it is made again; the claims go with the job."""
+    """Also when it is recreated; the claims go with the job."""
     outcome = submit(arena, "gang", 3, 2)
     assert 0 == outcome.code, outcome.err
     assert "each on its own GPUs, by a DRA claim" in outcome.err
@@ -133,7 +133,7 @@ def test_each_worker_claims_the_gpus_that_it_was_planned(arena: Arena, kube: Kub
         new = found and found["metadata"]["uid"] != second["metadata"]["uid"]
         return found if found and new and found["spec"].get("nodeName") else None
 
-    remade = eventually(again, "the worker to be made again")
+    remade = eventually(again, "the worker to be recreated")
     assert (plan[1][0], sorted(plan[1][1])) == (
         remade["spec"]["nodeName"],
         sorted(given(kube, namespace, remade)[1]),

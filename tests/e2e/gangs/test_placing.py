@@ -133,7 +133,7 @@ def test_a_worker_whose_place_is_gone_gets_another(arena: Arena, kube: Kube, nam
     before = placed(kube, namespace, "gang", 4)
     kube.patch("v1", "Node", "place-1", {"spec": {"unschedulable": True}})
     kube.delete("v1", "Pod", "gang-worker-3", namespace, gracePeriodSeconds="0")
-    eventually(lambda: gates(kube, namespace, "gang")[3:] == [True], "the worker to be made again")
+    eventually(lambda: gates(kube, namespace, "gang")[3:] == [True], "the worker to be recreated")
     assert 0 == arena("resume", "gang").code
     after = placed(kube, namespace, "gang", 4)
     assert {**before, "worker-3": after["worker-3"]} == after
@@ -191,7 +191,7 @@ def test_a_worker_that_is_made_again_goes_back_to_its_place(arena: Arena, kube: 
         found = kube.find("v1", "Pod", "gang-worker-2", namespace)
         return found if found and found["metadata"]["uid"] != uid else None
 
-    assert [{"name": "arena-topo.dev/gang"}] == eventually(again, "the worker to be made again")["spec"][
+    assert [{"name": "arena-topo.dev/gang"}] == eventually(again, "the worker to be recreated")["spec"][
         "schedulingGates"
     ]
     assert 0 == arena("resume", "gang").code

@@ -136,7 +136,7 @@ KINDS = {
 def test_every_pod_runs_on_its_planned_node_and_comes_back_to_it(
     kube: Kube, namespace: str, gpu_nodes: list[str], kind: Kind
 ) -> None:
-    """In every role of every kind, by its operator's own labels; also when it is made again."""
+    """In every role of every kind, by its operator's own labels; also when it is recreated."""
     one, two = gpu_nodes
     lists = [[two, one], [one, two, two, one]]
     wanted = dict(zip(kind.roles, lists if len(kind.roles) == 2 else lists[1:], strict=True))

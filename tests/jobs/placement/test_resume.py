@@ -74,7 +74,7 @@ def test_a_plan_of_a_newer_tool_is_left_alone() -> None:
 
 
 def test_a_job_that_was_half_created_is_told() -> None:
-    """What is missing cannot be made again: only the user has the file."""
+    """What is missing cannot be recreated: only the user has the file."""
     half = PlanRecord(
         stage=Stage.PROPOSED, companion_paths=("/api/v1/namespaces/default/configmaps/job-files",)
     )
