@@ -20,6 +20,8 @@ MOST_GPUS = 256
 """More GPUs than any node has: a source that counts more is garbled, and would cost the memory of its matrix."""
 
 _MOST_NAME = 253
+_MOST_IDENTITY = 600
+"""Characters of what an object is called: its kind, its namespace and its name."""
 _MOST_REASON = 300
 """Characters of a reason: a value that it quotes may be as long as an annotation."""
 
@@ -47,7 +49,8 @@ def read_each(
 
 def skipped(name: str, error: Exception) -> str:
     """Return the warning that the object called *name* is left out because of *error*, on one line of some length."""
-    return f"{name}: {cut(str(error), _MOST_REASON)}; skipped"
+    # Whoever serves objects may have let a name be of any length.
+    return f"{cut(name, _MOST_IDENTITY)}: {cut(str(error), _MOST_REASON)}; skipped"
 
 
 def identity(obj: object, kind: str = "") -> str:

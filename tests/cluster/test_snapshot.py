@@ -105,6 +105,17 @@ def test_a_pod_that_cannot_be_read_is_named_and_left_out() -> None:
     assert ["Pod ml/bad: 'many' is not a quantity; skipped"] == [w for w in snapshot.warnings if "Pod" in w]
 
 
+def test_the_warning_about_a_pod_is_bounded_whatever_its_names() -> None:
+    """A server that lets a name be of any length fills no terminal with it."""
+    bad = pod("n" * 5000, gpus="many")
+    bad["metadata"]["namespace"] = "1," * 5000
+    opened, _ = session(Cluster([bad]))
+    snapshot = take_snapshot(opened)
+    warning = next(warning for warning in snapshot.warnings if warning.startswith("Pod 1,1,"))
+    assert warning.endswith("...: 'many' is not a quantity; skipped")
+    assert 1000 > len(warning)
+
+
 def test_an_answer_that_is_no_list_is_an_error() -> None:
     """Named by its path."""
     opened, _ = session(Cluster([], nodes=Answer(body={"items": 1})))
