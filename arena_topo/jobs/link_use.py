@@ -6,7 +6,7 @@ from functools import reduce
 from operator import or_
 
 from arena_topo.errors import ArenaTopoError
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import Question, asked_roles, question_of
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
 from arena_topo.jobs.placement.plan import predicted_rates, requests_rdma
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
@@ -62,13 +62,27 @@ def _prediction(
     # Whoever may edit a job may write anything into it, and must not hide the others.
     try:
         options = _options(job)
-        demand = demand_of(job.manifest, snapshot, options)
+        question = question_of(job.manifest, snapshot, options)
+        # Those with the most GPUs train; parameter servers exchange nothing by NCCL.
+        demand = max((demand for _, demand in asked_roles(question)), key=lambda demand: demand.gpus)
     except (ArenaTopoError, ValueError, IndexError):
         return None
+    places = _of_gpus(places, question, demand.gpus)
     if demand.gpus * len(places) < 2:
         return None
     shares = list(_shares(places, demand.gpus, nodes, catalog))
     return predicted_rates(shares, demand.gpus, nodes, demand, options, rdma=requests_rdma(demand))
+
+
+def _of_gpus(places: Sequence[PlannedWorker], question: Question, gpus: int) -> Sequence[PlannedWorker]:
+    """Return those of *places*, in the order of their numbers, whose pods have *gpus* GPUs."""
+    asked = [
+        demand.gpus for _, demand in asked_roles(question) for _ in range(min(demand.workers, len(places)))
+    ]
+    # An elastic job may have grown since, and places that were seen are of pods with GPUs alone.
+    if len(asked) != len(places):
+        return places
+    return [place for place, of_pod in zip(places, asked, strict=True) if of_pod == gpus]
 
 
 def _options(job: JobView) -> PlanOptions:

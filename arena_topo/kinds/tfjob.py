@@ -13,4 +13,6 @@ TFJOB = TrainingOperatorKind(
     specs="tfReplicaSpecs",
     # Chief and master are two names for one role.
     roles={"chief": "Chief", "master": "Master", "worker": "Worker", "ps": "PS", "evaluator": "Evaluator"},
+    serves={"ps": ("worker", "chief", "master")},
+    anywhere=frozenset({"evaluator"}),
 )

@@ -4,7 +4,7 @@ Source: training-operator 1.9 (pkg/controller.v1/common/pod.go, pkg/apis/kubeflo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from arena_topo.model import keys
 from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
@@ -18,7 +18,7 @@ class TrainingOperatorKind:
     """A ``Kind`` of kubeflow.org/v1.
 
     ``specs`` is the key of the replica specs; ``roles`` gives the name of each role, as pods have it, its key there, in
-    the order of ranks.
+    the order of ranks. ``serves`` and ``anywhere`` are as in ``Replicas``, by role.
     """
 
     kind: str
@@ -27,6 +27,8 @@ class TrainingOperatorKind:
     container: str
     specs: str
     roles: Mapping[str, str]
+    serves: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    anywhere: frozenset[str] = frozenset()
     elastic: Elastic | None = None
     group: str = "kubeflow.org"
     version: str = "v1"
@@ -81,10 +83,20 @@ class TrainingOperatorKind:
                 1 if specs[key].get("replicas") is None else int(specs[key]["replicas"]),
                 specs[key].get("template") or {},
                 f"/spec/{self.specs}/{key}/template",
+                labels=self._labels(job, role),
+                serves=self.serves.get(role, ()),
+                anywhere=role in self.anywhere,
             )
             for role, key in self.roles.items()
             if specs.get(key)
         ]
+
+    def _labels(self, job: Object, role: str) -> dict[str, str]:
+        return {
+            self.job_label: str((job.get("metadata") or {}).get("name", "")),
+            keys.OPERATOR_NAME: self._operator,
+            keys.OPERATOR_REPLICA_TYPE: role,
+        }
 
     def member(self, pod: Object) -> Member | None:
         """Return which pod of its job *pod* is."""

@@ -5,28 +5,37 @@ from dataclasses import replace
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.words import plural
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Infeasible
+from arena_topo.model.plan.placement import Infeasible, Verdict
+from arena_topo.model.plan.roles import GangDemand, GangInfeasible, GangVerdict
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.nodes.fleet import emptied, make_fleet
 from arena_topo.planner.plan import plan_on
+from arena_topo.planner.roles.plan_gang import plan_gang_on
 
 _OF_KUBERNETES = "node.kubernetes.io/"
 """The prefix of the taints that come and go with a node's state: not ready, cordoned, under pressure."""
 
 
 def never_fits(
-    demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL
-) -> Infeasible | None:
+    demand: Demand | GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL
+) -> Infeasible | GangInfeasible | None:
     """Return why *demand* could never fit on the nodes of *snapshot*, None where it could once they are free.
 
     All nodes count as idle and in service: a drained one comes back, a broken GPU is replaced, and other pods end.
     For example, 20 workers of 1 GPU could never fit on two nodes of 8, but 16 could.
     """
     nodes = tuple(map(_in_service, snapshot.nodes))
-    # Groups of ranks decide where workers go, and never whether they fit.
-    workers = replace(demand, parallel=None)
-    answer = plan_on(workers, emptied(make_fleet(replace(snapshot, nodes=nodes), model)))
-    if not isinstance(answer, Infeasible):
+    fleet = emptied(make_fleet(replace(snapshot, nodes=nodes), model))
+    answer: Verdict | GangVerdict
+    if isinstance(demand, GangDemand):
+        answer = plan_gang_on(demand, fleet)
+    else:
+        # Groups of ranks decide where workers go, and never whether they fit.
+        answer = plan_on(replace(demand, parallel=None), fleet)
+    if not isinstance(answer, Infeasible | GangInfeasible):
+        return None
+    # A search that was cut short proves nothing.
+    if isinstance(answer, GangInfeasible) and not answer.proven:
         return None
     return replace(answer, summary=f"{_size(demand, nodes)}; {answer.summary}, even when it is idle")
 
@@ -43,7 +52,8 @@ def _in_service(node: GpuNode) -> GpuNode:
     )
 
 
-def _size(demand: Demand, nodes: tuple[GpuNode, ...]) -> str:
-    if not demand.gpus:
+def _size(demand: Demand | GangDemand, nodes: tuple[GpuNode, ...]) -> str:
+    has_gpus = any(role.gpus for role in demand.roles) if isinstance(demand, GangDemand) else demand.gpus > 0
+    if not has_gpus:
         return f"the cluster has {plural(len(nodes), 'node')}"
     return f"the cluster has {plural(sum(node.gpu_total for node in nodes), 'GPU')}"

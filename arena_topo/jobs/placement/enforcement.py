@@ -110,14 +110,21 @@ def _run_lists(
     return run_lists.pin_annotations(
         nodes=hostnames,
         gpus=[uuids[slot.worker] for slot in record.slots] if by_uuid else (),
-        claims=[claim_name(job, claimants[slot.worker]) for slot in record.slots] if claimants else (),
+        # Parameter servers without GPUs claim none.
+        claims=[
+            claim_name(job, claimants[slot.worker]) if slot.worker in claimants else ""
+            for slot in record.slots
+        ]
+        if claimants
+        else (),
     )
 
 
 def claimant_by_worker(record: PlanRecord) -> dict[int, int]:
-    """Map each worker to the worker whose name its claim carries: itself, or the first of those that share the claim."""
+    """Map each worker with GPUs to the one whose name its claim carries: itself, or the first that shares the claim."""
     if record.gpu_enforcement is not GpuEnforcement.SHARED_CLAIMS:
-        return {slot.worker: slot.worker for slot in record.slots}
+        # Of alike pods a plan may not know the GPUs, and all claim some.
+        return {slot.worker: slot.worker for slot in record.slots if slot.gpus or not record.roles}
     return {slot.worker: slots[0].worker for slots in slots_by_node(record).values() for slot in slots}
 
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import DocumentError, Forbidden, NotFound
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import asked_roles, question_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kinds.mpijob import ApiVersion
@@ -177,7 +177,7 @@ def _plans(
             if record is not None:
                 yield OtherPlan(
                     order=order_of(job),
-                    record=credible(record, demand_of(job, snapshot, PlanOptions()), nodes),
+                    record=credible(record, asked_roles(question_of(job, snapshot, PlanOptions())), nodes),
                     bound=_numbers(
                         kind, job, bound.get((meta["namespace"], kind.kind.lower(), meta["name"]), ())
                     ),

@@ -15,6 +15,7 @@ from arena_topo.model.notation.words import plural, written_duration
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Verdict
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan.roles import GangVerdict
 
 _FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 1.0, 1.3, 20.0
 """Seconds between two looks at a cluster without a place: each look reads all of it."""
@@ -31,7 +32,7 @@ class PlacedJob:
 
     job: Object
     record: PlanRecord
-    verdict: Verdict | None
+    verdict: Verdict | GangVerdict | None
     released: int = 0
     suspended: bool = True
     queued: bool = False
@@ -82,7 +83,10 @@ def place_job(reservation: Reservation, planner: JobPlanner, wait: WaitPolicy) -
 
 
 def started_job(
-    reservation: Reservation, record: PlanRecord, wait: WaitPolicy, verdict: Verdict | None = None
+    reservation: Reservation,
+    record: PlanRecord,
+    wait: WaitPolicy,
+    verdict: Verdict | GangVerdict | None = None,
 ) -> PlacedJob:
     """Release the gated workers of a job whose plan is confirmed; every other enforcement acts by itself.
 

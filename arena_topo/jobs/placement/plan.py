@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import Question, demand_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.table import newest_kind
 from arena_topo.manifest.render import RenderContext, render
@@ -16,14 +16,23 @@ from arena_topo.model.objects import Object
 from arena_topo.model.plan.comparison import Comparison
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import NodeShare, Placement, Prediction, Range, Transport, Verdict
+from arena_topo.model.plan.roles import GangDemand, GangVerdict
 from arena_topo.planner.advise.compare import compare
 from arena_topo.planner.groups.cliques import shared_clique_notes
 from arena_topo.planner.plan import plan
+from arena_topo.planner.roles.plan_gang import plan_gang
 from arena_topo.prediction.benchmarks import Benchmark, benchmark_of
 from arena_topo.prediction.calibration import shipped_calibration
 from arena_topo.prediction.forecast import Workload, predict
 from arena_topo.prediction.networks import MODELS
 from arena_topo.prediction.transports import gang_prediction
+
+
+def plan_question(question: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+    """Return where the pods of *question* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
+    if isinstance(question, GangDemand):
+        return plan_gang(question, snapshot, options.model)
+    return plan_demand(question, snapshot, options)
 
 
 def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:

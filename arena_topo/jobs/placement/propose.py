@@ -4,15 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from arena_topo.errors import DoesNotFit
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import Question, asked_roles, question_of
 from arena_topo.jobs.placement.exact_gpus import choose_gpu_enforcement
 from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.placement.plan import plan_demand
+from arena_topo.jobs.placement.plan import plan_question
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Infeasible, Slot, Verdict
-from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
+from arena_topo.model.plan.placement import Infeasible, Placement, Slot, Verdict
+from arena_topo.model.plan.plan_record import Enforcement, Pin, PlannedRole, PlanRecord, Stage
+from arena_topo.model.plan.roles import GangInfeasible, GangPlacement, GangVerdict
 from arena_topo.planner.impossible import never_fits
 
 
@@ -26,7 +27,7 @@ class JobPlanner:
     companion_paths: tuple[str, ...] = ()
     pin: Pin = Pin.AUTO
     refuses_impossible: bool = False
-    verdict: Verdict | None = field(default=None, init=False)
+    verdict: Verdict | GangVerdict | None = field(default=None, init=False)
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the proposal for *snapshot*, or why the job waits.
@@ -34,16 +35,15 @@ class JobPlanner:
         Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it ``refuses_impossible`` ones.
         """
         # Whatever enforces a plan names nodes by their label: on one without it the workers would wait for ever.
-        demand = replace(
-            demand_of(self.job, snapshot, self.options),
-            needs_hostname=self.enforcement is not Enforcement.NONE,
+        question = _pinned_by_hostname(
+            question_of(self.job, snapshot, self.options), needed=self.enforcement is not Enforcement.NONE
         )
-        is_first, self.verdict = self.verdict is None, plan_demand(demand, snapshot, self.options)
+        is_first, self.verdict = self.verdict is None, plan_question(question, snapshot, self.options)
         verdict = self.verdict
-        if isinstance(verdict, Infeasible):
+        if isinstance(verdict, Infeasible | GangInfeasible):
             # The first plan is made before anything is created, and only then a refusal leaves nothing behind.
             if is_first and self.refuses_impossible:
-                _refuse_impossible(self.job["metadata"]["name"], demand, snapshot, self.options)
+                _refuse_impossible(self.job["metadata"]["name"], question, snapshot, self.options)
             return PlanRecord(
                 stage=Stage.WAITING,
                 enforcement=self.enforcement,
@@ -51,23 +51,23 @@ class JobPlanner:
                 requested_options=self.options.annotation,
                 companion_paths=self.companion_paths,
             )
+        slots, roles = numbered_slots(verdict), _planned_roles(question)
         return PlanRecord(
             stage=Stage.PROPOSED,
-            slots=verdict.slots,
-            worker_requests={
-                **demand.requests,
-                **({demand.gpu_resource: demand.gpus} if demand.gpus else {}),
-            },
+            slots=slots,
+            worker_requests=roles[0].requests,
+            # Pods that are all alike need no roles to be told apart.
+            roles=roles if len(roles) > 1 else (),
             enforcement=self.enforcement,
-            hostnames=hostnames_of(verdict.slots, snapshot),
+            hostnames=hostnames_of(slots, snapshot),
             level=verdict.level,
             domain=verdict.domain,
             requested_options=self.options.annotation,
             companion_paths=self.companion_paths,
             gpu_enforcement=choose_gpu_enforcement(
-                verdict.slots,
+                slots,
                 snapshot,
-                demand.gpu_resource,
+                _gpu_resource(question),
                 enforcement=self.enforcement,
                 pin=self.pin,
                 share=self.options.share_gpus,
@@ -75,9 +75,44 @@ class JobPlanner:
         )
 
 
-def _refuse_impossible(name: str, demand: Demand, snapshot: Snapshot, options: PlanOptions) -> None:
-    """Raise ``DoesNotFit`` where *demand* would not fit even on the idle cluster, every node of it in service."""
-    if (never := never_fits(demand, snapshot, options.model)) is None:
+def _pinned_by_hostname(question: Question, *, needed: bool) -> Question:
+    """Return *question* for nodes that have their hostname label, where that is *needed*."""
+    if isinstance(question, Demand):
+        return replace(question, needs_hostname=needed)
+    return replace(question, roles=tuple(replace(role, needs_hostname=needed) for role in question.roles))
+
+
+def numbered_slots(verdict: Placement | GangPlacement) -> tuple[Slot, ...]:
+    """Return the place of every pod by its number, those of the first role first.
+
+    For example, with one chief and two servers, server 1 is number 2.
+    """
+    if isinstance(verdict, Placement):
+        return verdict.slots
+    # Of a node that does not say which of its GPUs are free, a pod without GPUs takes none all the same.
+    slots = (slot if role.gpus else slot._replace(gpus=()) for role in verdict.roles for slot in role.slots)
+    return tuple(slot._replace(worker=number) for number, slot in enumerate(slots))
+
+
+def _planned_roles(question: Question) -> tuple[PlannedRole, ...]:
+    return tuple(
+        PlannedRole(
+            name,
+            demand.workers,
+            {**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})},
+        )
+        for name, demand in asked_roles(question)
+    )
+
+
+def _gpu_resource(question: Question) -> str:
+    """Return the resource by which the pods request their GPUs, empty where none has any."""
+    return next((demand.gpu_resource for _, demand in asked_roles(question) if demand.gpus), "")
+
+
+def _refuse_impossible(name: str, question: Question, snapshot: Snapshot, options: PlanOptions) -> None:
+    """Raise ``DoesNotFit`` where the gang would not fit even on the idle cluster, every node of it in service."""
+    if (never := never_fits(question, snapshot, options.model)) is None:
         return
     raise can_never_fit(name, never.summary, never.remedies[:2])
 
@@ -88,9 +123,14 @@ def can_never_fit(name: str, why: str, remedies: Iterable[str] = ()) -> DoesNotF
     return DoesNotFit(f"the job {name} can never fit: {why}", hint=hint)
 
 
-def waiting_reason(verdict: Infeasible) -> str:
+def waiting_reason(verdict: Infeasible | GangInfeasible) -> str:
     """Return on one line why a job waits: the summary and the first two reasons."""
-    return "; ".join((verdict.summary, *(reason.text for reason in verdict.reasons[:2])))
+    if isinstance(verdict, GangInfeasible):
+        # A role that fits by itself gives no reason.
+        reasons = [reason for role in verdict.roles if role.answer for reason in role.answer.reasons]
+    else:
+        reasons = list(verdict.reasons)
+    return "; ".join((verdict.summary, *(reason.text for reason in reasons[:2])))
 
 
 def hostnames_of(slots: Iterable[Slot], snapshot: Snapshot) -> dict[str, str]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.errors import DocumentError, DoesNotFit, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import ServedJob, find_job
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import asked_roles, question_of
 from arena_topo.jobs.placement.options import options_from_annotation
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job, started_job
 from arena_topo.jobs.placement.propose import JobPlanner, hostnames_of, waiting_reason
@@ -22,14 +22,14 @@ from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Infeasible
+from arena_topo.model.plan.placement import Infeasible, Slot
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     PlanRecord,
     Stage,
 )
 from arena_topo.planner.change.grow import replaced
-from arena_topo.planner.reservations.conflicts import limited_to, stands
+from arena_topo.planner.reservations.conflicts import OtherPlan, limited_to, stands, without_reserved
 
 
 def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | None:
@@ -119,23 +119,31 @@ class Replacement:
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the plan with new places; raises ``DoesNotFit`` where there are none, and the old plan stays."""
         options = options_from_annotation(self.record.requested_options)
-        gang = demand_of(self.job, snapshot, options)
-        # The workers that stay decide how close the new places can be.
-        found = replaced(
-            replace(gang, required_level=""), self.record.slots, self.workers, snapshot, options.model
-        )
-        if isinstance(found, Infeasible):
-            raise DoesNotFit(
-                f"{plural(len(self.workers), 'worker')} lost their places, and there are no others: "
-                f"{waiting_reason(found)}",
-                hint="they stay gated; retry with arena-topo resume",
-            )
-        places = {slot.worker: slot for slot in found.slots}
+        places: dict[int, Slot] = {}
+        left, first = snapshot, 0
+        for _, demand in asked_roles(question_of(self.job, snapshot, options)):
+            own = [slot for slot in self.record.slots if first <= slot.worker < first + demand.workers]
+            lost = self.workers.intersection(slot.worker for slot in own)
+            first += demand.workers
+            if not lost:
+                continue
+            # Those of the role that stay decide how close the new places can be.
+            found = replaced(replace(demand, required_level=""), own, lost, left, options.model)
+            if isinstance(found, Infeasible):
+                raise DoesNotFit(
+                    f"{plural(len(self.workers), 'worker')} lost their places, and there are no others: "
+                    f"{waiting_reason(found)}",
+                    hint="they stay gated; retry with arena-topo resume",
+                )
+            places |= {slot.worker: slot for slot in found.slots}
+            # The next role gets what this one leaves.
+            taken = replace(self.record, slots=found.slots)
+            left = without_reserved(left, [OtherPlan(order=("", ""), record=taken)])
         return replace(
             self.record,
             stage=Stage.PROPOSED,
             slots=tuple(places.get(slot.worker, slot) for slot in self.record.slots),
-            hostnames={**self.record.hostnames, **hostnames_of(found.slots, snapshot)},
+            hostnames={**self.record.hostnames, **hostnames_of(places.values(), snapshot)},
         )
 
 

@@ -8,7 +8,7 @@ from arena_topo.model.job.job_view import PlannedWorker, PlanView
 from arena_topo.model.job.kind import pod_name_at
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text, pods_text
 from arena_topo.pin.gates import is_gated
 
 _MOST_NAMES = 5
@@ -64,12 +64,13 @@ def _message(
         return "the job ended without a place" if has_ended(job) else _unfinished_text(name, record)
     placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
     running = sum(each in placed for each in names)
-    workers = plural(len(record.slots), "worker")
+    workers = pods_text(record)
     # The operator deletes the workers of a job that has ended: where they ran is the plan's word alone.
     if has_ended(job) and running < len(record.slots):
         nodes = plural(len({slot.node for slot in record.slots}), "node")
         return f"{workers} on {nodes} ({record.enforcement.value}); the job has ended"
-    where = f"{running - len(moved)} of {workers} where planned ({record.enforcement.value})"
+    of_all = plural(len(record.slots), "pod" if record.roles else "worker")
+    where = f"{running - len(moved)} of {of_all} where planned ({record.enforcement.value})"
     # The operator recreates a lost worker from the template, gate included, and --retry then waits for it in vain.
     if gated := sum(map(is_gated, pods)):
         verb = "waits" if gated == 1 else "wait"

@@ -16,7 +16,9 @@ class Replicas:
     """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
 
     ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what it must say
-    beside the pins, where a pod could not tell its index otherwise.
+    beside the pins, where a pod could not tell its index otherwise. ``labels`` are what the operator puts onto each pod
+    beside those of the template. ``serves`` names the roles, the first that the job has, whose parameters these pods keep;
+    pods that exchange nothing during a step go ``anywhere``.
     """
 
     role: str
@@ -24,6 +26,9 @@ class Replicas:
     template: Object
     path: str
     annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    serves: tuple[str, ...] = ()
+    anywhere: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,17 @@ _CONTAINER = Part(
 _REQUIREMENT = Part({"key": text, "operator": text, "values": Each(text)})
 
 _CLAIMS = Each(Part({"name": text, "resourceClaimName": text}))
+_SELECTOR = Part({"matchLabels": Named(text), "matchExpressions": Each(_REQUIREMENT)})
+
+_POD_TERM = Part({"topologyKey": text, "labelSelector": _SELECTOR})
+
+_POD_TERMS = Part(
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": Each(_POD_TERM),
+        "preferredDuringSchedulingIgnoredDuringExecution": Each(Part({"podAffinityTerm": _POD_TERM})),
+    }
+)
+
 _POD_SPEC = Part(
     {
         "resourceClaims": _CLAIMS,
@@ -80,7 +91,8 @@ _POD_SPEC = Part(
                             }
                         )
                     }
-                )
+                ),
+                **dict.fromkeys(("podAffinity", "podAntiAffinity"), _POD_TERMS),
             }
         ),
     }

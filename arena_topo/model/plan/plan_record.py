@@ -18,6 +18,7 @@ from arena_topo.model.notation.record_tables import (
     ListOf,
     MapOf,
     OneOf,
+    Record,
     Table,
     read_fields,
 )
@@ -29,6 +30,8 @@ from arena_topo.model.plan.placement import Slot
 _VERSION = 1
 MOST_WORKERS = 10_000
 """Workers of one plan; the annotations of a job have no room for many more."""
+MOST_ROLES = 64
+"""Roles of one plan; a TFJob has four, and the templates of a job have no room for many more."""
 _LAST_GPU = 255
 _MOST_REASON = 300
 
@@ -94,11 +97,22 @@ class Stage(Enum):
     CONFIRMED = "confirmed"
 
 
+@dataclass(frozen=True, slots=True)
+class PlannedRole:
+    """The ``pods`` of a role, each of which requests ``requests``, GPUs included."""
+
+    name: str
+    pods: int
+    requests: Resources = field(default_factory=dict)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanRecord:
     """A job's plan, as the job's annotation carries it.
 
-    ``worker_requests`` is what one worker requests, GPUs included. ``hostnames`` are the values of the nodes' hostname
+    ``slots`` number the pods of all roles through, those of the first role first. ``worker_requests`` is what one worker
+    requests, GPUs included. ``roles`` is empty where all pods request the same; else it has every role, in the order of
+    the numbers, and ``worker_requests`` are those of the first. ``hostnames`` are the values of the nodes' hostname
     labels where these differ from the nodes' names. ``level`` and ``domain`` are the placement's; ``written`` is an
     RFC 3339 instant. ``waiting_reason`` tells users why a waiting job waits. ``requested_options`` are the placement
     options of the user, so that the job can be planned again. ``companion_paths`` are the API paths of the objects that
@@ -119,6 +133,18 @@ class PlanRecord:
     companion_paths: tuple[str, ...] = ()
     gpu_enforcement: GpuEnforcement = GpuEnforcement.NONE
     position: int = 0
+    roles: tuple[PlannedRole, ...] = ()
+
+    def requests_of(self, worker: int) -> Resources:
+        """Return what the pod with the number *worker* requests, GPUs included.
+
+        For example, with a chief and two parameter servers number 2 is the second server.
+        """
+        for role in self.roles:
+            if worker < role.pods:
+                return role.requests
+            worker -= role.pods
+        return self.worker_requests
 
     def hostname(self, node: str) -> str:
         """Return the value of the hostname label of *node*."""
@@ -157,6 +183,10 @@ def encode(record: PlanRecord) -> str:
         "needs": list(record.companion_paths),
         "gpusBy": record.gpu_enforcement.value,
         "position": record.position,
+        # Programs that know no roles count the requests of the first one for every pod.
+        "roles": [
+            {"name": role.name, "pods": role.pods, "each": dict(role.requests)} for role in record.roles
+        ],
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -185,7 +215,19 @@ def _decoded(value: object) -> PlanRecord:
     # Nodes and sets of GPUs repeat, and each text is read once.
     indices = {text: _parsed_gpus(text) for text in set(gpus)}
     slots = (Slot(worker, node, indices[gpus[worker]]) for worker, node in enumerate(nodes))
+    _check_roles(values["roles"], len(nodes))
     return PlanRecord(slots=tuple(slots), **values)
+
+
+def _check_roles(roles: Sequence[PlannedRole], pods: int) -> None:
+    """Raise ``ValueError`` where *roles* cannot be those of a plan of *pods* pods."""
+    if len(roles) > MOST_ROLES:
+        raise ValueError(f"it has {len(roles)} roles, at most {MOST_ROLES} are expected")
+    if any(role.pods < 1 for role in roles):
+        raise ValueError("it has a role without pods")
+    # A job that waits has no places.
+    if roles and pods and sum(role.pods for role in roles) != pods:
+        raise ValueError(f"its roles do not have {pods} pods together")
 
 
 def _repeated(document: Mapping[str, Any], key: str) -> list[str]:
@@ -217,6 +259,11 @@ def _parsed_gpus(text: str) -> tuple[int, ...] | None:
 
 
 _TEXTS = MapOf(STRING)
+_ROLE: Table = (
+    Field("name", STRING),
+    Field("pods", WHOLE),
+    Field("each", MapOf(WHOLE), {}, attribute="requests"),
+)
 _TABLE: Table = (
     Field("stage", OneOf(Stage)),
     Field("each", MapOf(WHOLE), {}, attribute="worker_requests"),
@@ -230,6 +277,7 @@ _TABLE: Table = (
     Field("needs", ListOf(STRING), (), attribute="companion_paths"),
     Field("gpusBy", OneOf(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
     Field("position", WHOLE, 0),
+    Field("roles", ListOf(Record(PlannedRole, _ROLE)), ()),
 )
 
 
@@ -242,6 +290,12 @@ def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
 
 
 def placed_text(record: PlanRecord) -> str:
-    """Return where the workers of *record* are: ``4 workers on 2 nodes in rack r0``."""
+    """Return where the pods of *record* are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``."""
     where = f" in {last_part(record.level)} {record.domain}" if record.domain else ""
-    return f"{plural(len(record.slots), 'worker')} on {plural(len(slots_by_node(record)), 'node')}{where}"
+    return f"{pods_text(record)} on {plural(len(slots_by_node(record)), 'node')}{where}"
+
+
+def pods_text(record: PlanRecord) -> str:
+    """Return how many pods of which roles *record* places: ``4 workers``, or ``1 chief, 2 ps``."""
+    roles = [f"{role.pods} {role.name}" for role in record.roles if record.slots]
+    return ", ".join(roles) or plural(len(record.slots), "worker")

@@ -50,8 +50,8 @@ class NodePreference:
 class Role:
     """One kind of pod of a gang: ``pods`` pods of ``gpus`` GPUs each.
 
-    ``requests``, ``gpu_resource``, ``node_selector``, ``affinity``, ``tolerations``, ``one_per_node`` and
-    ``needs_hostname`` are as in ``Demand``. ``slices`` are the coarse one first; a slice of all pods keeps the role in
+    ``requests``, ``gpu_resource``, ``node_selector``, ``affinity``, ``tolerations``, ``one_per_node``,
+    ``needs_hostname`` and ``containers`` are as in ``Demand``. ``slices`` are the coarse one first; a slice of all pods keeps the role in
     one domain. ``serves`` names the workers whose parameters the role keeps: its pods go where NIC rate is free, by the
     rule of ``planner.roles.servers``. A role that exchanges nothing during a step, such as a launcher, goes ``anywhere``.
     ``preferences`` decide between choices of equal bandwidth, never against bandwidth; with another objective than bandwidth
@@ -75,6 +75,7 @@ class Role:
     serves: str = ""
     anywhere: bool = False
     preferences: tuple[NodePreference, ...] = ()
+    containers: tuple[Resources, ...] = ()
 
     @property
     def demand(self) -> Demand:
@@ -90,6 +91,7 @@ class Role:
             node_selector=self.node_selector,
             affinity=self.affinity,
             tolerations=self.tolerations,
+            containers=self.containers,
         )
 
 

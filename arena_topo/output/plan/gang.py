@@ -8,6 +8,8 @@ from arena_topo.output.lines import Line, Span, rendered, table_lines
 from arena_topo.output.plan.render import step_lines
 
 _MOST_ROWS = 40
+_MOST_NODES = 8
+"""Nodes of a role that are named on one line."""
 
 
 def render_gang(name: str, verdict: GangVerdict, form: str = "text", *, colour: bool = False) -> str:
@@ -23,9 +25,26 @@ def render_gang(name: str, verdict: GangVerdict, form: str = "text", *, colour: 
     return rendered(lines, colour=colour)
 
 
-def _lines(name: str, verdict: GangPlacement) -> Iterator[Line]:
+def placed_lines(name: str, verdict: GangPlacement) -> Iterator[Line]:
+    """Yield the gang's roles and where they go, a line for each, and what its parameter servers cost."""
+    yield _summary_line(name, verdict)
+    for role in verdict.roles:
+        nodes = [share.node for share in role.shares]
+        shown = ", ".join(nodes[:_MOST_NODES]) + (
+            f" and {len(nodes) - _MOST_NODES} more" * (len(nodes) > _MOST_NODES)
+        )
+        yield [Span(f"  {role.role}: {shown}", "")]
+    if verdict.traffic and verdict.traffic.servers:
+        yield [Span(f"  - {_faster(verdict.traffic)}", "")]
+
+
+def _summary_line(name: str, verdict: GangPlacement) -> Line:
     pods = ", ".join(f"{len(role.slots)} {role.role}" for role in verdict.roles)
-    yield [Span(name, "bold"), Span(f"  {pods}; {_where(verdict)}", "")]
+    return [Span(name, "bold"), Span(f"  {pods}; {_where(verdict)}", "")]
+
+
+def _lines(name: str, verdict: GangPlacement) -> Iterator[Line]:
+    yield _summary_line(name, verdict)
     yield []
     rows = list(_rows(verdict))
     yield from table_lines([("ROLE", "NODE", "PODS", "GPUS", "INSIDE", "DOMAIN"), *rows[:_MOST_ROWS]])

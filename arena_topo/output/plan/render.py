@@ -8,7 +8,6 @@ from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.notation.words import last_part, plural, runs, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
-from arena_topo.model.plan.plan_record import PlanRecord, placed_text
 from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
 from arena_topo.output.plan.alignment import alignment_lines, alignment_text
 from arena_topo.output.plan.groups import group_lines
@@ -95,40 +94,6 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
     yield [Span(name, "bold"), Span(f"  {shape}{merged} on {where}", "")]
 
 
-def submitted_lines(
-    name: str,
-    verdict: Verdict | None,
-    record: PlanRecord,
-    *,
-    suspended: bool,
-    enforced: str,
-    queued: bool = False,
-) -> Iterator[str]:
-    """Yield what submit reports: where the job goes and how that is enforced, or what it waits for.
-
-    *queued*: a controller places the job, and starts it.
-    """
-    if isinstance(verdict, Placement):
-        yield from rendered(summary_lines(name, verdict), colour=False).splitlines()
-        if verdict.prediction:
-            yield "predicted busbw:"
-            yield from rendered(_rate_lines(verdict.prediction), colour=False).splitlines()
-        yield from (f"note: {note}" for note in verdict.notes)
-    elif record.waiting_reason:
-        yield f"{name} waits for a placement: {record.waiting_reason}"
-        if queued:
-            number = f"number {record.position} in the queue: " if record.position else ""
-            yield f"{number}the controller starts it; this terminal may close. Give up: arena-topo delete {name}"
-        elif suspended:
-            yield f"nothing of it runs. Retry: arena-topo resume {name}; give up: arena-topo delete {name}"
-        else:
-            yield "it is not pinned: the cluster's scheduler starts it on any nodes once it fits"
-        return
-    elif queued:
-        yield f"{name} is placed by the controller: {placed_text(record)}"
-    yield f"enforced: {enforced}"
-
-
 _SPARE = ("BEST", "DOMAIN", "INSIDE", "GPUS")
 """The columns that a narrow terminal can do without, the first first: the prediction and *Why* tell most of them."""
 _FIGURES = {
@@ -172,11 +137,12 @@ def _gpus_text(share: NodeShare, gpus_per_worker: int) -> str:
 
 def _prediction_lines(prediction: Prediction) -> Iterator[Line]:
     yield [Span("Predicted busbw", "bold")]
-    yield from _rate_lines(prediction)
+    yield from rate_lines(prediction)
     yield from ([Span(f"  - {assumption}", "dim")] for assumption in prediction.assumptions)
 
 
-def _rate_lines(prediction: Prediction) -> Iterator[Line]:
+def rate_lines(prediction: Prediction) -> Iterator[Line]:
+    """Yield the predicted busbw of the whole gang, inside its nodes and across them."""
     yield [Span(f"  whole gang     {_range_text(prediction.busbw)}", "")]
     # A rank by itself exchanges nothing inside its node.
     if prediction.inside_busbw:
@@ -244,7 +210,7 @@ def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
     """Return what stands above a drawing of *verdict*: what goes where, each busbw by its name, and why."""
     title = " ".join(rendered(summary_lines("", verdict), colour=False).split())
     rates = (
-        [rendered([line], colour=False).split() for line in _rate_lines(verdict.prediction)]
+        [rendered([line], colour=False).split() for line in rate_lines(verdict.prediction)]
         if verdict.prediction
         else []
     )

@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from arena_topo.model.cluster.finding import Finding, State
 from arena_topo.model.notation.printable import printable
 from arena_topo.model.notation.words import plural, written_amount
-from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.conflicts import OtherPlan, requested
 
 _MOST_PLANS = 20
 _MOST_NODES = 4
@@ -61,8 +61,9 @@ def _words(plan: OtherPlan) -> str:
     where = ", ".join(nodes[:_MOST_NODES]) + (
         f" and {len(nodes) - _MOST_NODES} more" * (len(nodes) > _MOST_NODES)
     )
-    gpus = {name: amount for name, amount in plan.record.worker_requests.items() if "gpu" in name and amount}
-    amounts = [written_amount(name, amount * len(reserved)) for name, amount in sorted(gpus.items())]
+    total = requested(plan.record, reserved)
+    gpus = {name: amount for name, amount in total.items() if "gpu" in name and amount}
+    amounts = [written_amount(name, amount) for name, amount in sorted(gpus.items())]
     what = ", ".join(amounts) or plural(len(reserved), "worker")
     # Names are whatever somebody else's objects say.
     return printable(

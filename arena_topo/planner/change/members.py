@@ -83,7 +83,8 @@ def offer_of(
     return Offer(
         workers=workers,
         inside=inside,
-        busbw=min(inside, nic_rate(state, count)) if several else inside,
+        # Pods without GPUs, such as parameter servers, are bounded by no share of a NIC.
+        busbw=min(inside, nic_rate(state, count)) if several and count else inside,
         stranded=stranded,
         loss=loss,
         damage=damage(stranded, loss),

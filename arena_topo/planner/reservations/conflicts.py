@@ -82,9 +82,17 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
     """Whether every worker of *record* still has what it was planned for in *snapshot*."""
     nodes = {node.name: node for node in snapshot.nodes}
     return all(
-        name in nodes and _has(nodes[name], slots, record.worker_requests)
+        name in nodes and _has(nodes[name], slots, requested(record, slots))
         for name, slots in slots_by_node(record).items()
     )
+
+
+def requested(record: PlanRecord, slots: Iterable[Slot]) -> Counter[str]:
+    """Return what the pods of *record* at *slots* request together, and their number as ``pods``."""
+    total: Counter[str] = Counter()
+    for slot in slots:
+        total.update({"pods": 1, **record.requests_of(slot.worker)})
+    return total
 
 
 def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:
@@ -100,7 +108,7 @@ def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Sn
     gpus: dict[str, list[tuple[int, ...] | None]] = {}
     for other in other_plans:
         for slot in other.reserved:
-            taken.setdefault(slot.node, Counter()).update({"pods": 1, **other.record.worker_requests})
+            taken.setdefault(slot.node, Counter()).update(requested(other.record, (slot,)))
             gpus.setdefault(slot.node, []).append(slot.gpus)
     # The usual case: nothing is reserved, and a large snapshot need not be copied.
     if not taken:
@@ -125,12 +133,13 @@ def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, 
 
 
 def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:
+    """Whether *node* has what the pods at *slots* request together, and the GPUs planned for them."""
     planned = {gpu for slot in slots for gpu in slot.gpus or ()}
     if node.used is not None and planned & node.used:
         return False
     # A node that was read from a matrix has enough cpu and memory, but no more GPUs than it says.
     return all(
-        node.allocatable.get(name, 0) - node.requested.get(name, 0) >= amount * len(slots)
-        for name, amount in {"pods": 1, **requests}.items()
+        node.allocatable.get(name, 0) - node.requested.get(name, 0) >= amount
+        for name, amount in requests.items()
         if node.reports(name)
     )

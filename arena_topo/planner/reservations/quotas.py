@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.model.keys import DRA_GPU
 from arena_topo.model.notation.quantity import Resources
-from arena_topo.planner.reservations.conflicts import OtherPlan, WorkerTraits
+from arena_topo.planner.reservations.conflicts import OtherPlan, WorkerTraits, requested
 
 _DEVICES = ".deviceclass.resource.k8s.io/devices"
 
@@ -88,8 +88,11 @@ def within_quotas(
             for scopes, room in left.get(plan.namespace, ())
             if all(scope.matches(plan.traits) for scope in scopes)
         ]
-        one = {"pods": 1, **plan.record.worker_requests}
-        slots = tuple(slot for slot in plan.record.slots if slot.worker in plan.bound or _takes(rooms, one))
+        slots = tuple(
+            slot
+            for slot in plan.record.slots
+            if slot.worker in plan.bound or _takes(rooms, requested(plan.record, (slot,)))
+        )
         yield replace(plan, record=replace(plan.record, slots=slots)) if rooms else plan
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.conflicts import OtherPlan, requested
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ def with_returned(snapshot: Snapshot, ended: Iterable[OtherPlan]) -> Snapshot:
     for plan in ended:
         for slot in plan.record.slots:
             node = nodes.setdefault(slot.node, _Returned())
-            node.amounts.update({"pods": 1, **plan.record.worker_requests})
+            node.amounts.update(requested(plan.record, (slot,)))
             if slot.worker in plan.bound:
                 node.jobs.add((plan.namespace, plan.name))
             else:

@@ -5,14 +5,20 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import asked_roles, demand_of, question_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.job.job_spec import PodOptions
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.parallelism import Parallelism
+from arena_topo.model.plan.roles import GangDemand, Slice, Spread
 from tests.jobs.placement.specs import JOB
+from tests.kinds.jobs import training_job
 from tests.objects import mpijob
 from tests.planner.fleets import V100, cluster, node
 
@@ -99,3 +105,117 @@ def test_a_worker_without_gpus_has_its_slots_as_ranks() -> None:
         8
         == (demand_of(job, CLUSTER, PlanOptions(parallel=Parallelism(dp=8))).parallel or Parallelism()).ranks
     )
+
+
+def with_requests(job: Object, **requests: dict[str, str]) -> Object:
+    """Return *job* whose pods of each role, by its key, request what is given."""
+    (specs,) = [value for key, value in job["spec"].items() if key.endswith("ReplicaSpecs")]
+    for role, each in requests.items():
+        specs[role]["template"]["spec"]["containers"] = [{"name": "c", "resources": {"requests": each}}]
+    return job
+
+
+def test_pods_that_are_alike_are_one_question() -> None:
+    """A master that requests what a worker does is one more of them."""
+    job = with_requests(
+        training_job(PYTORCHJOB, {"Master": 1, "Worker": 3}),
+        Master={"nvidia.com/gpu": "2"},
+        Worker={"nvidia.com/gpu": "2"},
+    )
+    question = question_of(job, CLUSTER, PlanOptions())
+
+    assert isinstance(question, Demand)
+    assert (4, 2) == (question.workers, question.gpus)
+
+
+def test_a_master_that_requests_more_is_a_role_of_its_own() -> None:
+    """Before its workers, as in their numbers."""
+    job = with_requests(
+        training_job(PYTORCHJOB, {"Master": 1, "Worker": 3}),
+        Master={"nvidia.com/gpu": "2", "cpu": "8"},
+        Worker={"nvidia.com/gpu": "2"},
+    )
+    question = question_of(job, CLUSTER, PlanOptions(required_level="rack"))
+
+    assert isinstance(question, GangDemand)
+    assert "rack" == question.required_level
+    assert [("master", 1, 2, {"cpu": 8000}), ("worker", 3, 2, {})] == [
+        (name, demand.workers, demand.gpus, demand.requests) for name, demand in asked_roles(question)
+    ]
+
+
+def test_parameter_servers_serve_those_who_train() -> None:
+    """The workers, or a chief alone; an evaluator goes anywhere, and a role with no pods is none."""
+    with_workers = training_job(TFJOB, {"PS": 2, "Worker": 3, "Evaluator": 1, "Chief": 0})
+    alone = training_job(TFJOB, {"Chief": 1, "PS": 2})
+    found = [question_of(job, CLUSTER, PlanOptions()) for job in (with_workers, alone)]
+
+    assert all(isinstance(question, GangDemand) for question in found)
+    assert [
+        [("worker", "", False), ("ps", "worker", False), ("evaluator", "", True)],
+        [("chief", "", False), ("ps", "chief", False)],
+    ] == [
+        [(role.name, role.serves, role.anywhere) for role in question.roles]
+        for question in found
+        if isinstance(question, GangDemand)
+    ]
+
+
+def near_itself(rule: str, strength: str, **labels: str) -> Object:
+    """Return an affinity for pods with *labels* on one node."""
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    required = strength == "required"
+    entry = term if required else {"weight": 1, "podAffinityTerm": term}
+    return {rule: {f"{strength}DuringSchedulingIgnoredDuringExecution": [entry]}}
+
+
+OWN = {"training.kubeflow.org/job-name": "job", "training.kubeflow.org/replica-type": "worker"}
+
+
+@pytest.mark.parametrize(
+    ("affinity", "spread", "slices"),
+    [
+        (near_itself("podAntiAffinity", "required", **OWN), Spread.REQUIRED, ()),
+        (near_itself("podAntiAffinity", "preferred", **OWN), Spread.PREFERRED, ()),
+        (near_itself("podAffinity", "required", **OWN), Spread.NONE, (Slice(3, "node"),)),
+        (near_itself("podAffinity", "preferred", **OWN), Spread.NONE, ()),
+        (near_itself("podAntiAffinity", "required", app="other"), Spread.NONE, ()),
+    ],
+)
+def test_an_affinity_to_its_own_pods_spreads_or_packs_a_role(
+    affinity: Object, spread: Spread, slices: tuple[Slice, ...]
+) -> None:
+    """By the labels that the operator gives them; that to other pods says nothing of the role."""
+    job = training_job(TFJOB, {"PS": 1, "Worker": 3})
+    job["spec"]["tfReplicaSpecs"]["Worker"]["template"]["spec"]["affinity"] = affinity
+    question = question_of(job, CLUSTER, PlanOptions())
+
+    assert isinstance(question, GangDemand)
+    assert (spread, slices) == (question.roles[0].spread, question.roles[0].slices)
+
+
+def test_pods_that_must_keep_apart_are_one_to_a_node() -> None:
+    """Also where all are alike."""
+    job = training_job(PYTORCHJOB, {"Worker": 3})
+    affinity = near_itself("podAntiAffinity", "required", **OWN)
+    job["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["affinity"] = affinity
+    question = question_of(job, CLUSTER, PlanOptions())
+
+    assert isinstance(question, Demand)
+    assert question.one_per_node
+
+
+@pytest.mark.parametrize(
+    ("options", "flag"),
+    [
+        (PlanOptions(parallel=Parallelism(tp=2)), "--parallel"),
+        (PlanOptions(coalesce=True), "--coalesce"),
+        (PlanOptions(share_gpus=True), "--share-gpus"),
+    ],
+)
+def test_what_roles_that_differ_cannot_have_is_refused(options: PlanOptions, flag: str) -> None:
+    """With the flag, and the roles."""
+    with pytest.raises(
+        UsageError, match=f"{flag} is for jobs whose pods are all alike, and those of worker, ps"
+    ):
+        question_of(training_job(TFJOB, {"PS": 1, "Worker": 3}), CLUSTER, options)

@@ -1,22 +1,35 @@
 """How a cluster can enforce a plan, and what that puts onto the job."""
 
+from dataclasses import replace
+
 import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.jobs.placement.enforcement import (
     PinSupport,
     choose_enforcement,
+    claimant_by_worker,
     pinned_immediately,
     rewritten,
     suspended_with_plan,
 )
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model.keys import PIN_NODES, PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage, decode
+from arena_topo.model.plan.plan_record import (
+    Enforcement,
+    GpuEnforcement,
+    Pin,
+    PlannedRole,
+    PlanRecord,
+    Stage,
+    decode,
+)
 from arena_topo.pin.affinity import spread_constraint
+from tests.kinds.jobs import training_job
 from tests.objects import mpijob
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1
@@ -152,3 +165,18 @@ def test_v1alpha1_is_pinned_as_it_is_created() -> None:
     assert Stage.CONFIRMED is decode(job["metadata"]["annotations"][PLAN]).stage
     assert "true" == job["metadata"]["labels"][PLANNED]
     assert "affinity" in job["spec"]["template"]["spec"]
+
+
+def test_pods_without_gpus_claim_none() -> None:
+    """A worker gets its claim, and the parameter server after it none."""
+    job = training_job(TFJOB, {"Worker": 1, "PS": 1})
+    plan = replace(
+        record(Enforcement.ADMISSION),
+        slots=(Slot(0, "a", (0, 1)), Slot(1, "b", ())),
+        roles=(PlannedRole("worker", 1, {"gpu.nvidia.com": 2}), PlannedRole("ps", 1)),
+        gpu_enforcement=GpuEnforcement.CLAIMS,
+    )
+
+    assert {0: 0} == claimant_by_worker(plan)
+    lists = rewritten(job, plan, {0: ("GPU-1", "GPU-2"), 1: ()}).annotations
+    assert "0:job-worker-0-gpus,1:,2:" == lists["arena-topo.dev/pin-claims"]

@@ -10,13 +10,16 @@ from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.place import WaitPolicy
 from arena_topo.jobs.placement.reservation import plan_of
 from arena_topo.jobs.placement.resume import Replacement, resume_job
+from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import PLAN
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan.plan_record import PlannedRole, PlanRecord, Stage, encode
 from tests.fakes import Answer, Call, missing, session, unserved
+from tests.kinds.jobs import training_job
 from tests.objects import mpijob
 from tests.planner.fleets import cluster, node
+from tests.planner.roles.test_servers import racks
 
 RECORD = PlanRecord(
     stage=Stage.CONFIRMED, slots=(Slot(0, "gone", (0,)), Slot(1, "n2", (3,))), hostnames={"n2": "host-n2"}
@@ -43,6 +46,27 @@ def test_the_lost_worker_comes_beside_the_one_that_stays() -> None:
 
     assert "n2" == found.slots[0].node
     assert RECORD.slots[1] == found.slots[1]
+
+
+def test_lost_pods_of_a_role_get_places_for_what_that_role_asks() -> None:
+    """A server needs cores that only a node without GPUs has left; the worker's node stays its own."""
+    job = training_job(TFJOB, {"Worker": 1, "PS": 2})
+    for role, requests in (("Worker", {"nvidia.com/gpu": "1"}), ("PS", {"cpu": "60"})):
+        pods = {"containers": [{"name": "tensorflow", "resources": {"requests": requests}}]}
+        job["spec"]["tfReplicaSpecs"][role]["template"]["spec"] = pods
+    record = PlanRecord(
+        stage=Stage.CONFIRMED,
+        slots=(Slot(0, "g0", (0,)), Slot(1, "gone", ()), Slot(2, "c0", ())),
+        roles=(PlannedRole("worker", 1, {"nvidia.com/gpu": 1}), PlannedRole("ps", 2, {"cpu": 60_000})),
+    )
+    held = [
+        replace(each, requested={"cpu": 60_000, "pods": 1}) if each.name == "c0" else each
+        for each in racks().nodes
+    ]
+    found = Replacement(job, record, frozenset({1}))(replace(racks(), nodes=tuple(held)))
+
+    assert [record.slots[0], record.slots[2]] == [found.slots[0], found.slots[2]]
+    assert found.slots[1].node in {"c1", "c2", "c3", "c4", "c5"}
 
 
 AT_ONCE = WaitPolicy(waiter=Waiter(lambda _: None), clock=time.monotonic)

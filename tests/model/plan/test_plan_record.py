@@ -1,18 +1,23 @@
 """The plan on a job: written and read back unchanged, small enough for an annotation."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import (
+    MOST_ROLES,
     Enforcement,
     GpuEnforcement,
+    PlannedRole,
     PlanRecord,
     Stage,
     UnreadablePlan,
     decode,
     encode,
+    placed_text,
     slots_by_node,
 )
 
@@ -42,6 +47,56 @@ RECORDS = st.builds(
 def test_a_plan_is_read_back_as_it_was_written(record: PlanRecord) -> None:
     """Whatever is in it."""
     assert record == decode(encode(record))
+
+
+SERVED = PlanRecord(
+    stage=Stage.CONFIRMED,
+    slots=(Slot(0, "a", (0,)), Slot(1, "a", (1,)), Slot(2, "b", (0,)), Slot(3, "c", ())),
+    worker_requests={"cpu": 1, "nvidia.com/gpu": 1},
+    roles=(
+        PlannedRole("chief", 1, {"cpu": 1, "nvidia.com/gpu": 1}),
+        PlannedRole("worker", 2, {"cpu": 2, "nvidia.com/gpu": 1}),
+        PlannedRole("ps", 1, {"cpu": 4}),
+    ),
+)
+
+
+def test_the_roles_of_a_plan_are_read_back() -> None:
+    """Each with its pods and what one of them requests."""
+    assert SERVED == decode(encode(SERVED))
+
+
+def test_each_pod_requests_what_its_role_does() -> None:
+    """By its number, those of the first role first; pods that a job has since then count as the first."""
+    assert [1, 2, 2, 4, 1] == [SERVED.requests_of(number)["cpu"] for number in range(5)]
+
+
+def test_a_plan_without_roles_has_alike_pods() -> None:
+    """As plans of earlier releases have; and those of alike pods are still written so, for their readers."""
+    text = '{"v":1,"stage":"confirmed","nodes":[["a",2]],"gpus":[["0",1],["1",1]],"each":{"cpu":3}}'
+
+    assert [{"cpu": 3}, {"cpu": 3}] == [decode(text).requests_of(number) for number in (0, 1)]
+    assert "roles" not in encode(decode(text))
+
+
+def test_the_pods_of_a_plan_are_told_by_role() -> None:
+    """Where they are not all workers."""
+    assert "1 chief, 2 worker, 1 ps on 3 nodes" == placed_text(SERVED)
+    assert "4 workers on 3 nodes" == placed_text(replace(SERVED, roles=()))
+
+
+@pytest.mark.parametrize(
+    ("roles", "said"),
+    [
+        ([PlannedRole("ps", 3)], "its roles do not have 4 pods together"),
+        ([PlannedRole("worker", 5), PlannedRole("ps", -1)], "a role without pods"),
+        ([PlannedRole(f"r{number}", 1) for number in range(MOST_ROLES + 1)], "at most 64"),
+    ],
+)
+def test_roles_that_cannot_be_are_refused(roles: list[PlannedRole], said: str) -> None:
+    """Whoever may edit a job may edit its plan."""
+    with pytest.raises(UnreadablePlan, match=said):
+        decode(encode(replace(SERVED, roles=tuple(roles))))
 
 
 def test_a_thousand_workers_fit_into_an_annotation() -> None:

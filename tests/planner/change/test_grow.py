@@ -18,6 +18,7 @@ from arena_topo.planner.nodes.levels import spanned
 from tests.examples import examples
 from tests.planner.change.gangs import Gang, gangs, mask_on, released, value, ways
 from tests.planner.fleets import PAIRS, SWITCHED, V100, cluster, fleet_of, node
+from tests.planner.roles.oracle import without_gpus
 
 Merit = tuple[float, ...]
 
@@ -138,3 +139,14 @@ def test_workers_that_need_a_node_each_get_no_node_of_a_member() -> None:
 
     assert isinstance(answer, Growth)
     assert ["b"] == [slot.node for slot in answer.slots]
+
+
+def test_pods_without_gpus_are_replaced_on_nodes_that_have_none() -> None:
+    """Parameter servers stand there: with no GPU to share a NIC, none bounds them."""
+    nodes = [without_gpus("c0", cpu=8000, rate=25.0), without_gpus("c1", cpu=8000, rate=25.0)]
+    answer = replaced(
+        Demand(workers=2, gpus=0), (Slot(0, "c0", ()), Slot(1, "gone", ())), [1], cluster(nodes)
+    )
+
+    assert isinstance(answer, Growth)
+    assert [(1, "c0")] == [(slot.worker, slot.node) for slot in answer.slots]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.model.plan.plan_record import PlannedRole, PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import Decision, OtherPlan, decide, stands, without_reserved
 from tests.planner.fleets import NVIDIA, PAIRS, cluster, node
 
@@ -21,6 +21,29 @@ def plan(*places: tuple[str, tuple[int, ...] | None], stage: Stage = Stage.PROPO
         slots=slots,
         worker_requests={NVIDIA: max((len(s.gpus or (0,)) for s in slots), default=1)},
     )
+
+
+def test_each_role_takes_what_its_own_pods_request() -> None:
+    """A worker on a, and beside it a parameter server without GPUs."""
+    record = replace(
+        plan(("a", (0,)), ("a", ())),
+        roles=(PlannedRole("worker", 1, {NVIDIA: 1, "cpu": 1000}), PlannedRole("ps", 1, {"cpu": 4000})),
+    )
+    remaining = without_reserved(CLUSTER, [OtherPlan(order=OLDER, record=record)]).nodes[0]
+
+    assert {NVIDIA: 1, "cpu": 5000, "pods": 2} == remaining.requested
+    assert frozenset({0}) == remaining.used
+
+
+def test_a_plan_stands_where_its_roles_fit_together() -> None:
+    """Three cores for the server beside the worker's one, of four; and not of three."""
+    record = replace(
+        plan(("a", (0,)), ("a", ())),
+        roles=(PlannedRole("worker", 1, {NVIDIA: 1, "cpu": 1000}), PlannedRole("ps", 1, {"cpu": 3000})),
+    )
+    for cores, expected in ((4000, True), (3000, False)):
+        small = replace(CLUSTER.nodes[0], allocatable={**CLUSTER.nodes[0].allocatable, "cpu": cores})
+        assert expected is stands(record, replace(CLUSTER, nodes=(small,)))
 
 
 def test_promised_gpus_are_used() -> None:

@@ -359,7 +359,7 @@ def _server_dry_run(
 
 def print_placement(name: str, placed: "PlacedJob") -> None:
     """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
-    from arena_topo.output.plan.render import submitted_lines
+    from arena_topo.output.plan.submitted import submitted_lines
 
     for line in submitted_lines(
         name,
