@@ -48,6 +48,7 @@ UNMIRRORED = {
     "tests/cli/test_any_flags.py": "every command, on whatever is typed",
     "tests/cli/test_arena.py": "every command and flag of Arena",
     "tests/cli/test_help.py": "the help of every command",
+    "tests/cli/test_narrow_terminal.py": "every command, on a terminal of 60 columns",
     "tests/jobs/logs/test_torture.py": "logs of 64 instances at once, over real connections",
     "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
     "tests/output/test_schemas.py": "the documented shapes of JSON output",

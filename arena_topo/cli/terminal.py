@@ -43,11 +43,14 @@ def show_from(level: Level) -> None:
 def say(text: str, *, style: str = "") -> None:
     """Print *text* on stderr; only its first word is coloured, and only on a terminal that wants colour.
 
-    What others wrote into it can be seen, and does nothing; line breaks stay.
+    What others wrote into it can be seen, and does nothing; line breaks stay. On a terminal, lines that are too wide for
+    it break between words.
     """
     text = printable_lines(text)
     if _OF_STYLE.get(style, Level.INFO) < _shown:
         return
+    if width := columns(sys.stderr):
+        text = broken_between_words(text, width)
     colour = wants_colour(sys.stderr)
     if style and colour:
         word, colon, rest = text.partition(":")
@@ -69,7 +72,9 @@ def wants_colour(stream: TextIO) -> bool:
     return bool(os.environ.get("FORCE_COLOR")) or stream.isatty()
 
 
-_COLUMNS = r"\S {2,}\S"
+_GAP = r"\S {2,}(?=\S)"
+_LEAST_ROOM = 24
+"""Columns of a terminal that a sentence has beside its name."""
 _MARGIN = r"(?:\x1b\[[0-9;]*m| )*"
 
 _STATUS_COLOURS = {
@@ -123,9 +128,10 @@ def print_page(text: str) -> None:
     print_out(text)
 
 
-def columns() -> int | None:
-    """Return the columns of the terminal that stdout is, None where it is none: what programs read stays whole."""
-    if not sys.stdout.isatty():
+def columns(stream: TextIO | None = None) -> int | None:
+    """Return the columns of the terminal that *stream* is, or stdout; None where it is none: what programs read stays whole."""
+    stream = stream or sys.stdout
+    if not stream.isatty():
         return None
     # As programs do, the variable before the terminal; some terminals say 0.
     chosen = os.environ.get("COLUMNS", "")
@@ -133,7 +139,7 @@ def columns() -> int | None:
         return (
             int(chosen)
             if chosen.isdecimal() and int(chosen)
-            else os.get_terminal_size(sys.stdout.fileno()).columns or 80
+            else os.get_terminal_size(stream.fileno()).columns or 80
         )
     return 80
 
@@ -150,29 +156,47 @@ def print_table(fitted: "Fitted", more: str = "-o wide shows them") -> None:
 def broken_between_words(text: str, width: int) -> str:
     """Return *text* with its sentences broken to *width* columns; rows of tables, whose columns count, stay as they are.
 
-    For example, at 20 columns ``  - the links lie idle`` becomes ``  - the links lie`` and ``    idle``.
+    For example, at 20 columns ``  - the links lie idle`` becomes ``  - the links lie`` and ``    idle``; at 40, the sentence
+    of ``evidence:  the schema of MPIJob v2beta1 in /openapi/v3`` goes on below its first word.
     """
     return "\n".join(part for line in text.split("\n") for part in _broken(line, width))
 
 
 def _broken(line: str, width: int) -> Iterator[str]:
     plain = click.unstyle(line)
-    # Only a row of a table has more than one blank between two words.
-    if len(plain) <= width or re.search(_COLUMNS, plain):
+    gaps = [gap.end() for gap in re.finditer(_GAP, plain)]
+    # Only a row of a table has blanks between words at two places; at one place they part a name from its sentence.
+    if len(plain) <= width or len(gaps) > 1:
         yield line
         return
     # Codes may stand before the blanks that a line begins with.
     margin = re.match(_MARGIN, line)[0]  # type: ignore[index]  # it matches nothing, too
-    hanging = " " * (len(click.unstyle(margin)) + 2 * plain.lstrip(" ").startswith("- "))
-    head, *words = line.removeprefix(margin).split(" ")
+    hanging = len(click.unstyle(margin)) + 2 * plain.lstrip(" ").startswith("- ")
+    if gaps and width - gaps[0] >= _LEAST_ROOM:
+        hanging = gaps[0]
+    head, *words = _words(line.removeprefix(margin))
     part = margin + head
     for word in words:
         if len(click.unstyle(part)) + 1 + len(click.unstyle(word)) > width:
             yield part
-            part = hanging + word
+            part = " " * hanging + word
         else:
             part += f" {word}"
     yield part
+
+
+def _words(text: str) -> Iterator[str]:
+    """Yield the words of *text*; a command between backticks is one, so that it can be copied whole."""
+    begun: list[str] = []
+    is_quoted = False
+    for word in text.split(" "):
+        begun.append(word)
+        is_quoted ^= word.count("`") % 2 == 1
+        if not is_quoted:
+            yield " ".join(begun)
+            begun = []
+    # A backtick that nothing closes quotes nothing.
+    yield from begun
 
 
 def shown_again(show: Callable[[], None]) -> NoReturn:

@@ -4,14 +4,20 @@ from collections.abc import Sequence
 
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Prediction, Range, Transport
-from arena_topo.output.lines import tabulate
+from arena_topo.output.lines import fitted, tabulate
 from arena_topo.prediction.forecast import Forecast
 
 _HEADER = ("MODEL", "FRAMEWORK", "BATCH", "GPUS", "STEP(ms)", "IMAGES/S PER GPU", "IMAGES/S", "EFFICIENCY")
+_SPARE = ("IMAGES/S PER GPU", "BATCH", "EFFICIENCY", "FRAMEWORK", "STEP(ms)")
 
 
-def forecast_table(forecasts: Sequence[Forecast], prediction: Prediction, calibration: str) -> str:
-    """Return a row per forecast, likely values with their range in parentheses, and below it what they rest on."""
+def forecast_table(
+    forecasts: Sequence[Forecast], prediction: Prediction, calibration: str, *, width: int | None = None
+) -> str:
+    """Return a row per forecast, likely values with their range in parentheses, and below it what they rest on.
+
+    Columns for which *width* has no room are left out.
+    """
     rows = [_HEADER, *map(_row, forecasts)]
     basis = [
         _channel(prediction),
@@ -19,7 +25,9 @@ def forecast_table(forecasts: Sequence[Forecast], prediction: Prediction, calibr
         *(f"assumed: {text}" for text in prediction.assumptions if not text.startswith("calibration: ")),
         f"calibration: {calibration}",
     ]
-    return tabulate(rows) + "\n" + "".join(f"{line}\n" for line in basis)
+    table = fitted(rows, width, spare=_SPARE)
+    hidden = f"{table.note('-o json has them')}\n" if table.hidden else ""
+    return f"{tabulate(table.rows)}{hidden}\n" + "".join(f"{line}\n" for line in basis)
 
 
 def forecast_document(forecasts: Sequence[Forecast], prediction: Prediction, calibration: str) -> Object:

@@ -10,7 +10,7 @@ from itertools import groupby
 from arena_topo.model.job.job_view import Instance, JobView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.model.notation.printable import printable
-from arena_topo.output.lines import tabulate
+from arena_topo.output.lines import fitted, tabulate
 
 _NONE = "N/A"
 _MIB = 1024.0 * 1024.0
@@ -18,6 +18,7 @@ _GIB = 1024.0 * _MIB
 _GPU_HEADERS = (
     "INSTANCE", "NODE(IP)", "GPU(Requested)", "GPU(IndexId)", "GPU(DutyCycle)", "GPU Memory(Used/Total)",
 )  # fmt: skip
+_GPU_SPARE = ("NODE(IP)", "GPU(Requested)", "GPU Memory(Used/Total)")
 
 EventRow = tuple[str, str, datetime, str]
 """What an event is about, its type, when it was last seen, and its reason with its message."""
@@ -25,8 +26,11 @@ UseRow = tuple[float, float, float]
 """How busy a GPU was in percent, the bytes of its memory in use, and those that it has."""
 
 
-def events_text(events: Sequence[EventRow], *, now: datetime) -> str:
-    """Return the events as Arena lays them out: a blank line after those of each object."""
+def events_text(events: Sequence[EventRow], *, now: datetime, width: int | None = None) -> str:
+    """Return the events as Arena lays them out: a blank line after those of each object.
+
+    Where *width* has no room for that, they are one table, whose messages go on below themselves.
+    """
     if not events:
         return "\nEvents:\n  No events for resources\n"
     headers = ("SOURCE", "TYPE", "AGE", "MESSAGE")
@@ -36,18 +40,27 @@ def events_text(events: Sequence[EventRow], *, now: datetime) -> str:
             age = short_duration((now - seen).total_seconds())
             rows.append((printable(source), printable(kind), age, printable(message)))
         rows.append(())
-    return "\nEvents:\n" + tabulate(("  " + row[0], *row[1:]) if row else ("",) for row in rows)
+    text = tabulate(("  " + row[0], *row[1:]) if row else ("",) for row in rows)
+    if width and max(map(len, text.splitlines())) > width:
+        table = fitted(
+            [("  " + row[0], *row[1:]) for row in rows if row], width, spare=("TYPE", "AGE"), words=True
+        )
+        text = table.text()
+    return f"\nEvents:\n{text}"
 
 
-def gpus_text(job: JobView, uses: Mapping[str, Mapping[str, UseRow]]) -> str:
-    """Return the GPUs of each instance, by index; what nobody measured is the index that was planned, or N/A."""
+def gpus_text(job: JobView, uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None) -> str:
+    """Return the GPUs of each instance, by index; what nobody measured is the index that was planned, or N/A.
+
+    Columns for which *width* has no room are left out.
+    """
     planned = {worker.name: worker.gpus for worker in job.plan.workers} if job.plan else {}
     rows: list[tuple[str, ...]] = [_GPU_HEADERS, tuple("-" * len(header) for header in _GPU_HEADERS)]
     for instance in job.instances:
         rows += _gpu_rows(instance, uses.get(instance.name, {}), planned.get(instance.name))
-    table = tabulate(("  " + row[0], *row[1:]) for row in rows)
+    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_GPU_SPARE)
     total = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
-    return f"\nGPUs:\n{table}\n{total}"
+    return f"\nGPUs:\n{table.text()}\n{total}"
 
 
 def _gpu_rows(
@@ -68,8 +81,10 @@ def _gpu_rows(
     ]
 
 
-def node_gpus_text(nodes: Sequence[str], uses: Mapping[str, Mapping[str, UseRow]]) -> str:
-    """Return the GPUs of each of *nodes* that anything was measured of."""
+def node_gpus_text(
+    nodes: Sequence[str], uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None
+) -> str:
+    """Return the GPUs of each of *nodes* that anything was measured of, without columns for which *width* has no room."""
     headers = ("NODE", "INDEX", "MEMORY(Used)", "MEMORY(Total)", "DUTY_CYCLE")
     rows: list[tuple[str, ...]] = [headers]
     for node in nodes:
@@ -77,4 +92,7 @@ def node_gpus_text(nodes: Sequence[str], uses: Mapping[str, Mapping[str, UseRow]
             (node, printable(index), f"{used / _GIB:.1f} GiB", f"{total / _GIB:.1f} GiB", f"{duty:.1f}%")
             for index, (duty, used, total) in uses.get(node, {}).items()
         ]
-    return f"\nGPUs:\n{tabulate(('  ' + row[0], *row[1:]) for row in rows)}" if len(rows) > 1 else ""
+    if len(rows) == 1:
+        return ""
+    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=("MEMORY(Total)",))
+    return f"\nGPUs:\n{table.text()}"

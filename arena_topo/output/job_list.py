@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.output.job import job_head
-from arena_topo.output.lines import Paint, fitted, tabulate
+from arena_topo.output.lines import Paint, fitted
 
 _NONE = "N/A"
 _HEADINGS = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE")
@@ -106,11 +106,9 @@ def top_job_table(
     rows: list[tuple[str, ...]] = [_TOP, _TOP_RULES]
     rows += [_top_row(job, one) for one in job.instances if instance in ("", one.name)]
     table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_TOP_SPARE)
-    note = table.note()
     head = job_head(job, wide=True, paint=paint)
     counts = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
-    hidden = f"  ({note})\n" if note else ""
-    return f"{head}\nInstances:\n{tabulate(table.rows, paint=paint)}{hidden}\nGPUs:\n{counts}"
+    return f"{head}\nInstances:\n{table.text(paint=paint)}\nGPUs:\n{counts}"
 
 
 def _top_row(job: JobView, instance: Instance) -> tuple[str, ...]:

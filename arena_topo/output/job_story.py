@@ -24,7 +24,7 @@ def event_row(event: JobEvent, now: datetime) -> tuple[str, ...]:
 def fitted_events(events: Sequence[JobEvent], now: datetime, width: int | None = None) -> Fitted:
     """Return the table of *events*, in their order, as far as *width* has room for it."""
     rows = [EVENT_HEADINGS, *(event_row(event, now) for event in events)]
-    return fitted(rows, width, spare=("TYPE", "LAST SEEN", "REASON"), words=True)
+    return fitted(rows, width, spare=("TYPE", "LAST SEEN", "REASON"), words=True, least=32)
 
 
 def job_page(

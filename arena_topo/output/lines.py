@@ -9,18 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arena_topo.model.notation.printable import printable
+from arena_topo.model.notation.words import elided
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A piece of a line and its style in rich's words; ``column`` marks the names that are aligned.
 
-    Whatever others wrote into its text can be seen, and does nothing.
+    A ``spare`` one is left out where a terminal is too narrow. Whatever others wrote into its text can be seen, and does nothing.
     """
 
     text: str
     style: str
     column: bool = False
+    spare: bool = False
 
     def __post_init__(self) -> None:
         # Here and not where lines are printed, as columns are laid out by the lengths of their texts.
@@ -48,7 +50,9 @@ def rendered(lines: Iterable[Line], *, colour: bool) -> str:
         file=target, force_terminal=True, color_system="standard", width=10_000, highlight=False
     )
     for line in lines:
-        console.print(Text.assemble(*((span.text, span.style) for span in line)), soft_wrap=True)
+        text = Text.assemble(*((span.text, span.style) for span in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
     return target.getvalue()
 
 
@@ -77,6 +81,12 @@ def tabulate(
     return "".join(_line(line, width, paint) for line, width in zip(lines, widths, strict=True))
 
 
+_LEAST_ELIDED = 12
+"""Letters of a text without its middle that still tell what it is."""
+
+_LEAST_SENTENCE = 16
+"""Columns of a sentence where all columns have gone that could."""
+
 WIDER = "a wider terminal shows them"
 """How to see hidden columns where no form of output has more of them."""
 
@@ -93,19 +103,25 @@ class Fitted:
         """Return what tells the user which columns are hidden, and *more*: how to see them; empty where none is."""
         return f"hidden: {', '.join(self.hidden)}; {more}" if self.hidden else ""
 
+    def text(self, *, paint: Paint | None = None) -> str:
+        """Return the lines of a table that is indented by two blanks, and below it in parentheses which columns are hidden."""
+        note = self.note()
+        return tabulate(self.rows, paint=paint) + (f"  ({note})\n" if note else "")
+
 
 def fitted(
     rows: Sequence[Sequence[str]],
     width: int | None,
     *,
     spare: Sequence[str] = (),
+    elide: Sequence[str] = (),
     words: bool = False,
     least: int = 24,
 ) -> Fitted:
     """Return *rows*, the first of which are headings, without columns for which *width* has no room; None is room for all.
 
-    The headings in *spare* go, the first first. With *words* the last column has sentences, which go on below themselves
-    and have *least* columns.
+    The headings in *spare* go, the first first; then the texts below those in *elide* lose their middles. With *words* the last column has sentences, which go on below themselves
+    and other columns go until it has *least* columns.
     For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
     """
     headings = list(rows[0])
@@ -119,8 +135,13 @@ def fitted(
     while to_go and sum(widths[place] + 2 for place in kept) - 2 > width:
         kept.remove(to_go.pop(0))
     shown = [[row[place] for place in kept if place < len(row)] for row in rows]
+    for place in (kept.index(headings.index(heading)) for heading in elide):
+        over = sum(widths[column] + 2 for column in kept) - 2 - width
+        longest = max(widths[kept[place]] - max(over, 0), _LEAST_ELIDED)
+        widths[kept[place]] = min(widths[kept[place]], longest)
+        shown = [[*row[:place], elided(row[place], longest), *row[place + 1 :]] for row in shown]
     if words:
-        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), least)
+        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), _LEAST_SENTENCE)
         shown = [part for row in shown for part in _broken(row, room)]
     return Fitted(shown, kept, [heading for place, heading in enumerate(headings) if place not in kept])
 

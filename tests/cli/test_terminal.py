@@ -47,11 +47,25 @@ def test_messages_of_others_do_nothing_on_a_terminal(capsys: pytest.CaptureFixtu
         ("\x1b[2m   dim words are wide", "\x1b[2m   dim words are\n   wide"),
         ("\x1b[2mshort and dim here\x1b[0m", "\x1b[2mshort and dim here\x1b[0m"),
         ("short\n\nlines stay\n", "short\n\nlines stay\n"),
+        ("see `arena-topo get a` for it", "see\n`arena-topo get a`\nfor it"),
+        ("a lone ` quotes no word", "a lone ` quotes no\nword"),
     ],
 )
 def test_sentences_break_between_words_and_rows_of_tables_stay(line: str, broken: str) -> None:
     """At 20 columns, in which codes of colours take none."""
     assert broken == broken_between_words(line, 20)
+
+
+def test_a_sentence_goes_on_below_its_first_word() -> None:
+    """Where its name leaves it room; a third column makes it a row of a table."""
+    line = "  follows:  workers can be held at gates until their gang fits"
+
+    assert (
+        "  follows:  workers can be held at gates\n            until their gang fits"
+        == broken_between_words(line, 40)
+    )
+    assert "  follows:  workers can be held at" == broken_between_words(line, 34).split("\n")[0]
+    assert f"{line}  (now)" == broken_between_words(f"{line}  (now)", 40)
 
 
 def test_only_a_terminal_has_a_width(
@@ -86,6 +100,13 @@ def on_terminal(width: int, program: str, **environment: str) -> str:
     return printed.decode().replace("\r\n", "\n")
 
 
+def test_messages_fit_a_terminal() -> None:
+    """On stderr, too, with their colours."""
+    program = "from arena_topo.cli.terminal import say; say('hint: see what there is', style='hint')"
+
+    assert "\x1b[36mhint:\x1b[0m see what\nthere is\n" == on_terminal(16, program)
+
+
 TABLE = (
     "rows = [('NAME', 'STATUS', 'NODE'), ('vgg16', 'RUNNING', 'gpu-1'), ('a', 'NotReady', 'b')]\n"
     "print_table(fitted(rows, columns(), spare=('NODE',)))"
@@ -96,7 +117,7 @@ def test_a_table_on_a_terminal_fits_it() -> None:
     """Its states have their colours, and what is hidden is said."""
     assert (
         "NAME   STATUS\nvgg16  \x1b[32mRUNNING\x1b[0m\na      \x1b[31mNotReady\x1b[0m\n"
-        "hidden: NODE; -o wide shows them\n"
+        "hidden: NODE; -o\nwide shows them\n"
     ) == on_terminal(16, TABLE)
     assert "NODE" in on_terminal(60, TABLE).splitlines()[0]
 

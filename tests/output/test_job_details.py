@@ -31,6 +31,29 @@ def test_events_are_laid_out_as_arenas() -> None:
     ) == events_text(events, now=NOW)
 
 
+def test_events_on_a_narrow_terminal_are_one_table() -> None:
+    """Their messages go on below themselves."""
+    events = [
+        (
+            "pod/job-worker-0",
+            "Warning",
+            datetime(2026, 1, 1, tzinfo=UTC),
+            "[FailedScheduling] 0/3 nodes are free",
+        ),
+        ("mpijob/job", "Normal", datetime(2026, 1, 1, 0, 59, tzinfo=UTC), "[Created] made"),
+    ]
+
+    assert (
+        "\nEvents:\n"
+        "  SOURCE            AGE  MESSAGE\n"
+        "  ------            ---  -------\n"
+        "  pod/job-worker-0  1h   [FailedScheduling] 0/3\n"
+        "                         nodes are free\n"
+        "  mpijob/job        1m   [Created] made\n"
+        "  (hidden: TYPE; a wider terminal shows them)\n"
+    ) == events_text(events, now=NOW, width=50)
+
+
 def test_without_events_arena_says_so() -> None:
     """In its words."""
     assert "\nEvents:\n  No events for resources\n" == events_text([], now=NOW)
@@ -71,3 +94,11 @@ def test_the_gpus_of_nodes_are_a_table() -> None:
         "  b     0      1.0 GiB       16.0 GiB       12.0%\n"
     ) == text
     assert "" == node_gpus_text(["a"], {})
+
+
+def test_gpus_on_a_narrow_terminal_lose_columns() -> None:
+    """And say which."""
+    uses = {"b": {"0": (12.0, GIB, 16 * GIB)}}
+
+    assert "(hidden: NODE(IP), GPU(Requested); a wider" in gpus_text(JOB, {}, width=70)
+    assert "(hidden: MEMORY(Total); a wider" in node_gpus_text(["b"], uses, width=45)

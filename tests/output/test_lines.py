@@ -48,6 +48,16 @@ def test_every_cell_of_a_column_starts_at_the_same_place(rows: list[list[str]]) 
     assert [row[2] for row in rows] == [line[second:] for line, row in zip(lines, rows, strict=True)]
 
 
+def test_texts_of_some_columns_lose_their_middles() -> None:
+    """Where there is no room after the columns to spare have gone; twelve letters stay."""
+    rows = [("FLAG", "VALUE"), ("--image", "registry.example.com/team/train:1.0")]
+
+    assert ["--image", "registry.e….train:1.0"[:10] + "…" + "/train:1.0"] == list(
+        fitted(rows, 30, elide=("VALUE",)).rows[1]
+    )
+    assert ["--image", "regist…n:1.0"] == list(fitted(rows, 5, elide=("VALUE",)).rows[1])
+
+
 TABLE = [("NAME", "STATUS", "TRAINER", "NODE"), ("vgg16", "RUNNING", "MPIJOB", "10.0.0.1")]
 
 

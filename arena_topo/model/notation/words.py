@@ -17,6 +17,17 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+def elided(text: str, longest: int) -> str:
+    """Return *text* with its middle left out where it is longer: names of nodes differ at their ends.
+
+    ``cn-shanghai.192.168.16.172`` in 21 letters is ``cn-shangha….168.16.172``, less one.
+    """
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
+
+
 def last_part(name: str) -> str:
     """Return a label key without its prefix, as people say it: ``zone`` for ``topology.kubernetes.io/zone``."""
     return name.rpartition("/")[2]

@@ -28,7 +28,7 @@ def render_topology(
     """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
 
     Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named;
-    above SVG and HTML stands the *headline* of a plan. Text leaves out columns for which *width* has no room. Raises ``UsageError`` for a node that does not exist.
+    above SVG and HTML stands the *headline* of a plan. Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
     """
     chosen = select_nodes(snapshot, names)
     match form:
@@ -64,7 +64,7 @@ def _text(snapshot: Snapshot, width: int | None, *, named: bool, colour: bool) -
         return "\n".join(node_view(node, colour=colour, width=width) for node in snapshot.nodes)
     from arena_topo.output.topology.tree import cluster_tree
 
-    return cluster_tree(snapshot, colour=colour)
+    return cluster_tree(snapshot, colour=colour, width=width)
 
 
 def _svg(snapshot: Snapshot, headline: "Headline | None", *, named: bool) -> str:

@@ -1,8 +1,11 @@
 """Amounts are written as people write them, names in the order in which people count, and numbers in runs."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arena_topo.model.notation.words import (
+    elided,
     natural_sort_key,
     runs,
     written_amount,
@@ -71,3 +74,25 @@ def test_durations_have_two_units_at_most(seconds: float, expected: str) -> None
 def test_amounts_have_the_unit_of_their_resource(resource: str, amount: int, expected: str) -> None:
     """Devices are counted."""
     assert expected == written_amount(resource, amount)
+
+
+@pytest.mark.parametrize(
+    ("text", "longest", "expected"),
+    [
+        ("gpu-node-1", 10, "gpu-node-1"),
+        ("cn-shanghai.192.168.16.172", 21, "cn-shangha….168.16.172"[:10] + "…" + ".168.16.172"[1:]),
+        ("abcdef", 3, "a…f"),
+    ],
+)
+def test_the_middle_of_a_long_name_is_left_out(text: str, longest: int, expected: str) -> None:
+    """Names of nodes differ at their ends."""
+    assert expected == elided(text, longest)
+
+
+@given(st.text(), st.integers(3, 60))
+def test_an_elided_text_is_never_longer(text: str, longest: int) -> None:
+    """And begins and ends as the text does."""
+    short = elided(text, longest)
+
+    assert len(short) == min(len(text), longest)
+    assert (text[:1], text[-1:]) == (short[:1], short[-1:])

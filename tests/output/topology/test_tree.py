@@ -40,6 +40,21 @@ def test_colour_changes_nothing_but_the_colour() -> None:
     assert cluster_tree(small_cluster()) == _ANSI.sub("", coloured)
 
 
+def test_a_narrow_terminal_has_the_names_and_the_marks() -> None:
+    """Machines go, remarks stand below their nodes, and names are shortened in their middle."""
+    cluster = small_cluster()
+    renamed = replace(cluster.nodes[1], name="a-node-with-a-name-that-nobody-chose-0")
+    paths = {**cluster.fabric.paths, renamed.name: cluster.fabric.paths[cluster.nodes[1].name]}
+    nodes = (cluster.nodes[0], renamed, *cluster.nodes[2:])
+    tree = cluster_tree(replace(cluster, nodes=nodes, fabric=replace(cluster.fabric, paths=paths)), width=46)
+
+    assert [] == [line for line in tree.splitlines()[:-2] if len(line) > 46]
+    assert "fabric: Topology default\n├── zone a" in tree
+    assert "links assumed, used GPUs not known" in [line.strip(" │") for line in tree.splitlines()]
+    assert "cubemesh" not in tree
+    assert tree.splitlines()[-2] == "hidden: machines, counts of nodes; a wider terminal shows them"
+
+
 def test_a_large_cluster_is_shown_down_to_its_domains() -> None:
     """Thousands of lines help nobody."""
     node = machine("v100-0")

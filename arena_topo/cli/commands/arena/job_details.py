@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import click
-
-from arena_topo.cli.terminal import say, warn
+from arena_topo.cli.terminal import columns, print_page, say, warn
 from arena_topo.errors import ApiError, DocumentError
 from arena_topo.model.job.job_view import JobStatus, JobView
 
@@ -24,7 +22,7 @@ def print_gpus(session: "Session", job: JobView) -> None:
     if not job.requested_gpus or job.status is JobStatus.SUCCEEDED:
         return
     pods = [instance.name for instance in job.instances if instance.gpus]
-    click.echo(gpus_text(job, _measured(session, uses_of_pods, pods)), nl=False)
+    print_page(gpus_text(job, _measured(session, uses_of_pods, pods), width=columns()))
 
 
 def print_node_gpus(session: "Session", nodes: Sequence[str]) -> None:
@@ -32,7 +30,7 @@ def print_node_gpus(session: "Session", nodes: Sequence[str]) -> None:
     from arena_topo.cluster.gpu_metrics import uses_of_nodes
     from arena_topo.output.job_details import node_gpus_text
 
-    click.echo(node_gpus_text(nodes, _measured(session, uses_of_nodes, nodes)), nl=False)
+    print_page(node_gpus_text(nodes, _measured(session, uses_of_nodes, nodes), width=columns()))
 
 
 def _measured(
@@ -62,12 +60,12 @@ def print_events(session: "Session", job: JobView) -> None:
         events = job_events(session, job)
     except ApiError as error:
         # The sentence is Arena's.
-        click.echo(f"\nEvents:\n  Get job events failed, due to: {error.message}")
+        print_page(f"\nEvents:\n  Get job events failed, due to: {error.message}\n")
         return
     rows = [
         (event.source, event.kind, event.last_seen, f"[{event.reason}] {event.message}") for event in events
     ]
-    click.echo(events_text(rows, now=datetime.now(UTC)), nl=False)
+    print_page(events_text(rows, now=datetime.now(UTC), width=columns()))
 
 
 def prometheus(session: "Session") -> "Prometheus | None":

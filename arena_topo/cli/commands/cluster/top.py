@@ -112,7 +112,7 @@ def _show_nodes(flags: TopNodeFlags) -> None:
         click.echo(document(top_nodes_document(chosen), flags.output), nl=False)
         return
     if flags.details:
-        click.echo(node_details(chosen), nl=False)
+        print_page(node_details(chosen))
     else:
         width = columns()
         table = fitted_nodes(chosen, width)

@@ -4,8 +4,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
 from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import topology_levels
@@ -59,8 +57,7 @@ def topology(flags: TopologyFlags) -> None:
     if flags.file and not nodes and len(snapshot.nodes) == 1 and flags.output == "text":
         nodes = (snapshot.nodes[0].name,)
     text = render_topology(snapshot, nodes, flags.output, colour=wants_colour(sys.stdout), width=columns())
-    # The text has its colours already, or none on purpose: click must not strip them where stdout is not a terminal.
-    click.echo(text, nl=False, color=True)
+    (print_page if flags.output == "text" else print_out)(text)
 
 
 def _snapshot(flags: TopologyFlags) -> Snapshot:

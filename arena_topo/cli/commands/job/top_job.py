@@ -8,7 +8,7 @@ from arena_topo.cli.command import command, output_format, switch, text
 from arena_topo.cli.commands.cluster.top_watch import check_shown_alone, watch_cluster, watch_switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import check_refreshed, job_names, job_type, refresh_switch
-from arena_topo.cli.terminal import columns, print_out, print_table, shown_again, status_paint
+from arena_topo.cli.terminal import columns, print_page, print_table, shown_again, status_paint
 from arena_topo.errors import UsageError
 
 
@@ -73,8 +73,8 @@ def _show_jobs(flags: TopJobFlags) -> None:
 
         click.echo(document([job_document(one) for one in by_gpus(jobs)], flags.output), nl=False)
     elif flags.names:
-        print_out(top_job_table(jobs[0], instance=flags.instance, paint=status_paint(), width=columns()))
+        print_page(top_job_table(jobs[0], instance=flags.instance, paint=status_paint(), width=columns()))
     else:
         rows = top_jobs_rows(jobs, namespaces=flags.all_namespaces)
         print_table(fitted(rows, columns(), spare=SPARE), more=WIDER)
-        print_out(top_jobs_total(jobs))
+        print_page(top_jobs_total(jobs))

@@ -9,6 +9,7 @@ import click
 from arena_topo.cli.command import command, option, output_format, text
 from arena_topo.cli.options.numbers import Decimal, Whole
 from arena_topo.cli.snapshot_source import read_text
+from arena_topo.cli.terminal import columns, print_page
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def predict(flags: PredictFlags) -> None:
         for workload in _workloads(flags, calibration, gpu)
     ]
     if flags.output == "wide":
-        click.echo(forecast_table(forecasts, planned.prediction, calibration.source), nl=False)
+        table = forecast_table(forecasts, planned.prediction, calibration.source, width=columns())
+        print_page(table)
         return
     from arena_topo.output.documents import document
 

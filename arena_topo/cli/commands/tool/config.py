@@ -13,7 +13,7 @@ from arena_topo.cli.defaults.profile import VARIABLE, profile_path
 from arena_topo.cli.defaults.setting import Setting, key_of, variable_of
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
-from arena_topo.cli.terminal import say, warn
+from arena_topo.cli.terminal import columns, print_table, say, warn
 from arena_topo.errors import UsageError
 
 config = CommandGroup(name="config", help="Show the values that flags have without being typed.")
@@ -184,11 +184,13 @@ def _check_value(name: str, option: click.Option, setting: Setting, context: cli
 
 def _print(rows: Sequence[Row], output: str) -> None:
     if output == "wide":
-        from arena_topo.output.lines import tabulate
+        from arena_topo.output.lines import fitted
 
         table = [["FLAG", "VALUE", "FROM", "FOR"]]
         table += [[row.flag, row.value, row.source, row.commands or "every command"] for row in rows]
-        click.echo(tabulate(table), nl=False)
+        print_table(
+            fitted(table, columns(), spare=("FOR",), elide=("VALUE", "FROM")), more="-o json has them"
+        )
         return
     from arena_topo.output.documents import document
 

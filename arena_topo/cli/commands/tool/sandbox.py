@@ -9,6 +9,7 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.numbers import Decimal, Whole
 from arena_topo.cli.snapshot_source import from_file
+from arena_topo.cli.terminal import print_out, print_page
 
 LAYOUTS = "two-dgx1, racks, mixed, ack, hami, stock, or a YAML file"
 
@@ -69,8 +70,9 @@ def start(flags: StartFlags) -> None:
 
     home = Home.of_user()
     running = lifecycle.start(home, flags.layout, speed=flags.speed, port=flags.port)
-    usage = (f"  {line}" for line in lifecycle.usage(home))
-    click.echo("\n".join([*running.lines(), "", "Use it with", *usage]))
+    print_page("\n".join([*running.lines(), "", "Use it with\n"]))
+    # Lines to copy, which no line break may part.
+    print_out("".join(f"  {line}\n" for line in lifecycle.usage(home)))
 
 
 @command("stop", NoFlags)
@@ -89,7 +91,7 @@ def status(_: NoFlags) -> None:
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
 
-    click.echo("\n".join(lifecycle.status(Home.of_user()).lines()))
+    print_page("\n".join(lifecycle.status(Home.of_user()).lines()) + "\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +108,7 @@ def reset(flags: ResetFlags) -> None:
     from arena_topo.sandbox import lifecycle
     from arena_topo.sandbox.home import Home
 
-    click.echo("\n".join(lifecycle.reset(Home.of_user(), flags.layout, speed=flags.speed).lines()))
+    print_page("\n".join(lifecycle.reset(Home.of_user(), flags.layout, speed=flags.speed).lines()) + "\n")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

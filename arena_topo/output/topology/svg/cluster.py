@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from textwrap import wrap
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.notation.words import last_part, plural
+from arena_topo.model.notation.words import elided, last_part, plural
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
-from arena_topo.output.topology.svg.elements import Headline, element, elided, label, picture, titled
+from arena_topo.output.topology.svg.elements import Headline, element, label, picture, titled
 from arena_topo.output.topology.svg.users import planned_gpus, user_colours, users_of
 
 _SMALL_FROM = 150

@@ -68,17 +68,6 @@ class Headline:
     lines: tuple[str, ...] = ()
 
 
-def elided(text: str, longest: int) -> str:
-    """Return *text* with its middle left out where it is longer: names of nodes differ at their ends.
-
-    ``cn-shanghai.192.168.16.172`` in 21 letters is ``cn-shangha….168.16.172``, less one.
-    """
-    if len(text) <= longest:
-        return text
-    tail = (longest - 1) // 2
-    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"
-
-
 def element(tag: str, *children: str, **attributes: str | float) -> str:
     """Return an SVG element; ``_`` in the names of attributes stands for ``-``, and a trailing one is left out."""
     names_and_values = "".join(

@@ -7,9 +7,9 @@ from typing import TypeVar
 
 from arena_topo.model.cluster.hardware import Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.notation.words import written_bytes, written_duration
+from arena_topo.model.notation.words import elided, written_bytes, written_duration
 from arena_topo.output.topology.domains import gpu_count, remarks
-from arena_topo.output.topology.svg.elements import Headline, element, elided, label, picture, seen, titled
+from arena_topo.output.topology.svg.elements import Headline, element, label, picture, seen, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
 from arena_topo.output.topology.svg.users import GpuUser, user_colours, users_of
 

@@ -1,34 +1,10 @@
-"""What drawings are made of: words that fit, and colours that can be read."""
+"""What drawings are made of: colours that can be read."""
 
 import re
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from arena_topo.output.topology.svg.elements import STYLE, elided
-
-
-@pytest.mark.parametrize(
-    ("text", "longest", "expected"),
-    [
-        ("gpu-node-1", 10, "gpu-node-1"),
-        ("cn-shanghai.192.168.16.172", 21, "cn-shangha….168.16.172"[:10] + "…" + ".168.16.172"[1:]),
-        ("abcdef", 3, "a…f"),
-    ],
-)
-def test_the_middle_of_a_long_name_is_left_out(text: str, longest: int, expected: str) -> None:
-    """Names of nodes differ at their ends."""
-    assert expected == elided(text, longest)
-
-
-@given(st.text(), st.integers(3, 60))
-def test_an_elided_text_is_never_longer(text: str, longest: int) -> None:
-    """And begins and ends as the text does."""
-    short = elided(text, longest)
-
-    assert len(short) == min(len(text), longest)
-    assert (text[:1], text[-1:]) == (short[:1], short[-1:])
+from arena_topo.output.topology.svg.elements import STYLE
 
 
 def palette(scheme: str) -> dict[str, str]:
