@@ -21,39 +21,42 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from arena_topo.controller.actions import Action, DeletePod, Notice, NoticeKind, ReleaseWorker, WritePlan
+from arena_topo.controller.ledger import JobName, PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
 from arena_topo.errors import ArenaTopoError, DoesNotFit
-from arena_topo.jobs.placement.demand import demand_of
+from arena_topo.jobs.placement.demand import Question, question_of
 from arena_topo.jobs.placement.exact_gpus import uuids_of
-from arena_topo.jobs.placement.options import options_from_annotation
+from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
 from arena_topo.jobs.placement.other_plans import (
     LATEST_CONFIRMATION,
     age_of_plan,
-    order_of,
-    plans_of_jobs,
+    has_node,
 )
 from arena_topo.jobs.placement.propose import JobPlanner
 from arena_topo.jobs.placement.reservation import written_now
 from arena_topo.jobs.placement.resume import Replacement
-from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.bounded_json import cut
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.demand import Demand
+from arena_topo.model.plan.placement import Slot, Verdict
 from arena_topo.model.plan.plan_record import (
     GpuEnforcement,
+    PlannedRole,
     PlanRecord,
     Stage,
-    UnreadablePlan,
-    decode,
     encode,
     placed_text,
     plan_text,
 )
+from arena_topo.model.plan.roles import GangVerdict
 from arena_topo.pin.gates import is_gated
+from arena_topo.planner.gpus.bandwidth import BandwidthModel
+from arena_topo.planner.memo import Memo
+from arena_topo.planner.nodes.fleet import Fleets
+from arena_topo.planner.plan import plan_on
 from arena_topo.planner.reservations.conflicts import (
     Decision,
     OtherPlan,
@@ -62,7 +65,15 @@ from arena_topo.planner.reservations.conflicts import (
     stands,
     without_reserved,
 )
-from arena_topo.planner.reservations.queue import KeptPlace, RunningJob, Turn, WaitingJob, take_turns
+from arena_topo.planner.reservations.queue import (
+    KeptPlace,
+    Refusals,
+    RunningJob,
+    Turn,
+    WaitingJob,
+    take_turns,
+)
+from arena_topo.planner.roles.plan_gang import plan_gang_on
 from arena_topo.topology.raw_objects import Malformed
 
 _PATIENCE = 3.0
@@ -74,7 +85,8 @@ _RETRY = 2.0
 _TELL = 10.0
 """Seconds between two texts on why a job waits: counts of free GPUs change all the time."""
 
-_MOST_SECONDS = 2**31
+_MOST_MODELS = 4
+"""Bandwidth models with a fleet of their own; nearly all jobs have the same."""
 
 _UNREADABLE = (ArenaTopoError, ValueError, Malformed)
 """What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
@@ -92,48 +104,35 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Flight:
-    """A plan that was sent: what it replaces, and when it was sent, by a clock that nobody sets."""
+    """A plan that was sent: what it replaces, and when it was sent, by a clock that nobody sets.
+
+    ``text`` is the plan as the job will carry it.
+    """
 
     record: PlanRecord
+    text: str
     before: str | None
     sent: float
     workers: frozenset[int] | None = None
 
-    @property
-    def text(self) -> str:
-        """The plan as the job will carry it."""
-        return encode(self.record)
-
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """A planned job that has not ended."""
+class _Wish:
+    """What the planner is asked for a job; ``question`` is that as a text, equal for jobs that ask for the same."""
 
-    job: Object
-    record: PlanRecord
-
-    @property
-    def uid(self) -> str:
-        return str(self.job["metadata"]["uid"])
-
-    @property
-    def key(self) -> tuple[str, str]:
-        meta = self.job["metadata"]
-        return meta["namespace"], meta["name"]
+    options: PlanOptions
+    asked: Question
+    question: str
 
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """Everything at one moment: the cluster, the jobs, their workers, and what all plans reserve, by the job's uid.
+    """Everything that matters at one moment: the cluster, the jobs that are not settled, and what their plans reserve, by uid."""
 
-    ``leaving`` are the workers of jobs that have ended or are gone, for as long as their pods take.
-    """
-
+    state: ClusterState
     snapshot: Snapshot
-    jobs: Mapping[str, _Job]
-    workers: Mapping[tuple[str, str], Mapping[int, Object]]
+    jobs: Mapping[str, PlannedJob]
     plans: Mapping[str, OtherPlan]
-    leaving: Sequence[RunningJob]
     now: datetime
 
     def left(self, *without: str) -> Snapshot:
@@ -141,6 +140,18 @@ class _View:
         return without_reserved(
             self.snapshot, [plan for uid, plan in self.plans.items() if uid not in without]
         )
+
+    def running(self, waiting: Mapping[str, object]) -> Iterator[RunningJob]:
+        """Yield the jobs that hold or have reserved something, but for those *waiting*, and those that leave."""
+        for name, pods in self.state.ledger.leaving.items():
+            yield RunningJob(_held(("", name[-1]), name, dict(enumerate(pods)), self.state), self.now)
+        for uid, job in self.state.ledger.jobs.items():
+            if job.ended or uid in waiting:
+                continue
+            # What a settled job takes is what its pods take, whatever it says.
+            plan = _held(job.order, job.name, job.pods, self.state) if job.is_settled else self.plans.get(uid)
+            if plan:
+                yield RunningJob(plan, job.ends(self.now))
 
 
 @dataclass(slots=True)
@@ -155,28 +166,34 @@ class Placer:
     _not_before: dict[str, float] = field(default_factory=dict)
     _told: dict[str, float] = field(default_factory=dict)
     _sent_pods: dict[str, str] = field(default_factory=dict)
+    _refusals: Refusals | None = None
+    _wishes: dict[str, tuple[Object, object, _Wish | Exception]] = field(default_factory=dict)
+    _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
 
     def decide(self, state: ClusterState, now: datetime) -> list[Action]:
         """Return what is to be done, at the server's instant *now*."""
         view = self._view(state, now)
         self._forget(view)
         actions: list[Action] = []
-        waiting: list[_Job] = []
-        for uid, job in view.jobs.items():
+        waiting: list[PlannedJob] = []
+        for uid, job in sorted(view.jobs.items()):
+            record = job.record
+            if record is None or not job.is_ours:
+                continue
             flight = self._flights.get(uid)
             if flight and flight.text != plan_text(job.job):
                 continue
             if self._not_before.get(uid, 0.0) > self.clock():
                 continue
-            if job.record.stage is Stage.CONFIRMED:
+            if record.stage is Stage.CONFIRMED:
                 self._flights.pop(uid, None)
                 actions += self._keep_in_place(job, view)
-            elif job.record.stage is Stage.PROPOSED and flight:
+            elif record.stage is Stage.PROPOSED and flight:
                 verdict = self._verified(job, flight, view)
                 actions += verdict or ()
                 if verdict is None:
                     waiting.append(job)
-            elif job.record.stage is Stage.WAITING or self._is_abandoned(job, view):
+            elif record.stage is Stage.WAITING or self._is_abandoned(job, view):
                 self._flights.pop(uid, None)
                 waiting.append(job)
         actions += self._take_turns(waiting, view)
@@ -195,42 +212,14 @@ class Placer:
         return bool(self._flights)
 
     def _view(self, state: ClusterState, now: datetime) -> _View:
-        jobs: dict[str, _Job] = {}
-        for item in state.jobs:
-            # Jobs in a queue of Kueue get their places from its admission.
-            if has_ended(item) or KUEUE_QUEUE in (item["metadata"].get("labels") or {}):
-                continue
-            try:
-                job = _Job(item, decode(plan_text(item) or ""))
-            except UnreadablePlan:
-                # Whoever may write the job may write anything there; it is named among the plans that count nothing.
-                continue
-            jobs[job.uid] = job
-        workers = state.workers()
-        self.warnings = []
-        plans = {
-            plan.order[1]: plan
-            for plan in plans_of_jobs(
-                (*(job.job for job in jobs.values()), *state.jobs_of_other_kinds),
-                state.bound,
-                state.snapshot,
-                now=now,
-                quotas=lambda: state.quotas,
-                warnings=self.warnings,
-            )
-        }
+        snapshot, jobs, plans = state.snapshot, state.ledger.unsettled, state.plans(now)
+        self.warnings = [job.problem for job in jobs.values() if job.problem]
         for uid, flight in self._flights.items():
             # What was sent counts from then on: the next decision must not give it away before it is seen.
             if uid in jobs and flight.record.slots and flight.text != plan_text(jobs[uid].job):
                 job = jobs[uid]
-                plans[uid] = OtherPlan(
-                    order=order_of(job.job),
-                    record=flight.record,
-                    bound=frozenset(_bound(workers.get(job.key, {}))),
-                )
-        live = {job.key for job in jobs.values()}
-        leaving = [_leaving(key, pods, state, now) for key, pods in workers.items() if key not in live]
-        return _View(state.snapshot, jobs, workers, plans, leaving, now)
+                plans[uid] = OtherPlan(order=job.order, record=flight.record, bound=job.bound)
+        return _View(state, snapshot, jobs, plans, now)
 
     def _forget(self, view: _View) -> None:
         """Forget what was sent to objects that are gone, or that somebody else has written since."""
@@ -238,24 +227,24 @@ class Placer:
             job = view.jobs.get(uid)
             if job is None or plan_text(job.job) not in (flight.text, flight.before):
                 del self._flights[uid]
-        for known in (self._not_before, self._told):
+        for known in (self._not_before, self._told, self._wishes):
             for uid in [uid for uid in known if uid not in view.jobs]:
                 del known[uid]
-        pods = {pod["metadata"]["uid"] for pods in view.workers.values() for pod in pods.values()}
-        self._sent_pods = {uid: version for uid, version in self._sent_pods.items() if uid in pods}
+        for uid in [uid for uid in self._sent_pods if not view.state.ledger.has_pod(uid)]:
+            del self._sent_pods[uid]
 
     def _send(
-        self, job: _Job, record: PlanRecord, view: _View, workers: frozenset[int] | None = None
+        self, job: PlannedJob, record: PlanRecord, view: _View, workers: frozenset[int] | None = None
     ) -> WritePlan:
         written = replace(record, written=written_now())
-        self._flights[job.uid] = Flight(written, plan_text(job.job), self.clock(), workers)
+        self._flights[job.uid] = Flight(written, encode(written), plan_text(job.job), self.clock(), workers)
         return WritePlan(job.job, written, _uuids(written, view.snapshot))
 
-    def _verified(self, job: _Job, flight: Flight, view: _View) -> list[Action] | None:
+    def _verified(self, job: PlannedJob, flight: Flight, view: _View) -> list[Action] | None:
         """Return what follows from a proposal of ours that all others can see; None where it must be planned again."""
         others = [plan for uid, plan in view.plans.items() if uid != job.uid]
-        record = job.record
-        decision = decide(limited_to(record, flight.workers), order_of(job.job), others, view.snapshot)
+        record = _record(job)
+        decision = decide(limited_to(record, flight.workers), job.order, others, view.snapshot)
         waited = self.clock() - flight.sent
         if decision is Decision.CONFIRM:
             # Others plan over a proposal that is old: it is written anew, and looked at again.
@@ -269,36 +258,32 @@ class Placer:
         return None
 
     @staticmethod
-    def _is_abandoned(job: _Job, view: _View) -> bool:
+    def _is_abandoned(job: PlannedJob, view: _View) -> bool:
         """Whether nobody is left to confirm a proposal: its submitter makes it anew within this time."""
-        return job.record.stage is Stage.PROPOSED and age_of_plan(job.job, view.now) > LATEST_CONFIRMATION
+        return _record(job).stage is Stage.PROPOSED and age_of_plan(job.job, view.now) > LATEST_CONFIRMATION
 
-    def _take_turns(self, jobs: Sequence[_Job], view: _View) -> Iterator[Action]:
+    def _take_turns(self, jobs: Sequence[PlannedJob], view: _View) -> Iterator[Action]:
         """Place the *jobs* that wait, oldest first; tell the others why they wait on."""
         # A proposal to move some workers of a job was given up on: the others still are where they are.
-        started = [job for job in jobs if _bound(view.workers.get(job.key, {}))]
+        started = [job for job in jobs if job.bound]
         for job in started:
-            yield from self._moved(job, _unbound(job, view), view)
+            yield from self._moved(
+                job, frozenset(slot.worker for slot in _record(job).slots) - job.bound, view
+            )
         waiting = {job.uid: job for job in jobs if job not in started}
         if not waiting:
             self.kept = None
             return
         turns = take_turns(
-            [_waiting_job(job, view) for job in waiting.values()],
+            [self._waiting_job(job, view) for job in waiting.values()],
             view.left(*waiting),
-            [
-                *view.leaving,
-                *(
-                    RunningJob(plan, _ends(view.jobs[uid].job, view.now))
-                    for uid, plan in view.plans.items()
-                    if uid not in waiting
-                ),
-            ],
+            view.running(waiting),
             now=view.now,
             reserve_after=self.rules.reserve_after,
             kept=self.kept,
+            refusals=self._refusals,
         )
-        self.kept = turns.kept
+        self.kept, self._refusals = turns.kept, turns.refusals
         for turn in turns.turns:
             job = waiting[turn.uid]
             if turn.record.stage is Stage.PROPOSED:
@@ -306,44 +291,92 @@ class Placer:
             else:
                 yield from self._told_why(job, turn, view)
 
-    def _told_why(self, job: _Job, turn: Turn, view: _View) -> Iterator[Action]:
-        record = replace(turn.record, position=turn.position)
-        same = (record.waiting_reason, record.position) == (job.record.waiting_reason, job.record.position)
-        if job.record.stage is Stage.WAITING and same:
+    def _waiting_job(self, job: PlannedJob, view: _View) -> WaitingJob:
+        meta, record = job.job["metadata"], _record(job)
+        wish = self._wish(job, view)
+
+        def propose(snapshot: Snapshot) -> PlanRecord:
+            try:
+                if isinstance(wish, Exception):
+                    raise wish
+                return JobPlanner(
+                    job.job,
+                    wish.options,
+                    record.enforcement,
+                    record.companion_paths,
+                    plan=self._plan,
+                    question=wish.asked,
+                )(snapshot)
+            except _UNREADABLE as error:
+                # A level that the fabric does not have any more, or options that somebody garbled: the job's own matter.
+                return replace(_unplaced(record), waiting_reason=cut(str(error), _MOST_REASON))
+
+        return WaitingJob(
+            uid=job.uid,
+            name=f"{meta['namespace']}/{meta['name']}",
+            order=job.order,
+            since=parse_instant(str(meta["creationTimestamp"])),
+            plan=propose,
+            runs_for=job.limit,
+            question="" if isinstance(wish, Exception) else wish.question,
+        )
+
+    def _wish(self, job: PlannedJob, view: _View) -> _Wish | Exception:
+        """Return what *job* asks for, or why that cannot be read; kept for as long as job and nodes are the same."""
+        kept = self._wishes.get(job.uid)
+        if kept is None or kept[0] is not job.job or kept[1] is not view.state.look:
+            wish: _Wish | Exception
+            try:
+                wish = _wish_of(job, view.snapshot)
+            except _UNREADABLE as error:
+                wish = error
+            kept = self._wishes[job.uid] = job.job, view.state.look, wish
+        return kept[2]
+
+    def _plan(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+        fleet = self._fleets[options.model].of(snapshot)
+        return (
+            plan_on(asked, fleet, advises=False) if isinstance(asked, Demand) else plan_gang_on(asked, fleet)
+        )
+
+    def _told_why(self, job: PlannedJob, turn: Turn, view: _View) -> Iterator[Action]:
+        record, before = replace(turn.record, position=turn.position), _record(job)
+        same = (record.waiting_reason, record.position) == (before.waiting_reason, before.position)
+        if before.stage is Stage.WAITING and same:
             return
         # The first word comes at once, and every other one after a while.
-        if job.record.position and self.clock() - self._told.get(job.uid, -_TELL) < _TELL:
+        if before.position and self.clock() - self._told.get(job.uid, -_TELL) < _TELL:
             return
         self._told[job.uid] = self.clock()
         yield self._send(job, record, view)
-        if record.waiting_reason != job.record.waiting_reason or not job.record.position:
+        if record.waiting_reason != before.waiting_reason or not before.position:
             yield Notice(
                 job.job, "Waiting", f"number {record.position} in the queue: {record.waiting_reason}"
             )
 
-    def _keep_in_place(self, job: _Job, view: _View) -> Iterator[Action]:
+    def _keep_in_place(self, job: PlannedJob, view: _View) -> Iterator[Action]:
         """Release gated workers to their places, and move those whose nodes are no places any more."""
-        if not job.record.enforcement.places_each_worker:
+        record = _record(job)
+        if not record.enforcement.places_each_worker:
             return
-        pods = view.workers.get(job.key, {})
-        open_hosts = {node.name for node in view.snapshot.nodes if node.ready and not node.unschedulable}
-        bound = _bound(pods)
+        pods = job.pods
         waiting = {
-            slot.worker: slot for slot in job.record.slots if slot.worker in pods and slot.worker not in bound
+            slot.worker: slot for slot in record.slots if slot.worker in pods and slot.worker not in job.bound
         }
         if not waiting:
             return
+        open_hosts = {node.name for node in view.snapshot.nodes if node.ready and not node.unschedulable}
         lost = frozenset(worker for worker, slot in waiting.items() if slot.node not in open_hosts)
         gated = frozenset(worker for worker in waiting if is_gated(pods[worker]))
         # A gated worker holds nothing, so that its place may have been taken; a released one waits for the scheduler.
-        if gated - lost and not stands(limited_to(job.record, gated - lost), view.left(job.uid)):
+        if gated - lost and not stands(limited_to(record, gated - lost), view.left(job.uid)):
             lost |= gated
         if lost:
             yield from self._moved(job, lost, view)
             return
-        uuids = _uuids(job.record, view.snapshot)
+        uuids = _uuids(record, view.snapshot)
         for worker, slot in sorted(waiting.items()):
-            pod, hostname = pods[worker], job.record.hostname(slot.node)
+            pod, hostname = pods[worker], record.hostname(slot.node)
             if worker in gated:
                 release = ReleaseWorker(pod, hostname, uuids.get(worker, ()))
                 yield from self._once(pod, release)
@@ -358,9 +391,9 @@ class Placer:
             self._sent_pods[meta["uid"]] = version
             yield action
 
-    def _moved(self, job: _Job, lost: frozenset[int], view: _View) -> Iterator[Action]:
+    def _moved(self, job: PlannedJob, lost: frozenset[int], view: _View) -> Iterator[Action]:
         """Give the workers *lost* other places, and leave the others where they are."""
-        move = Replacement(job.job, job.record, lost)
+        move = Replacement(job.job, _record(job), lost)
         try:
             record = move(view.left(job.uid))
         except _UNREADABLE as error:
@@ -378,31 +411,28 @@ class Placer:
         )
 
 
-def _leaving(
-    key: tuple[str, str], pods: Mapping[int, Object], state: ClusterState, now: datetime
-) -> RunningJob:
-    """Return the workers of a job that is no more, which free their places in a moment: the head waits for them as well."""
-    bound = _bound(pods)
-    # The workers of a job are alike.
-    requests = state.requests_of(next(iter(bound.values()))) if bound else {}
+def _held(order: tuple[str, str], job: JobName, pods: Mapping[int, Object], state: ClusterState) -> OtherPlan:
+    """Return what the *pods* of *job* hold that have a node."""
+    bound = [pod for _, pod in sorted(pods.items()) if has_node(pod)]
+    each = tuple(PlannedRole("", 1, state.requests_of(pod)) for pod in bound)
     record = PlanRecord(
         stage=Stage.CONFIRMED,
-        slots=tuple(Slot(worker, pod["spec"]["nodeName"]) for worker, pod in sorted(bound.items())),
-        worker_requests=requests,
+        slots=tuple(Slot(number, pod["spec"]["nodeName"]) for number, pod in enumerate(bound)),
+        worker_requests=each[0].requests if each else {},
+        # Pods that are all alike need no roles to be told apart.
+        roles=() if all(pod == each[0] for pod in each) else each,
     )
-    namespace, name = key
-    plan = OtherPlan(order=("", name), record=record, bound=frozenset(bound), namespace=namespace, name=name)
-    return RunningJob(plan, now)
+    namespace, _, name = job
+    return OtherPlan(
+        order=order, record=record, bound=frozenset(range(len(bound))), namespace=namespace, name=name
+    )
 
 
-def _bound(pods: Mapping[int, Object]) -> dict[int, Object]:
-    """Return those of the worker *pods*, by index, that have a node."""
-    return {worker: pod for worker, pod in pods.items() if (pod.get("spec") or {}).get("nodeName")}
-
-
-def _unbound(job: _Job, view: _View) -> frozenset[int]:
-    bound = _bound(view.workers.get(job.key, {}))
-    return frozenset(slot.worker for slot in job.record.slots if slot.worker not in bound)
+def _record(job: PlannedJob) -> PlanRecord:
+    """Return the plan of a job that is decided for, which can be read."""
+    if job.record is None:
+        raise LookupError("its plan is unreadable")
+    return job.record
 
 
 def _uuids(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
@@ -411,37 +441,11 @@ def _uuids(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]
     return uuids_of(record, snapshot)
 
 
-def _waiting_job(job: _Job, view: _View) -> WaitingJob:
-    meta, record = job.job["metadata"], job.record
-
-    def propose(snapshot: Snapshot) -> PlanRecord:
-        try:
-            options = options_from_annotation(record.requested_options)
-            return JobPlanner(job.job, options, record.enforcement, record.companion_paths)(snapshot)
-        except _UNREADABLE as error:
-            # A level that the fabric does not have any more, or options that somebody garbled: the job's own matter.
-            return replace(_unplaced(record), waiting_reason=cut(str(error), _MOST_REASON))
-
-    limit = _longest(job.job)
-    return WaitingJob(
-        uid=job.uid,
-        name=f"{meta['namespace']}/{meta['name']}",
-        order=order_of(job.job),
-        since=parse_instant(str(meta["creationTimestamp"])),
-        plan=propose,
-        runs_for=limit,
-        question=_question(job, limit, view.snapshot),
-    )
-
-
-def _question(job: _Job, limit: timedelta | None, snapshot: Snapshot) -> str:
-    """Return what the planner is asked for *job*, as a text: equal for jobs that ask for the same; empty where unknown."""
-    try:
-        options = options_from_annotation(job.record.requested_options)
-        demand = demand_of(job.job, snapshot, options)
-    except _UNREADABLE:
-        return ""
-    return repr((demand, options, job.record.enforcement, limit))
+def _wish_of(job: PlannedJob, snapshot: Snapshot) -> _Wish:
+    record = _record(job)
+    options = options_from_annotation(record.requested_options)
+    asked = question_of(job.job, snapshot, options)
+    return _Wish(options, asked, repr((asked, options, record.enforcement, job.limit)))
 
 
 def _unplaced(record: PlanRecord) -> PlanRecord:
@@ -451,20 +455,3 @@ def _unplaced(record: PlanRecord) -> PlanRecord:
         requested_options=record.requested_options,
         companion_paths=record.companion_paths,
     )
-
-
-def _longest(job: Object) -> timedelta | None:
-    """Return the longest that *job* may run, None where nothing limits it."""
-    seconds = (job["spec"].get("runPolicy") or {}).get("activeDeadlineSeconds")
-    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds < _MOST_SECONDS:
-        return None
-    return timedelta(seconds=seconds)
-
-
-def _ends(job: Object, now: datetime) -> datetime | None:
-    """Return by when *job* ends at the latest, None where nobody knows."""
-    limit = _longest(job)
-    if limit is None:
-        return None
-    started = (job.get("status") or {}).get("startTime")
-    return max((parse_instant(started) if started else now) + limit, now)

@@ -1,20 +1,24 @@
 """What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import compress
+from operator import is_not
 from typing import TypeVar
 
-from arena_topo.jobs.placement.other_plans import Bound, bound_among, quotas_of
+from arena_topo.controller.ledger import Ledger
+from arena_topo.jobs.placement.other_plans import UNTRUE, quotas_of
 from arena_topo.jobs.reading.watch import Change, Collection
-from arena_topo.kinds.mpijob import ApiVersion, parse_worker_name
-from arena_topo.kinds.table import KINDS, OTHER_KINDS
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import KINDS, OTHER_KINDS, kind_of
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
 from arena_topo.kube.discovery import served_kinds, served_versions, version_of_resource
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
 from arena_topo.kube.session import Session
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.kind import api_version
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.job.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
 from arena_topo.model.keys import (
     CLAIMED_GPUS,
@@ -32,14 +36,14 @@ from arena_topo.model.keys import (
 )
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
-from arena_topo.planner.reservations.quotas import Quotas
-from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, with_other_pods
+from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.quotas import Quotas, within_quotas
+from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, is_alike, with_other_pods
 from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import POD_ANNOTATIONS, POD_LABELS, PodFacts, pod_facts
 from arena_topo.topology.raw_objects import Malformed, identity, skipped
 
 _NODES, _PODS, _JOBS, _QUOTAS = "nodes", "pods", "mpijobs", "resourcequotas"
-_PLANNED_JOBS = frozenset(kind.plural for kind in KINDS)
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
 
 _OF_MEMBERS = (
@@ -54,20 +58,29 @@ _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 def watched(session: Session, version: ApiVersion) -> dict[str, Collection]:
     """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology."""
     served = served_versions(session)
-    planned = {"labelSelector": f"{PLANNED}=true"}
     collections = {
         _NODES: Collection(NODES.path(), NODE),
         _PODS: Collection(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
-        _JOBS: Collection(jobs_of(version).path(), TRAINING_JOB, planned),
+        _JOBS: _jobs(version),
         _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT),
     }
-    # Jobs of other kinds are planned by those who submit them, and what they have reserved is taken.
     for kind in served_kinds(session, OTHER_KINDS):
-        collections[kind.plural] = Collection(jobs_of(kind).path(), TRAINING_JOB, planned)
+        collections[kind.plural] = _jobs(kind)
     for key, (group, plural, versions) in OPTIONAL.items():
         if each := version_of_resource(session, served, group, versions, plural):
             collections[key] = Collection(Resource(group, each, plural).path(), OBJECT)
     return collections
+
+
+def _jobs(kind: Kind) -> Collection:
+    """Return what is watched of the jobs of *kind*: those that are planned, with their kind, which lists leave out."""
+    typed = {"apiVersion": api_version(kind), "kind": kind.kind}
+    return Collection(
+        jobs_of(kind).path(),
+        TRAINING_JOB,
+        {"labelSelector": f"{PLANNED}=true"},
+        lambda job: {**job, **typed},
+    )
 
 
 def read_of_pod(pod: Object) -> Object:
@@ -106,49 +119,68 @@ def _read_of_container(container: Object) -> Object:
 
 @dataclass(slots=True)
 class ClusterState:
-    """The objects of each collection by their uid, and what is derived from them, kept until they change.
+    """The objects of each collection by their uid, and what is derived from them, kept as they change.
 
-    ``objects`` belong to the watch, which changes them; ``take`` hears of it.
+    ``objects`` belong to the watch, which changes them; ``take`` hears of it. ``ledger`` has the planned jobs and their pods.
     """
 
     objects: Mapping[str, Mapping[str, Object]]
     levels: tuple[str, ...] = ()
     warnings: list[str] = field(default_factory=list)
+    ledger: Ledger = field(default_factory=Ledger)
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _pods: dict[str, PodFacts] = field(default_factory=dict)
     _on_nodes: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
     _touched: set[str] = field(default_factory=set)
+    _changed_nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _snapshot: Snapshot | None = None
-    _layout: Layout = field(default_factory=lambda: Layout({}, {}))
+    _layout: Layout = field(default_factory=lambda: Layout({}, {}, {}))
     _quotas: Quotas | None = None
+    _gpus_in_use: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for uid, item in self.objects[_NODES].items():
-            self._take_node(uid, self._node(item))
-        for uid, item in self.objects[_PODS].items():
-            self._take_pod(uid, self._pod(item))
+        self.take(
+            (collection, Change(0, item))
+            for collection in (_NODES, _PODS, *_KIND_OF)
+            for item in self.objects.get(collection, {}).values()
+        )
 
     def take(self, changes: Iterable[tuple[str, Change]]) -> None:
         """Note what has changed, and in which collection."""
         for collection, change in changes:
             uid = str(change.object["metadata"]["uid"])
-            match collection:
-                case "nodes":
-                    self._take_node(uid, None if change.deleted else self._node(change.object))
-                case "pods":
-                    self._take_pod(uid, None if change.deleted else self._pod(change.object))
-                case "resourcequotas":
-                    self._quotas = None
-                case _ if collection in _PLANNED_JOBS:
-                    pass
-                case _:
-                    self._snapshot = None
+            item = None if change.deleted else change.object
+            if collection == _NODES:
+                self._take_node(uid, self._node(item) if item else None)
+            elif collection == _PODS:
+                self.ledger.take_pod(uid, item)
+                self._take_pod(uid, self._pod(item) if item else None)
+            elif collection == _QUOTAS:
+                self._quotas = None
+            elif collection in _KIND_OF:
+                self._take_job(collection, uid, item)
+            else:
+                self._snapshot = None
+
+    def _take_job(self, collection: str, uid: str, item: Object | None) -> None:
+        try:
+            self.ledger.take_job(_kind(collection, item), uid, item)
+        except UNTRUE as error:
+            # The API server takes jobs that its operator would not: one is no reason to forget the others.
+            self.ledger.take_job(_kind(collection, None), uid, None)
+            self.warnings.append(skipped(identity(item or {}, collection), error))
 
     def _take_node(self, uid: str, facts: NodeFacts | None) -> None:
         """Put *facts* in place of what is known of a node; most heartbeats change nothing that is read."""
-        if self._nodes.get(uid) != facts:
+        before = self._nodes.get(uid)
+        if before == facts:
+            return
+        _put(self._nodes, uid, facts)
+        if before and facts and is_alike(before, facts):
+            self._changed_nodes[facts.name] = facts
+            self._touched.add(facts.name)
+        else:
             self._snapshot = None
-            _put(self._nodes, uid, facts)
 
     def _take_pod(self, uid: str, facts: PodFacts | None) -> None:
         """Put *facts* in place of what is known of a pod; most statuses change nothing that is read."""
@@ -159,11 +191,10 @@ class ClusterState:
         for pod in (before, facts):
             if pod and pod.node:
                 self._touched.add(pod.node)
-                _put(
-                    self._on_nodes.setdefault(pod.node, {}),
-                    uid,
-                    facts if facts and facts.node == pod.node else None,
-                )
+                on_node = self._on_nodes.setdefault(pod.node, {})
+                _put(on_node, uid, facts if facts and facts.node == pod.node else None)
+                if not on_node:
+                    del self._on_nodes[pod.node]
 
     def _node(self, item: Object) -> NodeFacts | None:
         try:
@@ -182,51 +213,64 @@ class ClusterState:
     @property
     def snapshot(self) -> Snapshot:
         """The cluster as the planner sees it."""
-        if self._snapshot is None:
-            optional = {key: list(self.objects.get(key, {}).values()) for key in OPTIONAL}
-            self._snapshot, self._layout = assembled(
-                ClusterObjects(
-                    nodes=list(self._nodes.values()),
-                    pods=self._pods.values(),
-                    devices=optional["devices"],
-                    slices=optional["slices"],
-                    claims=optional["claims"],
-                    zones=optional["zones"],
-                    topologies=[item for key in _TOPOLOGIES for item in optional[key]],
-                ),
-                taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-                levels=self.levels,
-            )
+        before = self._snapshot
+        if before is None:
+            self._snapshot = self._assembled()
+            self._gpus_in_use = {}
+            self._count(self._snapshot.nodes, 1)
         elif self._touched:
             pods = {name: self._on_nodes.get(name, {}).values() for name in self._touched}
-            self._snapshot = with_other_pods(self._snapshot, self._layout, pods)
+            self._snapshot, self._layout = with_other_pods(
+                before, self._layout, pods, self._changed_nodes.values()
+            )
+            differ = list(map(is_not, before.nodes, self._snapshot.nodes))
+            self._count(compress(before.nodes, differ), -1)
+            self._count(compress(self._snapshot.nodes, differ), 1)
         self._touched.clear()
-        return self._snapshot
+        self._changed_nodes.clear()
+        return self._snapshot or Snapshot()
+
+    def _assembled(self) -> Snapshot:
+        optional = {key: list(self.objects.get(key, {}).values()) for key in OPTIONAL}
+        snapshot, self._layout = assembled(
+            ClusterObjects(
+                nodes=list(self._nodes.values()),
+                pods=self._pods.values(),
+                devices=optional["devices"],
+                slices=optional["slices"],
+                claims=optional["claims"],
+                zones=optional["zones"],
+                topologies=[item for key in _TOPOLOGIES for item in optional[key]],
+            ),
+            taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            levels=self.levels,
+        )
+        return snapshot
+
+    def _count(self, nodes: Iterable[GpuNode], sign: int) -> None:
+        """Add the GPUs that the pods on *nodes* hold, or take them away."""
+        for node in nodes:
+            for holder in node.holders:
+                used = self._gpus_in_use.setdefault(holder.namespace, Counter())
+                used[node.gpu_resource] += sign * holder.gpus
+
+    @property
+    def look(self) -> object:
+        """Another value once the nodes of the snapshot are other ones, whatever is on them."""
+        return self._layout
+
+    def plans(self, now: datetime) -> dict[str, OtherPlan]:
+        """Return what the plans of jobs reserve at the server's instant *now*, by the job's uid."""
+        snapshot = self.snapshot
+        plans = dict(self.ledger.plans(snapshot, self.look, now))
+        if not plans:
+            return plans
+        return {plan.order[1]: plan for plan in within_quotas(plans.values(), self.quotas, self._gpus_in_use)}
 
     def requests_of(self, pod: Object) -> Resources:
         """Return what *pod* requests of its node; nothing where it cannot be read."""
         facts = self._pods.get(str(pod["metadata"]["uid"]))
         return facts.requests if facts else {}
-
-    @property
-    def jobs(self) -> Sequence[Object]:
-        """The planned MPIJobs."""
-        return list(self.objects[_JOBS].values())
-
-    @property
-    def jobs_of_other_kinds(self) -> Sequence[Object]:
-        """The planned jobs that somebody else places, with the plans that they carry."""
-        return [
-            {**job, "apiVersion": api_version(kind), "kind": kind.kind}
-            for kind in OTHER_KINDS
-            for job in self.objects.get(kind.plural, {}).values()
-        ]
-
-    @property
-    def bound(self) -> Bound:
-        """The planned pods of every kind of job that have a node."""
-        pods = self.objects[_PODS].values()
-        return bound_among(pod for pod in pods if _is_planned(pod))
 
     @property
     def quotas(self) -> Quotas:
@@ -235,20 +279,13 @@ class ClusterState:
             self._quotas = quotas_of(self.objects[_QUOTAS].values())
         return self._quotas
 
-    def workers(self) -> dict[tuple[str, str], dict[int, Object]]:
-        """Return the worker pods of planned MPIJobs, by namespace and name of their job, and by their index."""
-        found: dict[tuple[str, str], dict[int, Object]] = {}
-        for pod in self.objects[_PODS].values():
-            meta = pod["metadata"]
-            if not _is_planned(pod) or PLANNED_KIND in meta["labels"]:
-                continue
-            if worker := parse_worker_name(meta["name"]):
-                found.setdefault((meta["namespace"], worker.job), {})[worker.index] = pod
-        return found
+
+_KIND_OF = {kind.plural: kind for kind in KINDS}
+"""A kind for each collection of jobs; all versions of a kind have one."""
 
 
-def _is_planned(pod: Object) -> bool:
-    return bool((pod["metadata"].get("labels") or {}).get(PLANNED) == "true")
+def _kind(collection: str, job: Object | None) -> Kind:
+    return kind_of(job) if job and job.get("kind") else _KIND_OF[collection]
 
 
 def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:

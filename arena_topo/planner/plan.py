@@ -31,24 +31,28 @@ def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MOD
     return plan_on(demand, make_fleet(snapshot, model))
 
 
-def plan_on(demand: Demand, fleet: Fleet) -> Verdict:
-    """Return what ``plan`` does, on a fleet that is laid out already."""
+def plan_on(demand: Demand, fleet: Fleet, *, advises: bool = True) -> Verdict:
+    """Return what ``plan`` does, on a fleet that is laid out already; without what would help where it *advises* nothing.
+
+    What would help is tried on the fleet, which takes a hundred times as long as to find that there is no place.
+    """
     if demand.coalesce and demand.gpus:
-        return _coalesced(demand, fleet)
-    return plan_shape(demand, fleet)
+        return _coalesced(demand, fleet, advises=advises)
+    return plan_shape(demand, fleet, advises=advises)
 
 
-def plan_shape(demand: Demand, fleet: Fleet) -> Verdict:
+def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True) -> Verdict:
     """Return what ``plan`` does, for workers of exactly the shape that *demand* has."""
     fleet = aligned(fleet, demand)
-    answer = _place(demand, fleet, capacity_for(demand, fleet))
+    answer = _place(demand, fleet, capacity_for(demand, fleet), advises=advises)
     if isinstance(answer, Infeasible) or demand.launcher is None:
         return answer
     if launcher_fits(demand, fleet, answer):
         return answer
     # The workers took the launcher's room: keep it free on one node after the other, and place them again.
     for host in launcher_hosts(demand, fleet):
-        answer = _place(demand, fleet, capacity_for(demand, fleet, reserved=(host, demand.launcher)))
+        capacity = capacity_for(demand, fleet, reserved=(host, demand.launcher))
+        answer = _place(demand, fleet, capacity, advises=False)
         if isinstance(answer, Placement) and launcher_fits(demand, fleet, answer):
             return answer
     return no_launcher(demand)
@@ -68,11 +72,11 @@ def coalesced_shapes(demand: Demand) -> Iterator[Demand]:
             yield reshaped(demand, ranks // workers)
 
 
-def _place(demand: Demand, fleet: Fleet, capacity: Capacity) -> Verdict:
+def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool) -> Verdict:
     limits = _limits(demand, fleet)
     level = closest_level(fleet, capacity, demand.workers, limits)
     if level is None:
-        return infeasible(demand, fleet, capacity, limits)
+        return infeasible(demand, fleet, capacity, limits, advises=advises)
     if demand.policy is TopologyPolicy.RESTRICTED:
         # An empty cluster of the same nodes: taints, cordons and unhealthy GPUs stay, only pods go.
         empty = emptied(fleet)
@@ -91,19 +95,19 @@ def _limits(demand: Demand, fleet: Fleet) -> LevelLimits:
     return LevelLimits(limits.widest, limits.widest) if demand.policy is TopologyPolicy.NONE else limits
 
 
-def _coalesced(demand: Demand, fleet: Fleet) -> Verdict:
+def _coalesced(demand: Demand, fleet: Fleet, *, advises: bool) -> Verdict:
     """Return the best placement of *demand* as fewer, larger pods that are all alike.
 
     The closest level first, then the fewest nodes, then the fewest pods; the shape that was asked for is among them.
     """
     best: tuple[tuple[int, int, int], Placement] | None = None
     for shape in coalesced_shapes(demand):
-        answer = plan_shape(shape, fleet)
+        answer = plan_shape(shape, fleet, advises=False)
         if isinstance(answer, Placement):
             merit = (level_names(fleet).index(answer.level), len(answer.shares), answer.workers)
             if best is None or merit < best[0]:
                 best = merit, answer
     if best is None:
         # No shape fits: the reasons and remedies are those of the shape that was asked for.
-        return plan_shape(replace(demand, coalesce=False), fleet)
+        return plan_shape(replace(demand, coalesce=False), fleet, advises=advises)
     return replace(best[1], coalesced=best[1].workers != demand.workers)

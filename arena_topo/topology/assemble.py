@@ -1,9 +1,11 @@
 """From the objects of a cluster to the snapshot that the planner works on."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from operator import attrgetter
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.cluster.hardware import ShareMode
@@ -54,10 +56,14 @@ class _Load:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What does not depend on pods: the nodes, what the sources say of each, and the pods that hold devices by claims."""
+    """What does not depend on pods: the nodes, the hardware of each, and the pods that hold devices by claims.
+
+    ``resources`` are those by which the nodes offer their GPUs.
+    """
 
     nodes: Mapping[str, NodeFacts]
-    readings: Mapping[str, Sequence[Reading]]
+    hardware: Mapping[str, NodeHardware]
+    resources: Mapping[str, str]
     claiming: frozenset[tuple[str, str]] = frozenset()
 
 
@@ -68,25 +74,54 @@ def assemble(
     return assembled(objects, cluster=cluster, taken=taken, levels=levels)[0]
 
 
-def with_other_pods(snapshot: Snapshot, layout: Layout, pods: Mapping[str, Iterable[PodFacts]]) -> Snapshot:
+def with_other_pods(
+    snapshot: Snapshot,
+    layout: Layout,
+    pods: Mapping[str, Iterable[PodFacts]],
+    nodes: Iterable[NodeFacts] = (),
+) -> tuple[Snapshot, Layout]:
     """Return *snapshot*, which was assembled with *layout*, where the nodes that *pods* names have those pods, and no others.
 
-    The others are as they were. It takes as long as there are such nodes, however many others there are.
+    *nodes* are those among them of which more has changed, ``is_alike`` to what they were. The others are as they were. It
+    takes as long as there are such nodes, however many others there are.
     """
+    facts = {node.name: node for node in nodes}
+    if facts:
+        layout = replace(layout, nodes={**layout.nodes, **facts})
     warnings: list[str] = []
     changed = {
         name: _node(
             layout.nodes[name],
             _loads(on_node, layout.claiming).get(name) or _Load(),
-            layout.readings.get(name, ()),
+            layout.hardware[name],
+            layout.resources[name],
             warnings,
         )
         for name, on_node in pods.items()
         if name in layout.nodes
     }
     told = dict.fromkeys((*snapshot.warnings, *(cut(warning, _LONGEST_WARNING) for warning in warnings)))
-    nodes = tuple(changed.get(node.name, node) for node in snapshot.nodes)
-    return replace(snapshot, nodes=nodes, warnings=tuple(told))
+    # By place, in the order of the names in which they were assembled: most snapshots differ in a node or two.
+    others = list(snapshot.nodes)
+    for node in changed.values():
+        others[bisect_left(others, node.name, key=_name_of)] = node
+    return replace(snapshot, nodes=tuple(others), warnings=tuple(told)), layout
+
+
+_name_of = attrgetter("name")
+
+
+def is_alike(before: NodeFacts, after: NodeFacts) -> bool:
+    """Whether a node that became *after* has the same hardware and place in the fabric, so that no other is concerned."""
+    resource = gpu_resource(before.capacity)
+    # A fabric is read from the nodes that have GPUs.
+    return (before.name, before.hostname, before.labels, before.annotations, before.capacity) == (
+        after.name,
+        after.hostname,
+        after.labels,
+        after.annotations,
+        after.capacity,
+    ) and bool(before.allocatable.get(resource)) == bool(after.allocatable.get(resource))
 
 
 def assembled(
@@ -107,9 +142,11 @@ def assembled(
     # Objects about a node may outlive it.
     unknown = sorted(readings.keys() - names)
     warnings += [f"{readings[name][0].source}: there is no node {name}; skipped" for name in unknown]
+    hardware = {node.name: _hardware(node, readings.get(node.name, []), warnings) for node in objects.nodes}
+    resources = {node.name: _resource_of(node, readings.get(node.name, [])) for node in objects.nodes}
     nodes = tuple(
-        _node(node, loads.get(node.name) or _Load(), readings.get(node.name, []), warnings)
-        for node in sorted(objects.nodes, key=lambda node: node.name)
+        _node(node, loads.get(node.name) or _Load(), hardware[node.name], resources[node.name], warnings)
+        for node in sorted(objects.nodes, key=_name_of)
     )
     # Nodes without GPUs often lack the fabric's labels, and a tier is one only where every node has its label.
     with_gpus = [node for node in nodes if node.gpu_total or node.gpus]
@@ -117,7 +154,7 @@ def assembled(
     # A warning names objects, and whoever serves them may have let a name be of any length.
     shortened = tuple(cut(warning, _LONGEST_WARNING) for warning in warnings)
     snapshot = Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=shortened)
-    return snapshot, Layout({node.name: node for node in objects.nodes}, readings, claiming)
+    return snapshot, Layout({node.name: node for node in objects.nodes}, hardware, resources, claiming)
 
 
 def _pods_with_claims(claims: Iterable[RawObject]) -> frozenset[tuple[str, str]]:
@@ -198,13 +235,23 @@ def gpu_resource(amounts: Resources) -> str:
     return max(GPU_RESOURCES, key=lambda resource: (amounts.get(resource, 0), resource == NVIDIA_GPU))
 
 
-def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: list[str]) -> GpuNode:
+def _hardware(node: NodeFacts, readings: Sequence[Reading], warnings: list[str]) -> NodeHardware:
+    if not readings:
+        return NodeHardware()
+    return merge(node.name, readings, node.capacity.get(gpu_resource(node.capacity), 0), warnings)
+
+
+def _resource_of(node: NodeFacts, readings: Iterable[Reading]) -> str:
     # By capacity: a node whose GPUs are all unhealthy stays a node with GPUs.
     resource = gpu_resource(node.capacity)
-    capacity = node.capacity.get(resource, 0)
-    if not capacity and any(reading.trust is Trust.DRA for reading in readings):
-        resource = DRA_GPU  # the device class, by which claims ask for these GPUs
-    hardware = merge(node.name, readings, capacity, warnings) if readings else NodeHardware()
+    if not node.capacity.get(resource, 0) and any(reading.trust is Trust.DRA for reading in readings):
+        return DRA_GPU  # the device class, by which claims ask for these GPUs
+    return resource
+
+
+def _node(
+    node: NodeFacts, load: _Load, hardware: NodeHardware, resource: str, warnings: list[str]
+) -> GpuNode:
     occupied = (
         occupancy(load.pods, resource, hardware.gpus, hardware.readings, warnings)
         if load.pods
@@ -230,7 +277,7 @@ def _node(node: NodeFacts, load: _Load, readings: Sequence[Reading], warnings: l
         nics=hardware.nics,
         measured=hardware.measured,
         # A device plugin leaves unhealthy GPUs in the capacity, and takes them out of what is allocatable.
-        unhealthy=max(capacity - node.allocatable.get(resource, 0), 0),
+        unhealthy=max(node.capacity.get(resource, 0) - node.allocatable.get(resource, 0), 0),
         used=occupied.used,
         holders=occupied.holders,
         facts=(*hardware.facts, Fact("used", occupied.source)) if occupied.source else hardware.facts,

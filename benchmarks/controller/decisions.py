@@ -1,60 +1,158 @@
 """How long the controller takes to decide, and how much memory: ``python -m benchmarks.controller.decisions [NODES [PODS]]``.
 
-Everything is in memory, without an API server: a cluster of servers with eight GPUs, pods of one GPU on them, and for each of two
-hundred decisions one pod that ends and one job that comes. A decision is from the event to the actions.
+Everything is in memory, without an API server: servers with eight GPUs, pods of one GPU on them, of jobs of eight that were
+planned, and a queue of jobs of many shapes that do not fit. Again and again a job ends and its pods go, and another one comes,
+which is proposed, confirmed and bound. A decision is from the events to the actions, whatever they are.
 """
 
+import gc
 import resource
 import sys
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from statistics import median, quantiles
 
+from arena_topo.controller.actions import WritePlan
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.state import ClusterState, read_of_pod
-from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
 from arena_topo.jobs.reading.watch import Change
 from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.model.keys import PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
-from benchmarks.snapshot import node, pod
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
+from benchmarks.snapshot import name, node, pod
 from tests.objects import mpijob
 
-DECISIONS = 200
+ROUNDS = 200
+WIDTH = 8
+"""Workers of a job, of one GPU each."""
+
+QUEUE = 20
+"""Jobs that wait, each of another shape, for more GPUs than are ever free."""
+
+Changes = list[tuple[str, Change]]
 
 
-def main(nodes: int = 1000, pods: int = 7000) -> None:
+def main(nodes: int = 1000, pods: int = 7000, reserve_after: float = 1e9) -> None:
     """Print the times of the decisions, in milliseconds, and the memory in MiB."""
-    objects: dict[str, dict[str, Object]] = {
-        "nodes": {f"n{at}": ready(node(at), f"n{at}") for at in range(nodes)},
-        "pods": {f"p{at}": running(pod(at, nodes), f"p{at}") for at in range(pods)},
-        "mpijobs": {},
-        "resourcequotas": {},
-    }
+    world = World(nodes, pods)
     began = time.perf_counter()
-    state = ClusterState(objects)
+    state = ClusterState(world.objects)
     seconds = [0.0]
-    placer = Placer(Rules(timedelta()), lambda: seconds[0])
+    placer = Placer(Rules(timedelta(seconds=reserve_after)), lambda: seconds[0])
     placer.decide(state, datetime.now(UTC))
     first = time.perf_counter() - began
+    # As the controller does once it has seen everything.
+    gc.collect()
+    gc.freeze()
     times = []
-    for at in range(DECISIONS):
-        uid = f"p{at}"
-        gone = objects["pods"].pop(uid)
-        job = waiting(f"job-{at}", 1 + at % 4)
-        objects["mpijobs"] = {job["metadata"]["uid"]: job}
+
+    def decided(changes: Changes) -> list[WritePlan]:
+        """Decide about *changes*, and return what is to be written."""
         began = time.perf_counter()
-        state.take([("pods", Change(1, gone, deleted=True)), ("mpijobs", Change(2, job))])
+        state.take(changes)
         actions = placer.decide(state, datetime.now(UTC))
         times.append(1000 * (time.perf_counter() - began))
-        assert actions
-        seconds[0] += 60
+        return [action for action in actions if isinstance(action, WritePlan)]
+
+    written = decided(
+        [change for at in range(QUEUE) for change in world.submitted(waiting(f"queued-{at}", 2000 + at))]
+    )
+    decided(world.written(written))
+    for at in range(ROUNDS):
+        written = decided(world.ended(f"job-{at}"))
+        job = f"new-{at}"
+        # It is planned, proposed, and confirmed.
+        for _ in range(3):
+            come = [] if job in world.jobs else world.submitted(waiting(job, 1 + at % WIDTH))
+            written = decided(world.written(written) + come)
+        decided(world.written(written))
+        decided(world.started(job))
+        seconds[0] += 1
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     p99 = quantiles(times, n=100)[98]
     sys.stdout.write(
-        f"{nodes} nodes, {pods} pods: first decision {1000 * first:.0f} ms; then p50 {median(times):.1f} ms, "
-        f"p99 {p99:.1f} ms; {memory:.0f} MiB\n"
+        f"{nodes} nodes, {pods} pods, {QUEUE} jobs waiting: first decision {1000 * first:.0f} ms; then of {len(times)} "
+        f"p50 {median(times):.1f} ms, p99 {p99:.1f} ms, most {max(times):.1f} ms; {memory:.0f} MiB\n"
     )
+
+
+class World:
+    """The objects that there are, and what changes of them."""
+
+    def __init__(self, nodes: int, pods: int) -> None:
+        """Make as many *nodes* and *pods*."""
+        self.nodes = nodes
+        self.objects: dict[str, dict[str, Object]] = {
+            "nodes": {f"n{at}": ready(node(at), f"n{at}") for at in range(nodes)},
+            "pods": {},
+            "mpijobs": {},
+            "resourcequotas": {},
+        }
+        for at in range(pods // WIDTH):
+            places = [(WIDTH * at + index) % nodes for index in range(WIDTH)]
+            self.run(f"job-{at}", [name(place) for place in places])
+
+    def run(self, job: str, hosts: list[str]) -> Changes:
+        """Have a worker of *job* on each of *hosts*."""
+        item = running_job(job, hosts)
+        changes = [
+            ("pods", Change(0, running(pod(0, self.nodes), job, index, host)))
+            for index, host in enumerate(hosts)
+        ]
+        return self.take([("mpijobs", Change(0, item)), *changes])
+
+    def take(self, changes: Changes) -> Changes:
+        """Note *changes*, and return them."""
+        for collection, change in changes:
+            uid = change.object["metadata"]["uid"]
+            if change.deleted:
+                del self.objects[collection][uid]
+            else:
+                self.objects[collection][uid] = change.object
+        return changes
+
+    def submitted(self, job: Object) -> Changes:
+        """Return that *job* has come."""
+        return self.take([("mpijobs", Change(0, job))])
+
+    @property
+    def jobs(self) -> set[str]:
+        """The names of the jobs."""
+        return {uid.removeprefix("uid-") for uid in self.objects["mpijobs"]}
+
+    def written(self, actions: list[WritePlan]) -> Changes:
+        """Return that plans were written."""
+        return self.take(
+            [
+                ("mpijobs", Change(0, with_pins(action.job, rewritten(action.job, action.record))))
+                for action in actions
+            ]
+        )
+
+    def started(self, job: str) -> Changes:
+        """Return that the workers of *job* run where they were planned."""
+        record = decode(plan_text(self.objects["mpijobs"][f"uid-{job}"]) or "")
+        assert record.stage is Stage.CONFIRMED
+        return self.take(
+            [
+                ("pods", Change(0, running(pod(0, self.nodes), job, slot.worker, slot.node)))
+                for slot in record.slots
+            ]
+        )
+
+    def ended(self, job: str) -> Changes:
+        """Return that *job* and its pods have gone."""
+        pods: Iterable[Object] = (
+            item
+            for item in self.objects["pods"].values()
+            if item["metadata"]["name"].startswith(f"{job}-worker-")
+        )
+        gone = [("pods", Change(0, item, deleted=True)) for item in pods]
+        return self.take([("mpijobs", Change(0, self.objects["mpijobs"][f"uid-{job}"], deleted=True)), *gone])
 
 
 def ready(item: Object, uid: str) -> Object:
@@ -67,16 +165,34 @@ def ready(item: Object, uid: str) -> Object:
     }
 
 
-def running(item: Object, uid: str) -> Object:
-    """Return what the controller keeps of a pod that runs."""
-    metadata = {**item["metadata"], "uid": uid, "namespace": "default"}
-    return read_of_pod({**item, "metadata": metadata, "status": {"phase": "Running"}})
+def running(item: Object, job: str, index: int, host: str) -> Object:
+    """Return what the controller keeps of a worker that runs."""
+    metadata = {
+        **item["metadata"],
+        "name": f"{job}-worker-{index}",
+        "uid": f"uid-{job}-{index}",
+        "namespace": "default",
+        "labels": {PLANNED: "true", "training.kubeflow.org/job-name": job},
+    }
+    spec = {**item["spec"], "nodeName": host}
+    return read_of_pod({**item, "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
-def waiting(name: str, workers: int) -> Object:
+def running_job(job: str, hosts: list[str]) -> Object:
+    """Return a job whose plan is confirmed."""
+    record = PlanRecord(
+        stage=Stage.CONFIRMED,
+        slots=tuple(Slot(index, host, None) for index, host in enumerate(hosts)),
+        worker_requests={"nvidia.com/gpu": 1},
+        enforcement=Enforcement.ADMISSION,
+    )
+    return with_pins(mpijob(job, workers=len(hosts)), rewritten({}, record))
+
+
+def waiting(job: str, workers: int) -> Object:
     """Return a job that waits for a place."""
     record = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)
-    return with_pins(mpijob(name, workers=workers), suspended_with_plan(record))
+    return with_pins(mpijob(job, workers=workers), suspended_with_plan(record))
 
 
 if __name__ == "__main__":

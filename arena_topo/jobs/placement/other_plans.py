@@ -15,7 +15,7 @@ from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.resources import PODS, RESOURCE_QUOTAS, jobs_of
 from arena_topo.kube.session import Session
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.job.kind import Kind, Member, api_version, is_suspended, offsets, planned_replicas
 from arena_topo.model.job.object_shapes import POD, TRAINING_JOB
 from arena_topo.model.keys import PLAN, PLANNED, PLANNED_KIND
@@ -61,13 +61,22 @@ def bound_among(pods: Iterable[Object]) -> Bound:
     """Return the workers among *pods*, those of planned jobs, that have a node."""
     bound: dict[tuple[str, str, str], set[Member]] = {}
     for pod in pods:
-        meta = pod["metadata"]
-        word = str((meta.get("labels") or {}).get(PLANNED_KIND, _MPIJOB))
-        kind = _BY_WORD.get(word)
-        member = kind.member(pod) if kind else None
-        if member and (pod.get("spec") or {}).get("nodeName"):
-            bound.setdefault((meta["namespace"], word, member.job), set()).add(member)
+        word, member = member_of(pod)
+        if member and has_node(pod):
+            bound.setdefault((pod["metadata"]["namespace"], word, member.job), set()).add(member)
     return {job: frozenset(members) for job, members in bound.items()}
+
+
+def member_of(pod: Object) -> tuple[str, Member | None]:
+    """Return the kind of the job that the planned *pod* is of, in lower case, and which pod of it; None where it is none."""
+    word = str((pod["metadata"].get("labels") or {}).get(PLANNED_KIND, _MPIJOB))
+    kind = _BY_WORD.get(word)
+    return word, kind.member(pod) if kind else None
+
+
+def has_node(pod: Object) -> bool:
+    """Whether *pod* was bound to a node."""
+    return bool((pod.get("spec") or {}).get("nodeName"))
 
 
 def other_plans(
@@ -170,39 +179,61 @@ def _plans(
     nodes = {node.name: node for node in snapshot.nodes}
     for job in jobs:
         meta = job["metadata"]
-        age = age_of_plan(job, now)
         try:
             kind = kind_of(job)
-            record = _reserving(kind, job, age)
-            if record is not None:
-                yield OtherPlan(
-                    order=order_of(job),
-                    record=credible(record, asked_roles(question_of(job, snapshot, PlanOptions())), nodes),
-                    bound=_numbers(
-                        kind, job, bound.get((meta["namespace"], kind.kind.lower(), meta["name"]), ())
-                    ),
-                    stale=age > _STALE,
-                    namespace=meta["namespace"],
-                    name=meta["name"],
-                    since=_written(job),
-                    traits=_worker_traits(kind, job),
-                )
-        # Anybody may write an annotation: what is false reserves nothing, and must not stop the planning of others.
-        except (ValueError, Malformed, DocumentError) as error:
+            members = bound.get((meta["namespace"], kind.kind.lower(), meta["name"]), ())
+            plan = reserving_plan(kind, job, snapshot, nodes, numbers_of(kind, job, members))
+            if plan and (counted := aged(plan, now)):
+                yield counted
+        except UNTRUE as error:
             warnings.append(skipped(identity(job, str(job.get("kind"))), error))
 
 
-def _numbers(kind: Kind, job: Object, members: Iterable[Member]) -> frozenset[int]:
+UNTRUE = (ValueError, Malformed, DocumentError)
+"""What ``reserving_plan`` raises: anybody may write an annotation; what is false must not stop the planning of others."""
+
+
+def reserving_plan(
+    kind: Kind, job: Object, snapshot: Snapshot, nodes: Mapping[str, GpuNode], bound: frozenset[int]
+) -> OtherPlan | None:
+    """Return the plan of *job* as far as it counts on *nodes*, those of *snapshot* by name; None where it reserves nothing.
+
+    The planned pods with the numbers *bound* have a node. How old the plan is, is for ``aged``. Raises ``UNTRUE``.
+    """
+    meta = job["metadata"]
+    record = _reserving(kind, job)
+    if record is None:
+        return None
+    return OtherPlan(
+        order=order_of(job),
+        record=credible(record, asked_roles(question_of(job, snapshot, PlanOptions())), nodes),
+        bound=bound,
+        namespace=meta["namespace"],
+        name=meta["name"],
+        since=_written(job),
+        traits=_worker_traits(kind, job),
+    )
+
+
+def aged(plan: OtherPlan, now: datetime) -> OtherPlan | None:
+    """Return *plan* as it counts at the server's instant *now*, None once it has expired."""
+    age = _age(plan.since, now)
+    if plan.record.stage is Stage.PROPOSED and age > EXPIRED:
+        return None
+    return replace(plan, stale=age > _STALE)
+
+
+def numbers_of(kind: Kind, job: Object, members: Iterable[Member]) -> frozenset[int]:
     """Return the numbers of *members*, pods of *job*."""
     first = offsets(kind, job)
     return frozenset(first[member.role] + member.index for member in members if member.role in first)
 
 
-def _reserving(kind: Kind, job: Object, age: timedelta) -> PlanRecord | None:
+def _reserving(kind: Kind, job: Object) -> PlanRecord | None:
     """Return the plan of *job*, None where it reserves nothing. Raises ``ValueError`` for one that cannot be true."""
     record = decode(plan_text(job) or "")
     # A job that waits has no slots.
-    if record.stage in (Stage.WAITING, Stage.SUSPENDED) or (record.stage is Stage.PROPOSED and age > EXPIRED):
+    if record.stage in (Stage.WAITING, Stage.SUSPENDED):
         return None
     if not planned_replicas(kind, job):
         raise ValueError("it has a plan and no workers")
@@ -214,7 +245,11 @@ def _reserving(kind: Kind, job: Object, age: timedelta) -> PlanRecord | None:
 
 def age_of_plan(job: Object, now: datetime) -> timedelta:
     """Return how long ago the plan of *job* was written; more than any limit where its time is in the future."""
-    written = parse_instant(_written(job))
+    return _age(_written(job), now)
+
+
+def _age(since: str, now: datetime) -> timedelta:
+    written = parse_instant(since)
     return timedelta.max if written - now > _AHEAD else now - written
 
 

@@ -1,6 +1,6 @@
 """A job's plan for one snapshot: the planner's answer, as the record that the job carries."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
 from arena_topo.errors import DoesNotFit
@@ -19,7 +19,10 @@ from arena_topo.planner.impossible import never_fits
 
 @dataclass(slots=True)
 class JobPlanner:
-    """Plans one job for each snapshot that it is given, and keeps the planner's last answer in ``verdict``."""
+    """Plans one job for each snapshot that it is given, and keeps the planner's last answer in ``verdict``.
+
+    ``plan`` is the planner; whoever plans many jobs has one that remembers the cluster, and may know the ``question`` already.
+    """
 
     job: Object
     options: PlanOptions
@@ -27,6 +30,8 @@ class JobPlanner:
     companion_paths: tuple[str, ...] = ()
     pin: Pin = Pin.AUTO
     refuses_impossible: bool = False
+    plan: Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict] = plan_question
+    question: Question | None = None
     verdict: Verdict | GangVerdict | None = field(default=None, init=False)
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
@@ -36,9 +41,10 @@ class JobPlanner:
         """
         # Whatever enforces a plan names nodes by their label: on one without it the workers would wait for ever.
         question = _pinned_by_hostname(
-            question_of(self.job, snapshot, self.options), needed=self.enforcement is not Enforcement.NONE
+            self.question or question_of(self.job, snapshot, self.options),
+            needed=self.enforcement is not Enforcement.NONE,
         )
-        is_first, self.verdict = self.verdict is None, plan_question(question, snapshot, self.options)
+        is_first, self.verdict = self.verdict is None, self.plan(question, snapshot, self.options)
         verdict = self.verdict
         if isinstance(verdict, Infeasible | GangInfeasible):
             # The first plan is made before anything is created, and only then a refusal leaves nothing behind.

@@ -1,7 +1,7 @@
 """The answer for a gang that has no place: why, how far each level gets, and what would help."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from arena_topo.model.cluster.scheduling import untolerated
 from arena_topo.model.cluster.snapshot import GpuNode
@@ -11,7 +11,7 @@ from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Reason
 from arena_topo.planner.explain.remedies import best_of_level, remedies
 from arena_topo.planner.nodes.alignment import containers_of
-from arena_topo.planner.nodes.fit import CORDON, requests, selected, serves_resource
+from arena_topo.planner.nodes.fit import CORDON, open_to, requests, selected, serves_resource
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, LevelLimits, level_words
 from arena_topo.planner.nodes.node_state import NodeState
@@ -19,8 +19,10 @@ from arena_topo.planner.nodes.node_state import NodeState
 _NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
 
 
-def infeasible(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Infeasible:
-    """Return why *demand* has no place within *limits*, how far each level gets, and what would help."""
+def infeasible(
+    demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits, *, advises: bool = True
+) -> Infeasible:
+    """Return why *demand* has no place within *limits*; how far each level gets, and what would help, where it *advises*."""
     level = level_words(fleet)[limits.widest]
     most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
@@ -29,8 +31,8 @@ def infeasible(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLi
         if demand.workers > 1
         else f"{_gang_words(demand)} does not fit on any node",
         reasons=(*exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
-        levels=tuple(_levels(demand, fleet, capacity)),
-        remedies=remedies(demand, fleet, capacity, limits),
+        levels=tuple(_levels(demand, fleet, capacity)) if advises else (),
+        remedies=remedies(demand, fleet, capacity, limits) if advises else (),
     )
 
 
@@ -93,16 +95,37 @@ def exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
 
     Each node counts for the first reason that keeps workers off it; nodes without GPUs count only for gangs without.
     """
-    counted = Counter(
-        reason
-        for position, node in enumerate(fleet.nodes)
-        if (reason := next(_obstacles(demand, fleet, position, node), ""))
-        and _is_candidate(demand, fleet.state(position))
-    )
+    candidates = [_is_candidate(demand, state) for state in fleet.states]
+    counted: Counter[str] = Counter()
+    for state_id, positions in enumerate(fleet.nodes_by_state):
+        if candidates[state_id]:
+            counted.update(_first_obstacles(demand, fleet, fleet.states[state_id], positions))
+    del counted[""]
     ordered = sorted(counted.items(), key=lambda entry: (-entry[1], natural_sort_key(entry[0])))
     return tuple(
         Reason(f"{plural(count, 'node')} {_agreeing(text, count)}", count) for text, count in ordered
     )
+
+
+def _first_obstacles(
+    demand: Demand, fleet: Fleet, state: NodeState, positions: Sequence[int]
+) -> Mapping[str, int]:
+    """Return of how many of the nodes at *positions*, which are in *state*, each text keeps a worker off first, empty for none."""
+
+    def first(position: int) -> str:
+        return next(_obstacles(demand, fleet, position, fleet.nodes[position]), "")
+
+    chooses = demand.node_selector or demand.affinity or (demand.needs_hostname and fleet.without_hostname)
+    serves = not demand.gpus or serves_resource(demand, state)
+    # Without a choice by labels, nodes of one state that cannot serve a worker are all refused for the same.
+    if not chooses and not (serves and open_to(demand, state) and state.free >= demand.gpus):
+        return {first(positions[0]): len(positions)}
+    # Most gangs without a place are refused by too few nodes, not by what a node lacks beside GPUs.
+    if not (chooses or state.alignment) and all(
+        fleet.least_free[resource] >= amount for resource, amount in requests(demand).items()
+    ):
+        return {}
+    return Counter(map(first, positions))
 
 
 def _is_candidate(demand: Demand, state: NodeState) -> bool:

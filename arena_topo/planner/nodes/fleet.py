@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
+from operator import is_not
 
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot
 from arena_topo.model.keys import HOSTNAME
@@ -177,13 +178,76 @@ def make_fleet(
 
 
 def changed(fleet: Fleet, nodes: Mapping[int, GpuNode]) -> Fleet:
-    """Return *fleet* with other *nodes* of the same names at some positions."""
+    """Return *fleet* with other *nodes* of the same names at some positions: what ``make_fleet`` gives for all of them.
+
+    What was derived of the others is kept, so that it takes as long as there are such nodes.
+    """
     states = {state: state_id for state_id, state in enumerate(fleet.states)}
     state_ids, others = list(fleet.state_ids), list(fleet.nodes)
+    same_labels = all(node.labels == others[position].labels for position, node in nodes.items())
     for position, node in nodes.items():
         others[position] = node
         state_ids[position] = states.setdefault(_state(node, fleet.machines), len(states))
-    return replace(fleet, nodes=tuple(others), state_ids=tuple(state_ids), states=tuple(states))
+    # States are numbered as they come in fabric order, and those that no node has any more are left out.
+    order = dict.fromkeys(state_ids)
+    number = {state_id: at for at, state_id in enumerate(order)}
+    known = tuple(states)
+    after = replace(
+        fleet,
+        nodes=tuple(others),
+        state_ids=tuple(map(number.__getitem__, state_ids)),
+        states=tuple(known[state_id] for state_id in order),
+    )
+    _keep_derived(fleet, after, nodes, same_labels=same_labels)
+    return after
+
+
+def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, same_labels: bool) -> None:
+    """Have *after* know what was derived of *before* and does not depend on *nodes*, in which they differ."""
+    known = vars(before)
+    for resource, amounts in known.get("free", {}).items():
+        after.free[resource] = amounts.copy()
+        for position, node in nodes.items():
+            after.free[resource][position] = _free(node, resource)
+    # Domains are the same, and so is what is derived of them alone.
+    for name in ("parents", *(("without_hostname",) if same_labels else ())):
+        if name in known:
+            vars(after)[name] = known[name]
+
+
+class Fleets:
+    """The fleet of one snapshot after the other; those of the same nodes in the same fabric are derived from the last one.
+
+    An answer is what ``make_fleet`` gives, whatever was asked before. One thread at a time may ask.
+    """
+
+    def __init__(self, model: BandwidthModel = DEFAULT_MODEL) -> None:
+        """Take the bandwidth model of all fleets."""
+        self._machines = MachineCatalog(model)
+        self._last: tuple[Snapshot, Fleet] | None = None
+        self._positions: Sequence[int] = ()
+
+    def of(self, snapshot: Snapshot) -> Fleet:
+        """Return the fleet of *snapshot*."""
+        differing = None if self._last is None else _differing(self._last[0], snapshot)
+        if self._last is None or differing is None:
+            fleet = make_fleet(snapshot, machines=self._machines)
+            at = {node.name: position for position, node in enumerate(fleet.nodes)}
+            self._positions = [at[node.name] for node in snapshot.nodes]
+        else:
+            others = {self._positions[index]: snapshot.nodes[index] for index in differing}
+            fleet = changed(self._last[1], others) if others else self._last[1]
+        self._last = snapshot, fleet
+        return fleet
+
+
+def _differing(before: Snapshot, after: Snapshot) -> list[int] | None:
+    """Return where the nodes of two snapshots are not the same objects; None where names or fabrics differ."""
+    if before.fabric is not after.fabric or len(before.nodes) != len(after.nodes):
+        return None
+    places = list(compress(range(len(after.nodes)), map(is_not, before.nodes, after.nodes)))
+    same_names = all(before.nodes[index].name == after.nodes[index].name for index in places)
+    return places if same_names else None
 
 
 def aligned(fleet: Fleet, demand: Demand) -> Fleet:

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from itertools import compress
+from operator import is_not
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.quantity import Resources
@@ -93,6 +95,27 @@ def requested(record: PlanRecord, slots: Iterable[Slot]) -> Counter[str]:
     for slot in slots:
         total.update({"pods": 1, **record.requests_of(slot.worker)})
     return total
+
+
+def has_no_more(snapshot: Snapshot, than: Snapshot) -> bool:
+    """Whether *snapshot* differs from another one in that more is taken, if in anything: what had no place has none."""
+    if snapshot.fabric is not than.fabric or len(snapshot.nodes) != len(than.nodes):
+        return False
+    differ = map(is_not, snapshot.nodes, than.nodes)
+    return all(
+        _only_takes(now, before)
+        for now, before in compress(zip(snapshot.nodes, than.nodes, strict=True), differ)
+    )
+
+
+def _only_takes(now: GpuNode, before: GpuNode) -> bool:
+    if replace(now, requested=before.requested, used=before.used, holders=before.holders) != before:
+        return False
+    # Which GPUs are free decides what a kubelet admits: with another set of as many a worker may fit.
+    known = now.used is before.used or (
+        now.used is not None and before.used is not None and now.used >= before.used
+    )
+    return known and all(now.requested.get(name, 0) >= amount for name, amount in before.requested.items())
 
 
 def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord:

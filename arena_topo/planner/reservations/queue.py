@@ -16,13 +16,13 @@ The answer depends on its arguments alone.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import OtherPlan, stands, without_reserved
+from arena_topo.planner.reservations.conflicts import OtherPlan, has_no_more, stands, without_reserved
 from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.returned import with_returned
 
@@ -71,6 +71,14 @@ class KeptPlace:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusals:
+    """What did not fit into ``left``, by question: it does not fit into anything smaller either."""
+
+    left: Snapshot
+    records: Mapping[str, PlanRecord]
+
+
+@dataclass(frozen=True, slots=True)
 class Turn:
     """What is decided for a waiting job: its plan, proposed or waiting, and which one it is among those that go on waiting."""
 
@@ -81,28 +89,36 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What is decided for all that wait, oldest first, and the place that is kept, None where none has to be."""
+    """What is decided for all that wait, oldest first, and the place that is kept, None where none has to be.
+
+    ``refusals`` are for the next pass.
+    """
 
     turns: tuple[Turn, ...] = ()
     kept: KeptPlace | None = None
+    refusals: Refusals | None = None
 
 
 @dataclass(slots=True)
 class _Queue:
-    """The queue in the middle of a pass: what is ``left``, and what did not fit into it, by question."""
+    """The queue in the middle of a pass: what is ``left``, and by question who got nothing, and what did not fit."""
 
     left: Snapshot
-    running: list[RunningJob]
+    running: Iterable[RunningJob]
     now: datetime
     kept: KeptPlace | None = None
+    placed: list[RunningJob] = field(default_factory=list)
     refused: dict[str, PlanRecord] = field(default_factory=dict)
+    unfit: dict[str, PlanRecord] = field(default_factory=dict)
 
     def place(self, job: WaitingJob) -> PlanRecord:
         """Return the place of *job* and take it, or why it waits."""
         # What is left only shrinks during a pass.
         if job.question and job.question in self.refused:
             return self.refused[job.question]
-        record = job.plan(self.left)
+        record = self.unfit.get(job.question) or job.plan(self.left)
+        if job.question and record.stage is not Stage.PROPOSED:
+            self.unfit[job.question] = record
         if record.stage is Stage.PROPOSED and not self._harmless(job, record):
             beside = job.plan(self._beside_kept())
             record = beside if self._harmless(job, beside) else self._held_back(beside)
@@ -146,13 +162,17 @@ class _Queue:
         taken = [_reserved(job, record)]
         self.left = without_reserved(self.left, taken)
         ends = None if job.runs_for is None else self.now + job.runs_for
-        self.running.append(RunningJob(taken[0], ends))
+        self.placed.append(RunningJob(taken[0], ends))
         if self.kept and not self._ends_in_time(job):
             self.kept = replace(self.kept, future=without_reserved(self.kept.future, taken))
 
     def keep(self, job: WaitingJob, before: KeptPlace | None) -> None:
         """Keep a place for *job*, the one that was kept *before* where it still serves; none where it never fits."""
-        ordered = sorted(self.running, key=lambda one: (one.ends or _UNKNOWN, one.plan.order))
+        # Listed for the first head alone: mostly nobody has waited for long.
+        self.running = list(self.running)
+        ordered = sorted(
+            [*self.running, *self.placed], key=lambda one: (one.ends or _UNKNOWN, one.plan.order)
+        )
         futures: dict[int, tuple[Snapshot, PlanRecord]] = {}
 
         def fits_after(count: int) -> bool:
@@ -175,18 +195,21 @@ class _Queue:
 def take_turns(
     waiting: Iterable[WaitingJob],
     snapshot: Snapshot,
-    running: Sequence[RunningJob],
+    running: Iterable[RunningJob],
     *,
     now: datetime,
     reserve_after: timedelta,
     kept: KeptPlace | None = None,
+    refusals: Refusals | None = None,
 ) -> Turns:
     """Return what is decided for each of the jobs *waiting*, oldest first.
 
     *snapshot* is without what the jobs *running* hold and have reserved. *kept* is the place that was kept at the last
-    decision.
+    decision, *refusals* what was refused then.
     """
-    queue = _Queue(snapshot, list(running), now)
+    queue = _Queue(snapshot, running, now)
+    if refusals and has_no_more(snapshot, refusals.left):
+        queue.unfit.update(refusals.records)
     turns: list[Turn] = []
     behind = 0
     for job in sorted(waiting, key=lambda job: job.order):
@@ -196,7 +219,7 @@ def take_turns(
             if queue.kept is None and now - job.since >= reserve_after:
                 queue.keep(job, kept)
         turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
-    return Turns(tuple(turns), queue.kept)
+    return Turns(tuple(turns), queue.kept, Refusals(queue.left, queue.unfit))
 
 
 def _reserved(job: WaitingJob, record: PlanRecord) -> OtherPlan:

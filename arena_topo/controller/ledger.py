@@ -1,0 +1,244 @@
+"""The planned jobs and their pods, and what follows from them, kept as they change: who reserves, who waits, who leaves.
+
+Most jobs of a cluster have started: each of their pods has its node, so that the snapshot counts what they take, and there
+is nothing to decide. A decision looks at the others alone, the ``unsettled`` ones. For example, of three jobs
+
+=====  ==========================================  ==========================================================
+ a     confirmed, both workers have nodes          settled: what it takes is what its pods take
+ b     confirmed, one worker was recreated         unsettled: it reserves a place for that worker
+ c     waiting                                     unsettled: it reserves nothing, and wants a place
+=====  ==========================================  ==========================================================
+
+Whatever the order in which objects come and go, what is kept is what a new look at all of them would give.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cache
+from operator import attrgetter
+
+from arena_topo.jobs.placement.other_plans import (
+    UNTRUE,
+    aged,
+    has_node,
+    member_of,
+    numbers_of,
+    order_of,
+    reserving_plan,
+)
+from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.job.kind import Kind, Member, offsets
+from arena_topo.model.keys import KUEUE_QUEUE, PLANNED
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
+from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.topology.raw_objects import identity, skipped
+
+JobName = tuple[str, str, str]
+"""The namespace of a job, its kind in lower case, and its name."""
+
+_MOST_SECONDS = 2**31
+
+
+@dataclass(slots=True, eq=False)
+class PlannedJob:
+    """A job with a plan, of any kind, as the server has it, and what follows from it and its pods.
+
+    ``record`` is None where nobody can read it. ``pods`` are the planned ones by their number; ``bound`` are the numbers of
+    those that have a node. ``limit`` is the longest that it may run, None where nothing limits it.
+    """
+
+    kind: Kind
+    job: Object
+    record: PlanRecord | None = field(init=False)
+    ended: bool = field(init=False)
+    order: tuple[str, str] = field(init=False)
+    limit: timedelta | None = field(init=False)
+    pods: Mapping[int, Object] = field(default_factory=dict, init=False)
+    bound: frozenset[int] = field(default_factory=frozenset, init=False)
+    _reserving: tuple[object, frozenset[int], OtherPlan | None, str] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.ended = has_ended(self.job)
+        self.order = order_of(self.job)
+        self.limit = _longest(self.job)
+        try:
+            self.record = decode(plan_text(self.job) or "")
+        except UnreadablePlan:
+            self.record = None
+
+    @property
+    def uid(self) -> str:
+        """The uid of the job."""
+        return str(self.job["metadata"]["uid"])
+
+    @property
+    def name(self) -> JobName:
+        """What its pods name it by."""
+        meta = self.job["metadata"]
+        return meta["namespace"], self.kind.kind.lower(), meta["name"]
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether a place is ours to decide: jobs in a queue of Kueue get theirs from its admission."""
+        return self.record is not None and KUEUE_QUEUE not in (self.job["metadata"].get("labels") or {})
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each of its planned pods has a node, so that nothing is left to decide or to reserve."""
+        record = self.record
+        return bool(
+            record
+            and record.stage is Stage.CONFIRMED
+            and all(slot.worker in self.bound for slot in record.slots)
+        )
+
+    def take_pods(self, members: Mapping[str, tuple[Member, Object]]) -> None:
+        """Note which pods there are, by uid."""
+        first = offsets(self.kind, self.job)
+        pods: dict[int, Object] = {}
+        # One that has a node comes last, and wins: a pod that replaces another waits until that one has left.
+        for _, (member, pod) in sorted(members.items(), key=lambda item: (has_node(item[1][1]), item[0])):
+            if member.role in first:
+                pods[first[member.role] + member.index] = pod
+        self.pods = pods
+        self.bound = numbers_of(
+            self.kind, self.job, (member for member, pod in members.values() if has_node(pod))
+        )
+
+    def reserving(
+        self, snapshot: Snapshot, nodes: Callable[[], Mapping[str, GpuNode]], look: object
+    ) -> OtherPlan | None:
+        """Return what it reserves on *nodes*, those of *snapshot*, however old; *look* is another value once nodes differ."""
+        if self.record and self.record.stage in (Stage.WAITING, Stage.SUSPENDED):
+            return None
+        kept = self._reserving
+        # By identity: what is kept holds the value, so that no other gets its place.
+        if kept is None or kept[0] is not look or kept[1] != self.bound:
+            plan, problem = None, ""
+            try:
+                plan = reserving_plan(self.kind, self.job, snapshot, nodes(), self.bound)
+            except UNTRUE as error:
+                problem = skipped(identity(self.job, self.kind.kind), error)
+            kept = self._reserving = look, self.bound, plan, problem
+        return kept[2]
+
+    @property
+    def problem(self) -> str:
+        """Why its plan counts for nothing, empty where it does count, or nobody has asked."""
+        return self._reserving[3] if self._reserving else ""
+
+    def ends(self, now: datetime) -> datetime | None:
+        """Return by when it ends at the latest, None where nobody knows."""
+        if self.limit is None:
+            return None
+        started = (self.job.get("status") or {}).get("startTime")
+        return max((parse_instant(started) if started else now) + self.limit, now)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All planned jobs by their uid, and the uids of the pods of each job by its name."""
+
+    jobs: dict[str, PlannedJob] = field(default_factory=dict)
+    _pods: dict[str, JobName] = field(default_factory=dict)
+    _members: dict[JobName, dict[str, tuple[Member, Object]]] = field(default_factory=dict)
+    _uids: dict[JobName, set[str]] = field(default_factory=dict)
+    _unsettled: dict[str, PlannedJob] = field(default_factory=dict)
+    _leaving: set[JobName] = field(default_factory=set)
+    _touched: set[JobName] = field(default_factory=set)
+
+    def take_job(self, kind: Kind, uid: str, job: Object | None) -> None:
+        """Note that there is a planned *job* of *kind*, or that the one with *uid* is gone, or planned no more."""
+        if before := self.jobs.pop(uid, None):
+            self._unsettled.pop(uid, None)
+            self._uids[before.name].discard(uid)
+            self._touched.add(before.name)
+        if job is not None:
+            known = self.jobs[uid] = PlannedJob(kind, job)
+            self._uids.setdefault(known.name, set()).add(uid)
+            self._touched.add(known.name)
+
+    def take_pod(self, uid: str, pod: Object | None) -> None:
+        """Note that there is a *pod*, or that the one with *uid* is gone."""
+        if before := self._pods.pop(uid, None):
+            del self._members[before][uid]
+            self._touched.add(before)
+        if pod is None or not is_planned(pod):
+            return
+        word, member = member_of(pod)
+        if member:
+            name = pod["metadata"]["namespace"], word, member.job
+            self._pods[uid] = name
+            self._members.setdefault(name, {})[uid] = member, pod
+            self._touched.add(name)
+
+    @property
+    def unsettled(self) -> Mapping[str, PlannedJob]:
+        """The jobs that have not ended and are not settled, by their uid."""
+        self._settle()
+        return self._unsettled
+
+    @property
+    def leaving(self) -> Mapping[JobName, list[Object]]:
+        """The pods of jobs that have ended or are gone, by the name of the job."""
+        self._settle()
+        return {name: [pod for _, pod in self._members[name].values()] for name in sorted(self._leaving)}
+
+    def has_pod(self, uid: str) -> bool:
+        """Whether there is a pod of a planned job with this *uid*."""
+        return uid in self._pods
+
+    def plans(self, snapshot: Snapshot, look: object, now: datetime) -> Iterator[tuple[str, OtherPlan]]:
+        """Yield what each job reserves at the server's instant *now*, by uid; those that reserve nothing are left out.
+
+        *look* is another value once the nodes of *snapshot* are other ones, whatever is on them.
+        """
+        # Of a queue nobody reserves anything, and nodes are not looked up.
+        nodes = cache(lambda: {node.name: node for node in snapshot.nodes})
+        for uid, job in self.unsettled.items():
+            plan = job.reserving(snapshot, nodes, look)
+            if plan and (counted := aged(plan, now)):
+                yield uid, counted
+
+    def _settle(self) -> None:
+        """Sort the jobs that were touched into those that are settled and those that are not, or their pods into those that leave.
+
+        Once for many changes: a gang of a thousand comes in as many.
+        """
+        for name in self._touched:
+            members, uids = self._members.get(name, {}), self._uids.get(name, set())
+            # A new list tells what is gone at its end, so that there may be two of a name until then.
+            latest = max((self.jobs[uid] for uid in uids), key=attrgetter("order"), default=None)
+            for uid in uids:
+                job = self.jobs[uid]
+                job.take_pods(members)
+                if job is not latest or job.ended or job.is_settled:
+                    self._unsettled.pop(uid, None)
+                else:
+                    self._unsettled[uid] = job
+            if members and (latest is None or latest.ended):
+                self._leaving.add(name)
+            else:
+                self._leaving.discard(name)
+            if not members:
+                self._members.pop(name, None)
+            if not uids:
+                self._uids.pop(name, None)
+        self._touched.clear()
+
+
+def is_planned(pod: Object) -> bool:
+    """Whether *pod* is one of a planned job."""
+    return bool((pod["metadata"].get("labels") or {}).get(PLANNED) == "true")
+
+
+def _longest(job: Object) -> timedelta | None:
+    """Return the longest that *job* may run, None where nothing limits it."""
+    seconds = (job["spec"].get("runPolicy") or {}).get("activeDeadlineSeconds")
+    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds < _MOST_SECONDS:
+        return None
+    return timedelta(seconds=seconds)

@@ -1,0 +1,64 @@
+"""A fleet that was derived from another one is the one that a new look at all nodes gives."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
+from arena_topo.model.keys import HOSTNAME
+from arena_topo.planner.nodes.fleet import Fleet, Fleets, make_fleet
+
+GPU = "nvidia.com/gpu"
+NODES = 12
+
+
+def some_node(random: Random, number: int) -> GpuNode:
+    """Return a node in some state."""
+    labels = {HOSTNAME: f"n{number}"} if random.random() < 0.9 else {}
+    return GpuNode(
+        name=f"n{number}",
+        labels=labels,
+        unschedulable=random.random() < 0.2,
+        allocatable={GPU: random.choice([4, 8]), "cpu": 96000, "pods": 110},
+        requested={GPU: random.randrange(5), "cpu": random.randrange(9) * 1000},
+    )
+
+
+def facts(fleet: Fleet) -> dict[str, object]:
+    """Return what a fleet says, by itself and of what is derived from it."""
+    given = ("nodes", "state_ids", "states", "tiers", "domains", "paths")
+    derived = (
+        "without_hostname",
+        "nodes_by_state",
+        "free_gpus_before",
+        "free_rates",
+        "parents",
+        "hardware_ids",
+    )
+    return {
+        **{name: getattr(fleet, name) for name in (*given, *derived)},
+        "free": [fleet.free[resource] for resource in (GPU, "cpu", "pods")],
+        "least": [fleet.least_free[resource] for resource in (GPU, "cpu", "pods")],
+    }
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_fleet_of_one_snapshot_after_the_other_is_a_new_one(seed: int) -> None:
+    """Some nodes change, now and then the fabric, or which nodes there are."""
+    random = Random(seed)
+    paths = {f"n{number}": (f"row{number % 2}", f"rack{number % 4}") for number in range(NODES)}
+    fabric = Fabric(("row", "rack"), paths)
+    snapshot = Snapshot(tuple(some_node(random, number) for number in range(NODES)), fabric)
+    fleets = Fleets()
+    for _ in range(30):
+        nodes = list(snapshot.nodes)
+        for _ in range(random.randrange(3)):
+            at = random.randrange(len(nodes))
+            nodes[at] = some_node(random, int(nodes[at].name[1:]))
+        if random.random() < 0.1:
+            nodes = [some_node(random, number) for number in range(random.randrange(1, NODES))]
+        if random.random() < 0.1:
+            fabric = replace(fabric, paths={**paths, "n3": ("row0", "rack0")})
+        snapshot = Snapshot(tuple(nodes), fabric)
+        assert facts(make_fleet(snapshot)) == facts(fleets.of(snapshot))
