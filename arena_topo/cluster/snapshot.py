@@ -17,10 +17,13 @@ from arena_topo.topology.pod_facts import POD_ANNOTATIONS, PodFacts, job_of
 from arena_topo.topology.raw_objects import Malformed, RawObject, identity, skipped
 
 
-def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
+def take_snapshot(
+    session: Session, *, levels: Sequence[str] = (), of_jobs: list[PodFacts] | None = None
+) -> Snapshot:
     """Return the cluster of *session* as it is now.
 
-    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The snapshot's
+    *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The pods that belong to a job and
+    hold something are added to *of_jobs*. The snapshot's
     warnings name the resources that the user may not list and the objects that could not be read. Raises ``Forbidden``
     when the user may not list the nodes.
     """
@@ -29,7 +32,9 @@ def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
         raw = read_cluster(session)
         warnings: list[str] = []
         snapshot = assemble(
-            _objects(raw, warnings), taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), levels=levels
+            _objects(raw, warnings, of_jobs),
+            taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            levels=levels,
         )
     forbidden = [f"you may not list {plural}: data from them is missing" for plural in raw.forbidden]
     return Snapshot(
@@ -41,14 +46,14 @@ def take_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
     )
 
 
-def _objects(raw: RawCluster, warnings: list[str]) -> ClusterObjects:
+def _objects(raw: RawCluster, warnings: list[str], of_jobs: list[PodFacts] | None) -> ClusterObjects:
     optional = raw.optional
     topologies = [
         item for key in ("kueue", "kai", "koordinator", "volcano") for item in optional.get(key, [])
     ]
     return ClusterObjects(
         nodes=list(_nodes(raw.nodes, warnings)),
-        pods=_pods(raw.pods, warnings),
+        pods=_noted(_pods(raw.pods, warnings), of_jobs),
         config_maps=raw.config_maps,
         devices=optional.get("devices", []),
         slices=optional.get("slices", []),
@@ -78,6 +83,13 @@ def _pods(pods: Iterable[Pod], warnings: list[str]) -> Iterator[PodFacts]:
             yield _pod(pod)
         except ValueError as error:
             warnings.append(skipped(f"Pod {pod.metadata.namespace}/{pod.metadata.name}", error))
+
+
+def _noted(pods: Iterator[PodFacts], of_jobs: list[PodFacts] | None) -> Iterator[PodFacts]:
+    for pod in pods:
+        if of_jobs is not None and pod.job and pod.occupies:
+            of_jobs.append(pod)
+        yield pod
 
 
 def _pod(pod: Pod) -> PodFacts:

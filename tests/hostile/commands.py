@@ -16,6 +16,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "submit pytorch": ("submit", "pytorch", "--name=NEW", *_JOB, "--gputopology", "c"),
     "submit jobset": ("submit", "jobset", "--name=NEW", *_JOB, "--gputopology", "c"),
     "plan mpi": ("plan", "mpi", *_JOB),
+    "plan mpi --when": ("plan", "mpi", *_JOB, "--when"),
     "plan pytorch": ("plan", "pytorch", *_JOB),
     "plan jobset": ("plan", "jobset", *_JOB),
     "plan tf": ("plan", "tf", "--workers=2", "--gpus=2", "--ps=1"),

@@ -102,7 +102,7 @@ def other_plans(
         bound,
         snapshot,
         now=now,
-        quotas=lambda: _quotas(session),
+        quotas=lambda: read_quotas(session),
         warnings=[] if warnings is None else warnings,
     )
 
@@ -273,7 +273,7 @@ def _annotations_of(entry: Object) -> Object:
     return fields
 
 
-def _quotas(session: Session) -> Quotas:
+def read_quotas(session: Session) -> Quotas:
     """Return what the ResourceQuotas of all namespaces admit; none where the user may not list them."""
     try:
         return quotas_of(session.list(RESOURCE_QUOTAS.path()))

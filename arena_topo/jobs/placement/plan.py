@@ -147,10 +147,11 @@ def reshaped_job(job: JobSpec, verdict: Placement) -> JobSpec:
 
 
 def _demand_of_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Demand:
-    return demand_of(_rendered(job, snapshot), snapshot, options)
+    return demand_of(rendered_spec(job, snapshot), snapshot, options)
 
 
-def _rendered(job: JobSpec, snapshot: Snapshot) -> Object:
+def rendered_spec(job: JobSpec, snapshot: Snapshot) -> Object:
+    """Return *job* as it would be submitted to the cluster of *snapshot*."""
     return render(job, RenderContext(newest_kind(job.kind), _gpu_resource(job, snapshot))).job
 
 

@@ -52,7 +52,7 @@ def job_view(
         duration=((ended or now) - created).total_seconds(),
         ended=ended,
         instances=instances,
-        requested_gpus=_requested_gpus(kind, job),
+        requested_gpus=requested_gpus(kind, job),
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
         workers=_worker_count(kind, job),
         message=_message(job, pods, status, chief),
@@ -167,7 +167,7 @@ def _priority(kind: Kind, job: Object) -> str:
     return next((name for name in names if name), "")
 
 
-def _requested_gpus(kind: Kind, job: Object) -> int:
+def requested_gpus(kind: Kind, job: Object) -> int:
     """Return the GPUs that the job asks for in all."""
     # As in Arena, the number that the submitter wrote comes before what the templates add up to.
     annotated = optional_number((job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS))

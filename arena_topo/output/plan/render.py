@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
 from arena_topo.model.notation.words import last_part, plural, runs, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
+from arena_topo.model.plan.start_estimate import StartEstimate
 from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
 from arena_topo.output.plan.alignment import alignment_lines, alignment_text
 from arena_topo.output.plan.groups import group_lines
+from arena_topo.output.plan.start_estimate import estimate_document, estimate_lines
 
 if TYPE_CHECKING:
     from arena_topo.output.topology.svg.elements import Headline
@@ -28,10 +31,12 @@ def render_plan(
     *,
     colour: bool = False,
     width: int | None = None,
+    starts: tuple[StartEstimate, datetime] | None = None,
 ) -> str:
     """Return the plan of the job *name* as ``text``, ``json``, ``yaml``, ``svg`` or ``html``.
 
-    In text, columns for which *width* has no room are left out; None is room for all.
+    In text, columns for which *width* has no room are left out; None is room for all. *starts* is when the job would start,
+    and the instant at which that was estimated; no drawing shows it.
     """
     match form:
         case "json" | "yaml":
@@ -44,11 +49,16 @@ def render_plan(
             # Only a job with --parallel has groups.
             if not body.get("groups"):
                 body.pop("groups", None)
+            if starts:
+                body["when"] = estimate_document(starts[0])
             return document({**head, **body}, form)
         case "svg" | "html":
             return _picture(name, verdict, snapshot, form)
         case _:
-            return rendered(plan_lines(name, verdict, width), colour=colour)
+            lines = list(plan_lines(name, verdict, width))
+            if starts:
+                lines += [[], *estimate_lines(*starts)]
+            return rendered(lines, colour=colour)
 
 
 def plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterator[Line]:

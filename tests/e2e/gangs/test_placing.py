@@ -1,11 +1,14 @@
 """Planned is what runs: gangs on the stock scheduler, held by gates, on a real API server."""
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 
+from arena_topo.model.notation.durations import parse_instant
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
@@ -104,6 +107,22 @@ def test_a_gang_that_does_not_fit_stays_gated_until_it_is_resumed(
     outcome = arena("resume", "late")
     assert (0, "The job late is placed; 2 workers released\n") == (outcome.code, outcome.out)
     assert 2 == len(placed(kube, namespace, "late", 2))
+
+
+@pytest.mark.usefixtures("four_nodes")
+def test_a_plan_tells_when_a_job_would_start(arena: Arena) -> None:
+    """Now; at the deadline of the job in its way; or never known, with the name of the job that nobody limits."""
+    flags = ("plan", "mpi", "--gpus=8", "-o", "json", "--when", "--workers")
+    first = json.loads(arena(*flags, "4").out)
+    assert (True, []) == (first["fits"], first["when"]["after"])
+    assert 0 == submit(arena, "limited", 2, 8, "--running-timeout=2h").code
+    assert 0 == submit(arena, "endless", 2, 8).code
+    limited, endless = (json.loads(arena(*flags, workers).out)["when"] for workers in ("2", "4"))
+    assert ("limited", ["its deadline"]) == (limited["after"][0].rpartition("/")[2], limited["basis"])
+    hours = (parse_instant(limited["latest"]) - datetime.now(UTC)).total_seconds() / 3600
+    assert 2 == round(hours)
+    assert endless["likely"] is None
+    assert "endless will end, and it needs what it holds" in endless["unknown"]
 
 
 @pytest.mark.usefixtures("four_nodes")

@@ -92,6 +92,7 @@ def test_calls_are_as_many_as_documented(sent: list[str]) -> None:
         ("top node", "top-node"),
         ("doctor", "findings"),
         ("plan mpi --workers=2 --gpus=1", "plan"),
+        ("plan mpi --workers=2 --gpus=1 --when", "plan"),
         ("plan mpi --workers=2 --gpus=1 --compare", "plan-comparison"),
         ("topology", "snapshot"),
         ("topology --fragmentation", "fragmentation"),

@@ -18,7 +18,7 @@ from arena_topo.cli.options.job import (
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
-from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
+from arena_topo.cli.snapshot_source import from_file, load_snapshot, print_warnings, product, unreserved
 from arena_topo.cli.terminal import columns, print_out, print_page, wants_colour
 from arena_topo.errors import ExitCode, UsageError
 
@@ -50,6 +50,7 @@ class PlanJobFlags:
     compare: bool = switch(
         "--compare", help="Compare with other ways of asking, and with a topology-unaware scheduler."
     )
+    when: bool = switch("--when", help="Say when it would start: now, or after which jobs end.")
     output: str = output_format(*FORMS)
     kube: KubeFlags
 
@@ -127,9 +128,23 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
             f"--compare is a table, which -o {flags.output} cannot draw",
             hint="print it as text, json or yaml",
         )
+    if flags.when and (flags.file or flags.compare or flags.output in _PICTURES):
+        other = "--compare" if flags.compare else "--from" if flags.file else f"-o {flags.output}"
+        raise UsageError(
+            f"--when tells of the jobs of a cluster, in text, json or yaml, and does not go with {other}"
+        )
     options = plan_options(flags.plan)
     job = _job(flags)
-    if flags.file:
+    estimate = None
+    if flags.when:
+        from arena_topo.jobs.waiting.when import read_outlook
+        from arena_topo.kube.session import connect
+
+        outlook = read_outlook(connect(flags.kube), levels=options.levels)
+        snapshot = outlook.left
+        print_warnings(snapshot)
+        estimate = outlook.of_spec(job, options), outlook.now
+    elif flags.file:
         snapshot = load_snapshot(flags.kube, file=flags.file, product=flags.product, levels=options.levels)
     else:
         snapshot = unreserved(flags.kube, options.levels)
@@ -137,7 +152,13 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
         return _compare(job, snapshot, options, flags.output)
     verdict = plan_spec(job, snapshot, options)
     text = render_plan(
-        job.name, verdict, snapshot, flags.output, colour=wants_colour(sys.stdout), width=columns()
+        job.name,
+        verdict,
+        snapshot,
+        flags.output,
+        colour=wants_colour(sys.stdout),
+        width=columns(),
+        starts=estimate,
     )
     (print_page if flags.output == "text" else print_out)(text)
     return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK

@@ -150,3 +150,14 @@ def test_groups_of_ranks_are_shown_beside_the_rules_of_others(invoke: Invoke, sa
 
     assert re.search(r"^tp +2 +4 +node +1 +1 +1$", invoke(*flags).out, re.MULTILINE)
     assert "tp 1, dp 1" in invoke(*flags, "--compare").out
+
+
+@pytest.mark.parametrize(
+    ("flags", "other"),
+    [(("-f", "/nowhere"), "--from"), (("--compare",), "--compare"), (("-o", "svg"), "-o svg")],
+)
+def test_when_is_asked_of_a_cluster_alone(invoke: Invoke, flags: tuple[str, ...], other: str) -> None:
+    """A file has no jobs that end, and no drawing or comparison shows a time."""
+    outcome = invoke("plan", "mpi", "--gpus=1", "--when", *flags)
+    assert 2 == outcome.code
+    assert f"does not go with {other}" in outcome.err

@@ -1,0 +1,1 @@
+"""When jobs that wait will probably start, by what the jobs of the cluster tell of their ends."""

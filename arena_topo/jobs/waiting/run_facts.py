@@ -1,0 +1,97 @@
+"""What a job of any kind tells of its run time: its work, when it started, by when it ends, and how long it ran."""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from arena_topo.errors import DocumentError
+from arena_topo.jobs.status.conditions import SUCCEEDED, true_condition
+from arena_topo.jobs.status.view import requested_gpus
+from arena_topo.kinds.table import kind_of
+from arena_topo.model.job.kind import containers, planned_replicas
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.start_estimate import End
+from arena_topo.planner.reservations.run_time import PastRun, RunHistory, RunRange, Work
+
+_MOST_SECONDS = 2**31
+_DEADLINES = (("runPolicy", "activeDeadlineSeconds"), ("activeDeadlineSeconds",))
+"""Where the kinds have the longest that a job may run; a JobSet has it in the first of its jobs."""
+
+
+def work_of(job: Object) -> Work:
+    """Return what *job* is, as far as its run time depends on it. Raises ``DocumentError`` for none of our kinds."""
+    kind = kind_of(job)
+    planned = planned_replicas(kind, job)
+    images = (str(each.get("image", "")) for pods in reversed(planned) for each in containers(pods.template))
+    meta = job["metadata"]
+    return Work(
+        namespace=str(meta.get("namespace", "")),
+        name=str(meta["name"]),
+        image=next(images, ""),
+        pods=sum(pods.count for pods in planned),
+        gpus=requested_gpus(kind, job),
+    )
+
+
+def history_of(jobs: Iterable[Object]) -> RunHistory:
+    """Return how long those of *jobs* ran that have succeeded; one that failed tells nothing of its like."""
+    ended: list[tuple[datetime, PastRun]] = []
+    for job in jobs:
+        done = true_condition(job, *SUCCEEDED)
+        began = started(job)
+        at = (job.get("status") or {}).get("completionTime") or (done or {}).get("lastTransitionTime")
+        if done is None or began is None or not at:
+            continue
+        ends = parse_instant(at)
+        try:
+            ended.append((ends, PastRun(work_of(job), max((ends - began).total_seconds(), 0.0))))
+        except DocumentError:
+            # An object that calls itself something else among the jobs of a kind is not one of them.
+            continue
+    return RunHistory.of(run for _, run in sorted(ended, key=lambda one: one[0]))
+
+
+def started(job: Object) -> datetime | None:
+    """Return when *job* started, None where it did not."""
+    text = (job.get("status") or {}).get("startTime") or (true_condition(job, "Running") or {}).get(
+        "lastTransitionTime"
+    )
+    return parse_instant(text) if text else None
+
+
+def end_of(job: Object, history: RunHistory, now: datetime) -> End | None:
+    """Return when *job*, which has its place, will probably end, None where nothing tells."""
+    return history.end_of(
+        work_of(job), started(job) or now, now, deadline=deadline_of(job), reported=_reported(job)
+    )
+
+
+def runs_for(job: Object, history: RunHistory) -> RunRange | None:
+    """Return how long *job*, which has not started, will probably run, None where nothing tells."""
+    return history.runs_for(work_of(job), deadline_of(job))
+
+
+def deadline_of(job: Object) -> timedelta | None:
+    """Return the longest that *job* may run, None where nothing limits it."""
+    spec = job["spec"]
+    first = next(iter(spec.get("replicatedJobs") or ()), None) or {}
+    within = ((first.get("template") or {}).get("spec") or {}) if isinstance(first, dict) else {}
+    found = [_seconds(spec, path) for path in _DEADLINES] + [_seconds(within, ("activeDeadlineSeconds",))]
+    return next((timedelta(seconds=seconds) for seconds in found if seconds), None)
+
+
+def _reported(job: Object) -> timedelta | None:
+    """Return how much longer *job* says that it goes on, as a TrainJob does whose trainer tells its progress."""
+    seconds = _seconds(job.get("status") or {}, ("trainerStatus", "estimatedRemainingSeconds"))
+    return timedelta(seconds=seconds) if seconds else None
+
+
+def _seconds(within: Any, path: Iterable[str]) -> int | None:
+    """Return the whole seconds at *path*, None for anything else; fields that a shape does not check may hold anything."""
+    value = within
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < _MOST_SECONDS:
+        return None
+    return value

@@ -1,0 +1,166 @@
+"""When waiting jobs will probably start: the ends of the jobs that run, one after the other, until each fits.
+
+The cluster is looked at three times: as if all jobs ended as early, as probable, and as late as they may. In each of these
+futures the waiting jobs get their places oldest first, each at the first end after which it fits; what it takes then is
+taken for those behind it, and returns when it has run. Two nodes, a and b, of eight GPUs, at 10:00::
+
+    running   A of 8 GPUs on a, which ends at 10:30 (10:20 to 11:00)   B of 8 GPUs on b, of which nothing is known
+    waiting   1st: 8 GPUs, which will run for an hour                  2nd: 8 GPUs    3rd: 16 GPUs
+
+The 1st starts at 10:30 (10:20 to 11:00), after A. The 2nd starts when the 1st has run: 11:30. The 3rd needs b as well, and
+nothing tells when B ends: it has no estimate, and is told that B and the 2nd are the reason.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.notation.words import plural
+from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.model.plan.start_estimate import End, StartEstimate
+from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
+from arena_topo.planner.reservations.protocol import Plan
+from arena_topo.planner.reservations.returned import with_returned
+from arena_topo.planner.reservations.run_time import RunRange
+
+_MOST_NAMED = 3
+_FUTURES = ("earliest", "likely", "latest")
+
+
+@dataclass(frozen=True, slots=True)
+class EndingJob:
+    """A job that holds or has reserved ``plans``; ``end`` is None where nothing tells when it ends."""
+
+    name: str
+    plans: tuple[OtherPlan, ...]
+    end: End | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartingJob:
+    """A job that waits. ``plan`` proposes a place in a snapshot; ``runs_for`` is None where nothing tells how long it runs."""
+
+    name: str
+    order: tuple[str, str]
+    plan: Plan
+    runs_for: RunRange | None = None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class _Release:
+    """What becomes free at an instant."""
+
+    at: datetime
+    name: str
+    plans: tuple[OtherPlan, ...] = field(compare=False)
+
+
+@dataclass(slots=True)
+class _Future:
+    """One course of things: the cluster less what is taken, and what becomes free, in the order of the instants.
+
+    ``endless`` are the jobs of which nothing tells when they end.
+    """
+
+    kind: str
+    now: datetime
+    left: Snapshot
+    releases: list[_Release]
+    endless: list[EndingJob]
+
+    def place(self, job: StartingJob) -> tuple[datetime, PlanRecord, list[_Release]] | None:
+        """Return when and where *job* starts, and what it needed to become free; take it. None where it never fits."""
+        records: dict[int, PlanRecord] = {}
+
+        def fits_after(count: int) -> bool:
+            records[count] = job.plan(self._after(count))
+            return records[count].stage is Stage.PROPOSED
+
+        # Releases only add, so that the first count that is enough can be searched for by halves.
+        count = bisect_left(range(len(self.releases) + 1), 1, key=lambda count: int(fits_after(count)))
+        if count > len(self.releases):
+            return None
+        record = records.get(count) or job.plan(self._after(count))
+        starts = self.releases[count - 1].at if count else self.now
+        nodes = {slot.node for slot in record.slots}
+        needed = [release for release in self.releases[:count] if nodes & _nodes(release.plans)]
+        self._take(job, record, starts)
+        return starts, record, needed
+
+    def _after(self, count: int) -> Snapshot:
+        return with_returned(self.left, (plan for release in self.releases[:count] for plan in release.plans))
+
+    def _take(self, job: StartingJob, record: PlanRecord, starts: datetime) -> None:
+        taken = OtherPlan(order=job.order, record=record)
+        self.left = without_reserved(self.left, [taken])
+        if job.runs_for:
+            insort(self.releases, _Release(starts + _time(job.runs_for, self.kind), job.name, (taken,)))
+        else:
+            self.endless.append(EndingJob(job.name, (taken,)))
+
+    def why_never(self, job: StartingJob) -> str:
+        """Return why nothing tells when *job* starts."""
+        ended = [*(release.plans for release in self.releases), *(one.plans for one in self.endless)]
+        record = job.plan(with_returned(self.left, (plan for plans in ended for plan in plans)))
+        if record.stage is not Stage.PROPOSED:
+            return f"it would not fit even after the end of all jobs that are seen: {record.waiting_reason}"
+        nodes = {slot.node for slot in record.slots}
+        in_the_way = [one.name for one in self.endless if nodes & _nodes(one.plans)]
+        more = len(in_the_way) - _MOST_NAMED
+        named = ", ".join(in_the_way[:_MOST_NAMED]) + (
+            f" and {plural(more, 'other job')}" if more > 0 else ""
+        )
+        return f"nothing tells when {named} will end, and it needs what {'they hold' if in_the_way[1:] else 'it holds'}"
+
+
+def estimate_starts(
+    snapshot: Snapshot, running: Sequence[EndingJob], waiting: Iterable[StartingJob], now: datetime
+) -> list[StartEstimate]:
+    """Return when each of the jobs *waiting*, which get their places in this order, will probably start.
+
+    *snapshot* is without what the jobs *running* hold and have reserved.
+    """
+    known = [(job, job.end) for job in running if job.end]
+    futures = [
+        _Future(
+            kind,
+            now,
+            snapshot,
+            sorted(_Release(max(getattr(end, kind), now), job.name, job.plans) for job, end in known),
+            [job for job in running if job.end is None],
+        )
+        for kind in _FUTURES
+    ]
+    bases = {job.name: end.basis for job, end in known}
+    estimates = []
+    for job in waiting:
+        if job.runs_for:
+            bases[job.name] = job.runs_for.basis
+        found = [future.place(job) for future in futures]
+        early, likely, late = found
+        if early is None or likely is None or late is None:
+            estimates.append(StartEstimate(unknown=futures[1].why_never(job)))
+            continue
+        after = tuple(dict.fromkeys(release.name for release in likely[2]))
+        estimates.append(
+            StartEstimate(
+                # An order of ends that differs may let a later course of things begin earlier.
+                earliest=min(early[0], likely[0], late[0]),
+                likely=likely[0],
+                latest=max(early[0], likely[0], late[0]),
+                after=after,
+                basis=tuple(bases[name] for name in after),
+            )
+        )
+    return estimates
+
+
+def _nodes(plans: Iterable[OtherPlan]) -> set[str]:
+    return {slot.node for plan in plans for slot in plan.record.slots}
+
+
+def _time(runs_for: RunRange, kind: str) -> timedelta:
+    times = {"earliest": runs_for.shortest, "likely": runs_for.likely, "latest": runs_for.longest}
+    return times[kind]
