@@ -29,6 +29,7 @@ from arena_topo.planner.gpus.bandwidth import (
     usable_of_one,
 )
 from arena_topo.planner.gpus.canonical import canonical
+from arena_topo.planner.gpus.every_set import fewest_of_every_set, joined_of_every_set
 from arena_topo.planner.gpus.locality import positions_of
 from arena_topo.planner.gpus.packing.rings import Packing
 from arena_topo.planner.gpus.packing.tables import MOST_PACKED, packings
@@ -85,6 +86,19 @@ class SetRates:
             return 0.0
         measured = _measured_busbw(self._measured, self._graph, mask) if self._measured else None
         return round(measured if measured is not None else self._predicted(mask), _DECIMALS)
+
+    def every_busbw(self) -> list[float]:
+        """Return the busbw of every set by its mask; on a mesh of more GPUs than are packed, all at once."""
+        masks, island = range(1 << self._graph.size), self._islands[0] if self._islands else None
+        per_link = island.per_link() if island and not self._measured else 0.0
+        if not island or not per_link or island.mask != masks[-1]:
+            return [self.busbw(mask) for mask in masks]
+        fewest, joined = island.fewest_of_every_set()
+        over_links = [round(count * per_link, _DECIMALS) for count in range(max(fewest) + 1)]
+        return [
+            over_links[count] if count and is_joined else self.busbw(mask)
+            for mask, count, is_joined in zip(masks, fewest, joined, strict=True)
+        ]
 
     def closed_rings(self, mask: int) -> int:
         """Return how many rings pass through each GPU of *mask* once over direct links; 0 where none is packed exactly.
@@ -211,6 +225,14 @@ class _Island:
         fewest = self._links.fewest(mask)
         return fewest * self._links.slowest(mask) if fewest and self._links.join(mask) else 0.0
 
+    def per_link(self) -> float:
+        """Return the rate of a link where sets are bounded by their links, all of one rate; else 0."""
+        return 0.0 if self._uniform or self._packs else self._links.even_rate()
+
+    def fewest_of_every_set(self) -> tuple[list[int], bytes]:
+        """Return, by mask, the fewest links of any member to the others, and whether direct links connect them."""
+        return self._links.fewest_of_every_set()
+
     def closed_rings(self, mask: int) -> int:
         """Return how many closed rings a set has, 0 where sets are not packed exactly."""
         return self._packings[mask].closed if self._packs else 0
@@ -252,6 +274,14 @@ class _DirectLinks:
     def join(self, mask: int) -> bool:
         """Whether direct links within *mask* connect all of it."""
         return joined(mask, self._adjacent)
+
+    def even_rate(self) -> float:
+        """Return the usable rate of every link, 0 where they differ."""
+        return self._slowest if self._is_even and self._slowest < inf else 0.0
+
+    def fewest_of_every_set(self) -> tuple[list[int], bytes]:
+        """Return ``fewest`` and ``join`` of every set by its mask."""
+        return fewest_of_every_set(self._counts), joined_of_every_set(self._adjacent)
 
     def slowest(self, mask: int) -> float:
         """Return the usable rate of the slowest single link within *mask*; every channel runs at its pace."""

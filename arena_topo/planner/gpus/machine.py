@@ -65,7 +65,7 @@ class Machine:
         self._graph = graph
         self._all = (1 << graph.size) - 1
         labelled = _digest(matrix, legend, name, model)
-        self._values = SetValues(matrix, rates.busbw, labelled)
+        self._values = SetValues(matrix, rates.busbw, labelled, rates.every_busbw)
         locality = Locality(graph, places)
         self._ranking = Ranking(
             self._values,

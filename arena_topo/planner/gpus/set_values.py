@@ -17,6 +17,7 @@ from operator import mul, or_
 from typing import Any
 
 from arena_topo.planner.gpus.canonical import Matrix, twins
+from arena_topo.planner.gpus.every_set import best_by_size
 from arena_topo.planner.gpus.packing import cache
 from arena_topo.planner.memo import Memo
 
@@ -44,10 +45,16 @@ class SetValues:
     ``are_few`` says that the machine has few enough states for ``value`` and ``best_busbw``.
     """
 
-    def __init__(self, matrix: Matrix, busbw: Callable[[int], float], name: str) -> None:
+    def __init__(
+        self,
+        matrix: Matrix,
+        busbw: Callable[[int], float],
+        name: str,
+        every_busbw: Callable[[], Sequence[float]] | None = None,
+    ) -> None:
         """Take the link *matrix*, equal numbers for equal links, and the *busbw* of a mask.
 
-        *name* identifies both: large tables are kept under it.
+        *name* identifies both: large tables are kept under it. *every_busbw* gives the busbw of every mask at once.
         """
         class_of = twins(matrix)
         classes = sorted(set(class_of))
@@ -58,6 +65,7 @@ class SetValues:
         self.are_few = self.states * max(len(matrix), _USUAL) ** 2 <= _MOST_STATES * _USUAL**2
         self._bytes = byte_tables([stride_of[name] for name in class_of])
         self._busbw = busbw
+        self._every_busbw = every_busbw
         self._busbw_by_state = Memo(self._busbw_of_state, limit=_MOST_STATES)
         self._name = f"worth-{name}"
 
@@ -122,28 +130,18 @@ class SetValues:
         return _ValueTable(values, best)
 
     def _computed(self) -> _ValueTable:
-        """Return the value of every state, from the best busbw by size of the states with one GPU less.
+        """Return the value of every state.
 
-        With one class of two twins (radix 3) there are the states 0, 1 and 2. State 2 has below it only state 1,
-        whose best busbw by size is [0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
+        With one class of two twins (radix 3) there are the states 0, 1 and 2. State 2 holds state 1, whose best busbw by size
+        is [0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
         """
-        # A row ends with the size of its state, so that the rows below a state are as long as each other.
-        best_of_state: list[list[float]] = [[0.0]]
-        values = [0.0]
-        digits = [0] * len(self._radices)
-        for state in range(1, self.states):
-            _count_up(digits, self._radices)
-            below = [
-                best_of_state[state - stride]
-                for digit, stride in zip(digits, self._strides, strict=True)
-                if digit
-            ]
-            # ``max`` compares several arguments, but fails on a single number.
-            best = list(map(max, *below)) if len(below) > 1 else below[0].copy()
-            best.append(self._busbw_by_state[state])
-            best_of_state.append(best)
-            values.append(round(sum(best), 3))
-        return _ValueTable(values, best_of_state[-1])
+        if self._every_busbw and self.states == 1 << len(self._radices):
+            self._busbw_by_state.update(enumerate(self._every_busbw()))
+        busbw = [self._busbw_by_state[state] for state in range(self.states)]
+        sizes = [0]
+        for radix in self._radices:
+            sizes = [size + more for more in range(radix) for size in sizes]
+        return _ValueTable(*best_by_size(busbw, sizes, self._strides, self._radices))
 
     def _lowest(self, digits: Sequence[int]) -> int:
         """Return the lowest set with so many members of each class."""
@@ -156,21 +154,6 @@ def _floats(column: object, length: int) -> list[float]:
     if not isinstance(column, list) or len(column) != length or {*map(type, column)} != {float}:
         raise ValueError("the table is incomplete")
     return column
-
-
-def _count_up(digits: list[int], radices: Sequence[int]) -> None:
-    """Add one to a number in mixed radix, its lowest digit first.
-
-    >>> digits = [2, 0]
-    >>> _count_up(digits, [3, 2])
-    >>> digits
-    [0, 1]
-    """
-    for place, radix in enumerate(radices):
-        if digits[place] + 1 < radix:
-            digits[place] += 1
-            return
-        digits[place] = 0
 
 
 def byte_tables(numbers: Sequence[int]) -> list[list[int]]:

@@ -55,6 +55,7 @@ class DomainBounds:
         self._goal = problem.goal(count)
         self._rates = Memo(parts.rates_of, limit=_MOST_BOUNDS)
         self._least_damage = Memo(parts.least_damage_of, limit=_MOST_BOUNDS)
+        self._inexact = frozenset[int]().union(*(table.inexact for table in parts.tables.values()))
 
     def when_empty(self, number: int) -> Merit:
         """Return a merit that no choice in domain *number* is better than, were its nodes empty; cheap to compute."""
@@ -72,7 +73,7 @@ class DomainBounds:
 
     def is_exact(self, domains: Iterable[Domain]) -> bool:
         """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""
-        inexact = frozenset[int]().union(*(table.inexact for table in self._parts.tables.values()))
+        inexact = self._inexact
         if not inexact:
             return True
         state_ids = self._fleet.state_ids

@@ -5,7 +5,7 @@ tainttoleration, nodeunschedulable). What the kubelet then checks, which the sch
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import compress
 from operator import lt
@@ -16,6 +16,7 @@ from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement
 from arena_topo.planner.nodes.alignment import containers_of
+from arena_topo.planner.nodes.alike_nodes import AlikeNodes
 from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import Capacity, capacity_of
 from arena_topo.planner.nodes.node_state import NodeState
@@ -31,7 +32,14 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
 
     *reserved* is a node's position and what must stay free on it for another pod.
     """
-    by_state = [_places(demand, state) for state in fleet.states]
+    by_state = _by_state(demand, fleet)
+    most = max(by_state, default=0)
+    asked = requests(demand)
+    # Mostly even the node with the least has enough, and no node has to be looked at.
+    short = {name: amount for name, amount in asked.items() if fleet.least_free[name] < amount * most}
+    by_label = demand.node_selector or demand.affinity or (demand.needs_hostname and fleet.without_hostname)
+    if not (reserved or by_label) and (groups := fleet.alike[tuple(short)]):
+        return _of_groups(groups, by_state, tuple(short.values()))
     places = list(map(by_state.__getitem__, fleet.state_ids))
     # The reserved node has less room than its equals, so places do not follow from a node's state alone.
     alike = reserved is None
@@ -40,10 +48,8 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
     if demand.needs_hostname:
         for position in fleet.without_hostname:
             places[position], alike = 0, False
-    most = max(by_state, default=0)
-    for resource, amount in requests(demand).items():
-        # Mostly even the node with the least has enough, and no node has to be looked at.
-        if fleet.least_free[resource] < amount * most:
+    for resource, amount in asked.items():
+        if resource in short:
             alike = not _limit(places, fleet.free[resource], amount, most) and alike
         # The launcher's pod takes one of the node's places for pods, too.
         if reserved:
@@ -51,6 +57,16 @@ def capacity_for(demand: Demand, fleet: Fleet, reserved: tuple[int, Resources] |
             left = fleet.free[resource][position] - {"pods": 1, **launcher}.get(resource, 0)
             places[position] = max(min(places[position], left // amount), 0)
     return capacity_of(places, by_state if alike else None)
+
+
+def _of_groups(alike: AlikeNodes, by_state: Sequence[int], amounts: Sequence[int]) -> Capacity:
+    """Return the capacity of nodes in groups, each of which has some of the resources that *amounts* are asked of."""
+    by_group = [by_state[state_id] for state_id in alike.state_ids]
+    whole = by_group
+    for index, amount in enumerate(amounts):
+        by_group = [min(most, free[index] // amount) for most, free in zip(by_group, alike.free, strict=True)]
+    places = list(map(by_group.__getitem__, alike.ids))
+    return Capacity(places, by_state if by_group == whole else None, alike, by_group)
 
 
 def requests(demand: Demand) -> Resources:
@@ -119,6 +135,18 @@ def launcher_hosts(demand: Demand, fleet: Fleet) -> Iterator[int]:
     # A node without free GPUs takes no worker, so that keeping room on it costs the workers nothing.
     hosts.sort(key=lambda position: fleet.state(position).free)
     yield from hosts[:_MOST_HOSTS]
+
+
+def _by_state(demand: Demand, fleet: Fleet) -> list[int]:
+    """Return the places on nodes of each state by their GPUs, their taints and their NUMA nodes."""
+    gpus, most = demand.gpus, 1 if demand.one_per_node else demand.workers
+    return [
+        # What most states are takes no call.
+        (min(state.free // gpus, most) if gpus else most)
+        if is_open and (not gpus or serves_resource(demand, state))
+        else _places(demand, state)
+        for state, is_open in zip(fleet.states, fleet.open_to_all, strict=True)
+    ]
 
 
 def _places(demand: Demand, state: NodeState) -> int:

@@ -14,6 +14,7 @@ from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import MachineCatalog, free_mask
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.alignment import alignment_of, containers_of
+from arena_topo.planner.nodes.alike_nodes import AlikeNodes, alike_nodes
 from arena_topo.planner.nodes.node_state import NodeState, PlanningTables, free_rate
 
 # An integer, because free amounts are subtracted and divided; more bytes than any node has.
@@ -34,6 +35,10 @@ class Domain:
     def name(self) -> str:
         """The domain's own name."""
         return self.path[-1] if self.path else "cluster"
+
+    def has(self, position: int) -> bool:
+        """Whether the node at *position* is in the domain."""
+        return self.start <= position < self.end
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +87,29 @@ class Fleet:
         """The free amount of a resource on the node that has the least."""
         free = self.free
         return Memo(lambda resource: min(free[resource], default=0), limit=_MOST_RESOURCES)
+
+    @cached_property
+    def alike(self) -> Memo[tuple[str, ...], AlikeNodes | None]:
+        """The nodes in groups by their state and what they have free of some resources; None where nearly all differ."""
+        state_ids, free = self.state_ids, self.free
+        return Memo(
+            lambda resources: alike_nodes(state_ids, [free[resource] for resource in resources]),
+            limit=_MOST_RESOURCES,
+        )
+
+    @cached_property
+    def open_to_all(self) -> list[bool]:
+        """Whether nodes of each state are ready, without taints and cordon, and their kubelet refuses no pod."""
+        return [
+            state.ready and not (state.taints or state.unschedulable or state.alignment)
+            for state in self.states
+        ]
+
+    @cached_property
+    def domain_numbers(self) -> Memo[int, Sequence[int]]:
+        """A number for the domain of each node by the tier, 1 the coarsest, 0 the cluster; a node in none has its own."""
+        count, tiers = len(self.nodes), ((self.cluster,), *self.domains)
+        return Memo(lambda tier: _domain_numbers(count, tiers[tier]), limit=_MOST_TIERS)
 
     @cached_property
     def without_hostname(self) -> list[int]:
@@ -324,6 +352,13 @@ def _ranges(paths: Sequence[tuple[str, ...]], depth: int) -> list[Domain]:
                 domains.append(Domain(paths[start][:depth], start, end))
             start = end
     return domains
+
+
+def _domain_numbers(count: int, domains: Sequence[Domain]) -> list[int]:
+    numbers = list(range(-count, 0))
+    for number, domain in enumerate(domains):
+        numbers[domain.start : domain.end] = [number] * (domain.end - domain.start)
+    return numbers
 
 
 def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:

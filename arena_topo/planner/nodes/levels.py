@@ -11,6 +11,7 @@ from arena_topo.errors import UsageError
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.words import last_part
 from arena_topo.model.plan.demand import Demand
+from arena_topo.planner.nodes.alike_nodes import AlikeNodes
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 
 # More places than a fleet has.
@@ -25,7 +26,8 @@ class Capacity:
 
     ``places`` counts them node by node, ``before`` those on all earlier nodes, so that a domain's places are a
     difference of two entries. ``by_state`` counts them by the id of a node's state, None where nodes of one state
-    differ.
+    differ. ``alike`` are groups of nodes with as many places each, None where only the nodes themselves tell; ``by_group``
+    then counts them by group.
 
     With the places 3, 2, 0, 4 on four nodes ``before`` is 0, 3, 5, 5, 9, and the domain of the last two nodes has
     9 - 5 = 4 places.
@@ -33,6 +35,8 @@ class Capacity:
 
     places: Sequence[int]
     by_state: Sequence[int] | None = None
+    alike: AlikeNodes | None = None
+    by_group: Sequence[int] = ()
 
     @cached_property
     def before(self) -> Sequence[int]:

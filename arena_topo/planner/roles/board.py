@@ -5,11 +5,13 @@ GPUs choose first, then those with more pods; one that is tied to another, or se
 anywhere, and parameter servers, choose last: the others decide the domain of the gang.
 """
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
+from operator import attrgetter
 
 from arena_topo.errors import UsageError
 from arena_topo.model.plan.demand import Demand, Objective
@@ -72,34 +74,35 @@ class Board:
             if seat.decides_domain
         )
 
-    @cached_property
-    def numbers(self) -> Memo[int, Sequence[int]]:
-        """By level, a number for the domain of each node; a node without one has a number of its own."""
+    def numbers(self, level: int) -> Sequence[int]:
+        """Return a number for the domain of each node at *level*; a node without one has a number of its own."""
         fleet = self.fleet
-        return Memo(lambda level: _domain_numbers(fleet, level), limit=64)
+        if level == 0:
+            return range(len(fleet.nodes))
+        # The cluster is the level above the coarsest tier.
+        return fleet.domain_numbers[len(fleet.tiers) + 1 - level]
 
     def parts(self, level: int, span: Domain) -> list[Domain]:
         """Return the domains of *level* in *span*, in fabric order; *span* itself where it is in one of them.
 
         A node that is in no domain of the level is a part of its own.
         """
-        numbers, parts, start = self.numbers[level], [], span.start
-        while start < span.end:
-            number, end = numbers[start], start + 1
-            while end < span.end and numbers[end] == number:
-                end += 1
-            parts.append(Domain((), start, end))
-            start = end
-        return parts
+        parts, start = list[Domain](), span.start
+        domains = domains_at(self.fleet, level) if level else ()
+        first = max(bisect_right(domains, start, key=_START) - 1, 0)
+        for domain in domains[first:]:
+            if domain.start >= span.end:
+                break
+            if domain.end > start:
+                parts += [Domain((), at, at + 1) for at in range(start, domain.start)]
+                inside = start <= domain.start and domain.end <= span.end
+                start = max(start, domain.start)
+                parts.append(domain if inside else Domain((), start, min(domain.end, span.end)))
+                start = domain.end
+        return parts + [Domain((), at, at + 1) for at in range(start, span.end)]
 
 
-def _domain_numbers(fleet: Fleet, level: int) -> Sequence[int]:
-    if level == 0:
-        return range(len(fleet.nodes))
-    numbers = list(range(-len(fleet.nodes), 0))
-    for number, domain in enumerate(domains_at(fleet, level)):
-        numbers[domain.start : domain.end] = [number] * (domain.end - domain.start)
-    return numbers
+_START: Callable[[Domain], int] = attrgetter("start")
 
 
 def make_board(gang: GangDemand, fleet: Fleet) -> Board:

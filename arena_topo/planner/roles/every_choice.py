@@ -109,7 +109,7 @@ def _is_allowed(board: Board, seat: Seat, counts: Counts) -> bool:
 
 
 def _by_domain(board: Board, level: int, counts: Counts) -> Counter[int]:
-    numbers, by_domain = board.numbers[level], Counter[int]()
+    numbers, by_domain = board.numbers(level), Counter[int]()
     for position, count in counts.items():
         by_domain[numbers[position]] += count
     return by_domain

@@ -10,7 +10,7 @@ is not, the tightest roles are placed first, and the result says that it may not
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from math import inf
@@ -97,17 +97,17 @@ def choose_gang(board: Board, closest: int, widest: int) -> GangChoice | Unplace
     return Unplaced(proven)
 
 
-def _holding_nodes(board: Board) -> Iterator[tuple[int, list[int]]]:
+def _holding_nodes(board: Board) -> Iterator[tuple[int, Sequence[int]]]:
     """Yield the nodes that each seat that decides the domain has places on, taken by itself, by the id of their state."""
     needed = sum(seat.role.gpus * seat.role.pods for seat in board.deciding)
-    for state_id, nodes in enumerate(board.fleet.nodes_by_state):
-        able = nodes if board.fleet.states[state_id].free >= needed else []
-        for seat in board.deciding:
-            places, by_state, pods = seat.capacity.places, seat.capacity.by_state, seat.role.pods
+    seats = [(seat.capacity.places, seat.capacity.by_state, seat.role.pods) for seat in board.deciding]
+    for state_id, state in enumerate(board.fleet.states):
+        if state.free < needed or any(by_state and by_state[state_id] < pods for _, by_state, pods in seats):
+            continue
+        able: Sequence[int] = board.fleet.nodes_by_state[state_id]
+        for places, by_state, pods in seats:
             if by_state is None:
                 able = [position for position in able if places[position] >= pods]
-            elif by_state[state_id] < pods:
-                able = []
         if able:
             yield state_id, able
 
@@ -179,19 +179,36 @@ class _LevelSearch:
     """The search of one level; ``exact`` is False once something better cannot be ruled out."""
 
     def __init__(self, board: Board, level: int, widest: int, every: Effort) -> None:
-        self.exact = True
-        self.rivals = 0
-        self.looked_at: list[Domain] = []
+        self._begin()
         self._board = board
         self._level = level
         self._widest = widest
         # The roles that decide the domain choose before all others.
         self._first = board.seats[0]
         self._every = every
+        self._firsts: dict[Domain, RoleChoice | None] = {}
         self._effort = Effort(EFFORT + len(board.fleet.nodes) // NODES_PER_STEP)
+
+    def _begin(self) -> None:
+        self.exact = True
+        self.rivals = 0
+        self.looked_at: list[Domain] = []
 
     def best(self) -> _Placed | None:
         """Return the best placement at this level, None where none was found."""
+        if len(self._board.fleet.nodes) > _SMALL:
+            # The first seat decides between domains, and mostly the others have a place in the one that it likes best.
+            best = self._best_of_domains(self._first_placed)
+            placed = best and self._placed(_Candidate(best.domain, best.rank[1], _NO_PROMISE), None)
+            if best is None or (placed and placed.rank == best.rank):
+                return placed
+            self._begin()
+        return self._best_of_domains(self._placed)
+
+    def _best_of_domains(
+        self, placed_in: Callable[[_Candidate, _Placed | None], _Placed | None]
+    ) -> _Placed | None:
+        """Return the best of what *placed_in* gives for a domain, and for the best so far; None where it gives nothing."""
         best: _Placed | None = None
         tried = 0
         for candidate in self._candidates():
@@ -209,10 +226,24 @@ class _LevelSearch:
                 self.exact = False
                 break
             tried += 1
-            placed = self._placed(candidate, best)
+            placed = placed_in(candidate, best)
             if placed is not None and (best is None or placed.rank < best.rank):
                 best = placed
         return best
+
+    def _first_placed(self, candidate: _Candidate, _best: _Placed | None) -> _Placed | None:
+        """Return the placement of the first seat in the domain of *candidate*, None where it has none."""
+        domain = candidate.domain
+        first = self._choice_of_first(domain)
+        if first is None:
+            return None
+        self.exact = self.exact and first.exact
+        return _Placed(domain, {0: first}, (first.merit, candidate.room, domain.start))
+
+    def _choice_of_first(self, domain: Domain) -> RoleChoice | None:
+        if domain not in self._firsts:
+            self._firsts[domain] = choose_nodes(Turn(self._board, 0, {}, Taken()), domain, self._effort)
+        return self._firsts[domain]
 
     def _candidates(self) -> Iterator[_Candidate]:
         """Yield the domains that may hold the gang, the best promise first, then the tightest, then by name."""
@@ -255,7 +286,8 @@ class _LevelSearch:
         )
         # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
         if objective is Objective.BANDWIDTH:
-            by_hardware = {hardware[number]: bounds.when_empty(number)[:2] for number in numbers}
+            numbers_of = {hardware[number]: number for number in numbers}
+            by_hardware = {kinds: bounds.when_empty(number)[:2] for kinds, number in numbers_of.items()}
             promised = [by_hardware[hardware[number]] for number in numbers]
         else:
             promised = [bounds.bound(number, domains[number]) for number in numbers]
@@ -289,14 +321,14 @@ class _LevelSearch:
 
     def _placed(self, candidate: _Candidate, best: _Placed | None) -> _Placed | None:
         """Return the placement in the domain of *candidate*, None where there is none, or none better than *best*."""
-        board, domain = self._board, candidate.domain
-        spans = self.spans(domain)
-        if best is not None:
+        domain = candidate.domain
+        spans, first = self.spans(domain), self._choice_of_first(domain)
+        if best is not None and first is not None and first.exact:
             # Whatever the others get, the first seat gets nothing better here than by itself.
-            first = choose_nodes(Turn(board, 0, {}, Taken()), domain, self._effort)
-            if first is not None and first.exact and (first.merit, candidate.room, domain.start) > best.rank:
+            limit = first.merit, candidate.room, domain.start
+            if limit > best.rank:
                 return None
-        choices = self._in_turn(spans)
+        choices = self._in_turn(spans, first)
         if choices is None:
             return None
         return _Placed(domain, choices, (choices[0].merit, candidate.room, domain.start))
@@ -309,10 +341,10 @@ class _LevelSearch:
             for number, seat in enumerate(board.seats)
         }
 
-    def _in_turn(self, spans: Spans) -> Mapping[int, RoleChoice] | None:
-        """Return the choices of all seats in turn; None where no place was found."""
+    def _in_turn(self, spans: Spans, first: RoleChoice | None) -> Mapping[int, RoleChoice] | None:
+        """Return the choices of all seats in turn, the *first* of which is known; None where no place was found."""
         board = self._board
-        choices, failed = self._greedy(spans, {})
+        choices, failed = ({}, 0) if first is None else self._greedy(spans, {}, first)
         if failed is None and all(choice.exact for choice in choices.values()):
             return choices
         if len(board.fleet.nodes) <= _SMALL:
@@ -333,13 +365,16 @@ class _LevelSearch:
         return domain_at(fleet.domains[len(fleet.tiers) - self._widest], domain.start) or domain
 
     def _greedy(
-        self, spans: Spans, reserved: Mapping[int, Counts]
+        self, spans: Spans, reserved: Mapping[int, Counts], first: RoleChoice | None = None
     ) -> tuple[Mapping[int, RoleChoice], int | None]:
         """Return the choices in turn, and the number of the seat that found no place, None where all did.
 
-        *reserved* are the pods of later seats for which room is kept, by the position of their node.
+        *reserved* are the pods of later seats for which room is kept, by the position of their node; *first* is the choice
+        of the first seat where it is known.
         """
         turn = Turn(self._board, 0, {}, Taken())
+        if first is not None:
+            turn = turn.after(first)
         while turn.number < len(self._board.seats):
             kept = turn.taken
             for later, counts in reserved.items():

@@ -6,10 +6,9 @@ to what stays free.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from operator import add
 
 from arena_topo.model.plan.roles import Spread
 from arena_topo.planner.nodes.fleet import Domain
@@ -18,15 +17,18 @@ from arena_topo.planner.nodes.objective import Goal
 from arena_topo.planner.nodes.search import Effort, greedy, search
 from arena_topo.planner.nodes.slack import Chosen, NodeGroup
 from arena_topo.planner.roles.slices import fewest_nodes, sliced
-from arena_topo.planner.roles.turn import RoleChoice, Turn, evened
+from arena_topo.planner.roles.turn import Openings, RoleChoice, Turn, evened
 
 _MANY = 512
-"""In a domain of more nodes, kinds are counted before any node is looked at."""
+"""In a domain of more nodes, groups of equal ones are compared before any node is looked at."""
 
 
 def choose_nodes(turn: Turn, span: Domain, effort: Effort) -> RoleChoice | None:
     """Return the best choice of *turn* in *span*, None where there is none."""
     seat, size = turn.seat, turn.seat.whole
+    plain = not (seat.slices or seat.apart or size > 1 or seat.penalties)
+    if plain and span.end - span.start > _MANY:
+        return _in_groups(turn, turn.openings(span), effort)
     places = turn.places(span)
     if size > 1:
         places = [width // size * size for width in places]
@@ -74,43 +76,25 @@ class _Part:
             count = fewest_nodes(places, pods)
         if not count:
             return [], False
-        groups, sets_exact = self._groups(places, count, pods)
-        role, objective = self.turn.seat.role, self.turn.board.objective
-        goal = Goal(count, pods, objective, role.gpus * pods * size)
-        found = search(groups, goal, effort)
-        chosen = found if found is not None else (_even(groups, pods) if spread else greedy(groups, goal))
-        if size > 1:
-            chosen = [(at, replace(offer, workers=offer.workers * size)) for at, offer in chosen]
-        return chosen, sets_exact and found is not None
-
-    def _groups(self, places: Sequence[int], count: int, pods: int) -> tuple[list[NodeGroup], bool]:
-        """Return the nodes that can be among the *count* chosen, equal ones in one group, and whether all offers are exact."""
         widest = sorted(places, reverse=True)[:count] if count > 1 else [max(places)]
         slack = sum(widest) - pods
         # A node that has fewer places than the narrowest of the widest by more than the slack is never chosen.
         least = max(widest[-1] - slack, 1)
-        several = self.others or count > 1
-        groups, exact = [], True
-        for width, nodes in self._alike(places, least, count):
-            offers = tuple(
-                self._offer(nodes[0], taken, width, several=several)
-                for taken in range(width, max(width - slack, 1) - 1, -1)
-            )
-            groups.append(NodeGroup(tuple(nodes), offers))
-            exact = exact and all(offer.exact for offer in offers)
-        return groups, exact
+        groups, sets_exact = _groups(
+            self.turn, self._alike(places, least, count), slack, several=self.others or count > 1
+        )
+        role, objective = self.turn.seat.role, self.turn.board.objective
+        goal = Goal(count, pods, objective, role.gpus * pods * size)
+        found = search(groups, goal, effort)
+        chosen = found if found is not None else _unproven(groups, goal, spread=spread)
+        if size > 1:
+            chosen = [(at, replace(offer, workers=offer.workers * size)) for at, offer in chosen]
+        return chosen, sets_exact and found is not None
 
     def _alike(self, places: Sequence[int], least: int, count: int) -> Iterator[tuple[int, list[int]]]:
         """Yield the nodes that have *least* places or more, equal ones together, at most *count* of each, with their places."""
         fleet, penalties, start = self.turn.board.fleet, self.turn.seat.penalties, self.domain.start
-        touched = {
-            position: (taken.gpus, taken.mask)
-            for position, taken in self.turn.taken.nodes.items()
-            if taken.gpus
-        }
-        if penalties is None and len(places) > _MANY:
-            yield from self._of_each_kind(places, least, count, touched)
-            return
+        touched = _gpus_taken(self.turn)
         alike: dict[tuple[int, int, int, tuple[int, int]], list[int]] = {}
         for index in compress(range(len(places)), map(least.__le__, places)):
             position = start + index
@@ -123,43 +107,94 @@ class _Part:
         for (width, *_), nodes in alike.items():
             yield width, nodes
 
-    def _of_each_kind(
-        self, places: Sequence[int], least: int, count: int, touched: Mapping[int, tuple[int, int]]
-    ) -> Iterator[tuple[int, list[int]]]:
-        """Yield the same for a large domain, which has few kinds of nodes: each kind's first nodes are looked for."""
-        fleet, start, end = self.turn.board.fleet, self.domain.start, self.domain.end
-        ids: Sequence[int] = fleet.state_ids[start:end]
-        # To pods without GPUs, nodes with as many free GPUs are equally good.
-        if self.turn.seat.role.gpus:
-            alike: Sequence[int] = range(len(fleet.states))
-        else:
-            alike = [state.free for state in fleet.states]
-        # A kind and its places as one number, because ten thousand pairs take their time.
-        base = max(places) + 1
-        scaled = [base * kind for kind in alike]
-        kinds = list(map(add, map(scaled.__getitem__, ids), places))
-        left_of: dict[tuple[int, int, tuple[int, int]], list[int]] = {}
-        for position, taken in touched.items():
-            if start <= position < end:
-                kinds[position - start] = -1
-                if (width := places[position - start]) >= least:
-                    left_of.setdefault((width, fleet.state_ids[position], taken), []).append(position)
-        for (width, *_), nodes in left_of.items():
-            yield width, sorted(nodes)[:count]
-        for kind, number in Counter(kinds).items():
-            width = kind % base
-            if kind >= 0 and width >= least:
-                nodes, index = [], -1
-                for _ in range(min(number, count)):
-                    index = kinds.index(kind, index + 1)
-                    nodes.append(start + index)
-                yield width, nodes
 
-    def _offer(self, position: int, taken: int, width: int, *, several: bool) -> Offer:
-        """Return what a node gives so many slices of those that stay on one node, counted as one pod each."""
-        size = self.turn.seat.whole
-        offer = self.turn.offer(position, taken * size, width * size, several=several)
-        return replace(offer, workers=taken) if size > 1 else offer
+def _in_groups(turn: Turn, openings: Openings, effort: Effort) -> RoleChoice | None:
+    """Return the best choice of *turn* among the nodes of a large span, which are in few groups."""
+    pods = turn.seat.role.pods
+    numbers: Counter[int] = Counter(width for width in openings.touched.values() if width)
+    for _, width, nodes in openings.groups:
+        numbers[width] += len(nodes)
+    widths = sorted(numbers, reverse=True)
+    if sum(width * numbers[width] for width in widths) < pods:
+        return None
+    # The fewest nodes are the widest ones, and the last of these are the narrowest.
+    spread = turn.seat.role.spread is Spread.PREFERRED
+    count = held = narrowest = 0
+    for width in widths:
+        needed = pods - count if spread else -(-(pods - held) // width)
+        narrowest, taken = width, min(numbers[width], needed)
+        count, held = count + taken, held + taken * width
+        if (count if spread else held) >= pods:
+            break
+    slack = held - pods
+    least = max(narrowest - slack, 1)
+    alike = _alike_in_groups(turn, openings, least, count)
+    groups, sets_exact = _groups(turn, alike, slack, several=count > 1)
+    goal = Goal(count, pods, turn.board.objective, turn.seat.role.gpus * pods)
+    found = search(groups, goal, effort)
+    chosen = found if found is not None else _unproven(groups, goal, spread=spread)
+    return turn.chosen(chosen, exact=sets_exact and found is not None) if chosen else None
+
+
+def _alike_in_groups(
+    turn: Turn, openings: Openings, least: int, count: int
+) -> Iterator[tuple[int, list[int]]]:
+    """Yield the nodes that have *least* places or more, equal ones together, at most *count* of each, with their places."""
+    states, state_ids, taken_of = turn.board.fleet.states, turn.board.fleet.state_ids, _gpus_taken(turn)
+    # To pods without GPUs, nodes with as many free GPUs are equally good.
+    kinds = range(len(states)) if turn.seat.role.gpus else [state.free for state in states]
+    less: dict[tuple[int, int, tuple[int, int]], list[int]] = {}
+    alike: dict[tuple[int, int], list[int]] = {}
+    for state_id, width, nodes in openings.groups:
+        if width >= least:
+            alike.setdefault((width, kinds[state_id]), []).extend(nodes[:count])
+    for position, width in openings.touched.items():
+        if width >= least:
+            state_id = state_ids[position]
+            if position in taken_of:
+                less.setdefault((width, state_id, taken_of[position]), []).append(position)
+            else:
+                alike.setdefault((width, kinds[state_id]), []).append(position)
+    for (width, *_), nodes in less.items():
+        yield width, sorted(nodes)[:count]
+    # In fabric order, as if each node had been looked at.
+    merged = [(sorted(nodes)[:count], width) for (width, _), nodes in alike.items()]
+    yield from ((width, nodes) for nodes, width in sorted(merged))
+
+
+def _groups(
+    turn: Turn, alike: Iterable[tuple[int, Sequence[int]]], slack: int, *, several: bool
+) -> tuple[list[NodeGroup], bool]:
+    """Return the groups of nodes with what each may take, and whether all offers are exact.
+
+    Of the places on the nodes chosen, *slack* stay unused. *several*: the role has pods on other nodes too.
+    """
+    groups, exact = [], True
+    for width, nodes in alike:
+        offers = tuple(
+            _offer(turn, nodes[0], taken, width, several=several)
+            for taken in range(width, max(width - slack, 1) - 1, -1)
+        )
+        groups.append(NodeGroup(tuple(nodes), offers))
+        exact = exact and all(offer.exact for offer in offers)
+    return groups, exact
+
+
+def _gpus_taken(turn: Turn) -> dict[int, tuple[int, int]]:
+    """Return how many GPUs of a node earlier seats took, and which, by its position; a node of which they took none is left out."""
+    return {position: (taken.gpus, taken.mask) for position, taken in turn.taken.nodes.items() if taken.gpus}
+
+
+def _offer(turn: Turn, position: int, taken: int, width: int, *, several: bool) -> Offer:
+    """Return what a node gives so many slices of those that stay on one node, counted as one pod each."""
+    size = turn.seat.whole
+    offer = turn.offer(position, taken * size, width * size, several=several)
+    return replace(offer, workers=taken) if size > 1 else offer
+
+
+def _unproven(groups: Sequence[NodeGroup], goal: Goal, *, spread: bool) -> Chosen:
+    """Return a choice where the search for the best one did not end."""
+    return _even(groups, goal.workers) if spread else greedy(groups, goal)
 
 
 def _even(groups: Sequence[NodeGroup], pods: int) -> Chosen:

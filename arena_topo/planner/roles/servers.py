@@ -22,15 +22,16 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, product
-from operator import add, neg
+from operator import neg
 
-from arena_topo.model.plan.roles import Spread, StepTraffic
+from arena_topo.model.plan.roles import StepTraffic
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.levels import domain_at
-from arena_topo.planner.roles.traffic import NodeLoad, all_reduce_seconds, node_seconds, summed_seconds
-from arena_topo.planner.roles.turn import RoleChoice, Turn, evened
+from arena_topo.planner.roles.traffic import all_reduce_seconds, seconds_by_servers, summed_seconds
+from arena_topo.planner.roles.turn import Openings, RoleChoice, Turn
 
 _MOST_KINDS = 100_000
 _DIGITS = 12
@@ -39,13 +40,10 @@ _DIGITS = 12
 
 def choose_servers(turn: Turn, span: Domain) -> RoleChoice | None:
     """Return the best nodes in *span* for the parameter servers whose *turn* it is, None where they do not fit."""
-    places = turn.places(span)
-    if sum(places) < turn.seat.role.pods:
+    openings = turn.openings(span)
+    if openings.total < turn.seat.role.pods:
         return None
-    if turn.seat.role.spread is Spread.PREFERRED:
-        places = evened(places, turn.seat.role.pods)
-    counts = _counts(_Rule.of(turn), span, places)
-    return turn.choice(counts, lambda position: places[position - span.start])
+    return turn.choice(_counts(_Rule.of(turn), openings), openings.places_at)
 
 
 ServerMerit = tuple[float, int, int, int]
@@ -132,8 +130,7 @@ class _Rule:
         servers, total = seat.role.pods, sum(workers.values())
 
         def times(key: tuple[float, int]) -> list[float]:
-            loads = (NodeLoad(*key, own) for own in range(servers + 1))
-            return [round(node_seconds(load, total, servers), _DIGITS) for load in loads]
+            return [round(seconds, _DIGITS) for seconds in seconds_by_servers(*key, total, servers)]
 
         return cls(
             fleet=fleet,
@@ -174,123 +171,86 @@ _Bounds = Memo[tuple[float, int, int], tuple[int, int]]
 """The fewest and the most servers of a node, by its free NIC rate, its workers and its places."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Nodes:
-    """The nodes of ``span`` with their ``places``.
-
-    ``kinds`` are nodes' states and places as one number, ``base`` times the one plus the other, because ten thousand pairs
-    take their time.
-    """
-
-    span: Domain
-    places: Sequence[int]
-    kinds: Sequence[int]
-    base: int
-
-    @classmethod
-    def of(cls, rule: _Rule, span: Domain, places: Sequence[int]) -> "_Nodes":
-        base, state_ids = max(places, default=0) + 1, rule.fleet.state_ids[span.start : span.end]
-        scaled = [base * state_id for state_id in range(len(rule.fleet.states))]
-        return cls(
-            span=span,
-            places=places,
-            kinds=list(map(add, map(scaled.__getitem__, state_ids), places)),
-            base=base,
-        )
-
-    def places_at(self, position: int) -> int:
-        """Return the places of the node at *position*, none outside of the span."""
-        return self.places[position - self.span.start] if self.has(position) else 0
-
-    def has(self, position: int) -> bool:
-        """Whether the node at *position* is in the span."""
-        return self.span.start <= position < self.span.end
+_Rank = tuple[bool, int, int]
+"""Whether a node has no server so far, the servers that it takes (negative), and its free GPUs: the lowest first."""
 
 
-def _counts(rule: _Rule, span: Domain, places: Sequence[int]) -> dict[int, int]:
+def _counts(rule: _Rule, openings: Openings) -> dict[int, int]:
     """Return the servers of each node that gets any."""
-    nodes = _Nodes.of(rule, span, places)
-    limit = _shortest(rule, _alike(rule, nodes))
+    limit = _shortest(rule, _alike(rule, openings))
     bounds: _Bounds = Memo(lambda key: rule.allowed(*key, limit) or (0, 0), limit=_MOST_KINDS)
     # Where most workers are on one node, it may be too slow without servers of its own.
     counts = {
         position: least
         for position, own in rule.workers.items()
-        if (least := bounds[rule.rate(position), own, nodes.places_at(position)][0])
+        if (least := bounds[rule.rate(position), own, openings.places_at(position)][0])
     }
     left = rule.servers - sum(counts.values())
-    for ring, with_gpus in product(_rings(rule, span), (False, True)):
-        if not left:
-            break
-        ranked = _ranked(rule, nodes, bounds, counts, ring, with_gpus=with_gpus)
+    ranked = {
+        with_gpus: _ranked(rule, openings, bounds, counts, with_gpus=with_gpus) for with_gpus in (False, True)
+    }
+    for ring, with_gpus in product(_rings(rule, openings.span), (False, True)):
         # Nodes that have servers already cost nothing, then the widest are the fewest.
-        for _, negative, _, position in ranked:
-            added = min(-negative, left)
-            if not added:
-                break
-            counts[position] = counts.get(position, 0) + added
-            left -= added
+        for most, nodes in ranked[with_gpus]:
+            for position in chain.from_iterable(nodes.between(part) for part in ring):
+                if not left:
+                    return counts
+                added = min(most, left)
+                counts[position] = counts.get(position, 0) + added
+                left -= added
     return counts
 
 
+class _Nodes:
+    """Nodes that are equally good for servers, in fabric order as soon as one of them is asked for."""
+
+    def __init__(self, alike: Sequence[Sequence[int]]) -> None:
+        self._alike = alike
+
+    def between(self, part: range) -> Sequence[int]:
+        """Return those of the nodes that are in *part*."""
+        first = bisect_left(self._ordered, part.start)
+        return self._ordered[first : bisect_left(self._ordered, part.stop, first)]
+
+    @cached_property
+    def _ordered(self) -> Sequence[int]:
+        return self._alike[0] if len(self._alike) == 1 else sorted(chain.from_iterable(self._alike))
+
+
 def _ranked(
-    rule: _Rule,
-    nodes: _Nodes,
-    bounds: _Bounds,
-    counts: Mapping[int, int],
-    ring: Sequence[range],
-    *,
-    with_gpus: bool,
-) -> Iterator[tuple[bool, int, int, int]]:
-    """Yield the nodes of *ring* that take servers, best first: without servers so far, places (negative), free GPUs, position."""
-    fleet = rule.fleet
-    apart = {*rule.workers, *counts}
-    # Workers' nodes one by one, all others by their kind.
-    known: dict[tuple[bool, int, int], list[int]] = {}
-    kinds: dict[tuple[bool, int, int], set[int]] = {}
-    for position in apart:
-        state = fleet.state(position)
-        if (state.total > 0) is with_gpus and any(position in part for part in ring):
-            key = rule.rate(position), rule.workers.get(position, 0), nodes.places_at(position)
-            if more := bounds[key][1] - counts.get(position, 0):
-                known.setdefault((position not in counts, -more, state.free), []).append(position)
-    for kind in set(chain.from_iterable(_kinds_of(nodes, part) for part in ring)):
-        state_id, width = divmod(kind, nodes.base)
+    rule: _Rule, openings: Openings, bounds: _Bounds, counts: Mapping[int, int], *, with_gpus: bool
+) -> list[tuple[int, _Nodes]]:
+    """Return the nodes that take servers beside those of *counts*, the best first, with how many each takes."""
+    fleet, rates = rule.fleet, rule.fleet.free_rates
+    alike: dict[_Rank, list[Sequence[int]]] = {}
+    for state_id, width, nodes in openings.groups:
         state = fleet.states[state_id]
-        if (
-            width
-            and (state.total > 0) is with_gpus
-            and (most := bounds[fleet.free_rates[state_id], 0, width][1])
-        ):
-            kinds.setdefault((True, -most, state.free), set()).add(kind)
-    for rank in sorted({*known, *kinds}):
-        wanted = kinds.get(rank, ())
-        alike = [
-            position
-            for part in (ring if wanted else ())
-            for position, kind in zip(part, _kinds_of(nodes, part), strict=True)
-            if kind in wanted and position not in apart
-        ]
-        yield from ((*rank, position) for position in sorted([*known.get(rank, ()), *alike]))
+        if (state.total > 0) is with_gpus and (most := bounds[rates[state_id], 0, width][1]):
+            alike.setdefault((True, -most, state.free), []).append(nodes)
+    # Workers' nodes one by one: their own traffic makes them unlike all others.
+    known: dict[_Rank, list[int]] = {}
+    for position, width in openings.touched.items():
+        state = fleet.state(position)
+        if width and (state.total > 0) is with_gpus:
+            most = bounds[rule.rate(position), rule.workers.get(position, 0), width][1]
+            if more := most - counts.get(position, 0):
+                known.setdefault((position not in counts, -more, state.free), []).append(position)
+    for rank, nodes in known.items():
+        alike.setdefault(rank, []).append(sorted(nodes))
+    return [(-rank[1], _Nodes(alike[rank])) for rank in sorted(alike)]
 
 
-def _kinds_of(nodes: _Nodes, part: range) -> Sequence[int]:
-    return nodes.kinds[part.start - nodes.span.start : part.stop - nodes.span.start]
-
-
-def _alike(rule: _Rule, nodes: _Nodes) -> Mapping[tuple[float, int, int], int]:
+def _alike(rule: _Rule, openings: Openings) -> Mapping[tuple[float, int, int], int]:
     """Return how many nodes have a rate, workers and places, no more of these than there are servers."""
-    rates, kinds = rule.fleet.free_rates, Counter(nodes.kinds)
+    rates, servers = rule.fleet.free_rates, rule.servers
     alike: Counter[tuple[float, int, int]] = Counter()
+    for state_id, width, nodes in openings.groups:
+        alike[rates[state_id], 0, min(width, servers)] += len(nodes)
+    for position, width in openings.touched.items():
+        if width and position not in rule.workers:
+            alike[rule.rate(position), 0, min(width, servers)] += 1
     for position, count in rule.workers.items():
-        # Their own traffic makes workers' nodes unlike all others.
-        if nodes.has(position):
-            kinds[nodes.kinds[position - nodes.span.start]] -= 1
-        alike[rule.rate(position), count, min(nodes.places_at(position), rule.servers)] += 1
-    for kind, number in kinds.items():
-        state, width = divmod(kind, nodes.base)
-        if number and width:
-            alike[rates[state], 0, min(width, rule.servers)] += number
+        alike[rule.rate(position), count, min(openings.places_at(position), servers)] += 1
     return alike
 
 

@@ -10,6 +10,7 @@ alone takes them on three nodes. Split over both they need three nodes too, and 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from arena_topo.planner.nodes.fleet import Domain
 from arena_topo.planner.roles.board import Board, Seat
@@ -27,14 +28,16 @@ def sliced(board: Board, seat: Seat, span: Domain, places: Sequence[int]) -> _Pa
 
     *places* are those of the nodes of *span*.
     """
-    found = _Slicer(board, places, span.start).split(seat.slices, span, seat.role.pods)
+    found = _Slicer.of(board, places, span.start).split(seat.slices, span, seat.role.pods)
     return found[1] if found else []
 
 
 def sliceable(board: Board, seat: Seat, span: Domain) -> int:
     """Return how many pods of *seat* fit into *span* in whole slices."""
+    if seat.whole == 1:
+        return _Slicer(board, seat.capacity.places, seat.capacity.before, 0).most(seat.slices, span)
     places = [width // seat.whole * seat.whole for width in seat.capacity.places[span.start : span.end]]
-    return _Slicer(board, places, span.start).most(seat.slices, span)
+    return _Slicer.of(board, places, span.start).most(seat.slices, span)
 
 
 def fewest_nodes(places: Sequence[int], pods: int) -> int:
@@ -54,16 +57,21 @@ def fewest_nodes(places: Sequence[int], pods: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Slicer:
-    """Slices on nodes with ``places``, the first of which is at ``start``."""
+    """Slices on nodes with ``places``, the first of which is at ``start``; ``before`` each node are so many places."""
 
     board: Board
     places: Sequence[int]
+    before: Sequence[int]
     start: int
+
+    @classmethod
+    def of(cls, board: Board, places: Sequence[int], start: int) -> "_Slicer":
+        return cls(board, places, list(accumulate(places, initial=0)), start)
 
     def most(self, slices: _Slices, span: Domain) -> int:
         """Return how many pods fit into *span* in whole *slices*, the coarsest first."""
         if not slices:
-            return sum(self._of(span))
+            return self.before[span.end - self.start] - self.before[span.start - self.start]
         (pods, level), *finer = slices
         return sum(self.most(finer, part) // pods * pods for part in self.board.parts(level, span))
 

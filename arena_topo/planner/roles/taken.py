@@ -1,6 +1,6 @@
 """What the roles that chose before have taken of the nodes, and what that leaves to the next one."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arena_topo.model.notation.quantity import Resources
@@ -37,19 +37,24 @@ class Taken:
         mask = None if state.mask is None else state.mask & ~taken.mask
         return replace(state, free=state.free - taken.gpus, mask=mask)
 
-    def lower(self, places: list[int], span: Domain, demand: Demand, fleet: Fleet) -> None:
-        """Lower *places*, those of the nodes of *span* untouched, in place to the pods of *demand* that they still take."""
+    def left(
+        self, places: Sequence[int], span: Domain, demand: Demand, fleet: Fleet
+    ) -> Iterator[tuple[int, int]]:
+        """Yield each node of *span* of which something is taken, with the pods of *demand* that it still takes.
+
+        *places* are those of all nodes of the fleet, were they untouched.
+        """
         asked = [(fleet.free[resource], resource, amount) for resource, amount in requests(demand).items()]
         for position, taken in self.nodes.items():
-            index = position - span.start
-            if not span.start <= position < span.end or not places[index]:
+            if not span.start <= position < span.end:
                 continue
-            left = min(
-                [(free[position] - taken.amounts.get(name, 0)) // amount for free, name, amount in asked]
-            )
-            if demand.gpus:
-                left = min(left, (fleet.state(position).free - taken.gpus) // demand.gpus)
-            places[index] = max(min(places[index], left), 0)
+            most = places[position]
+            if most:
+                for free, name, amount in asked:
+                    most = min(most, (free[position] - taken.amounts.get(name, 0)) // amount)
+                if demand.gpus:
+                    most = min(most, (fleet.state(position).free - taken.gpus) // demand.gpus)
+            yield position, max(most, 0)
 
     def with_pods(self, demand: Demand, fleet: Fleet, chosen: Iterable[tuple[int, Offer]]) -> "Taken":
         """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""

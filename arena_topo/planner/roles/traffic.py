@@ -34,6 +34,17 @@ def node_seconds(load: NodeLoad, workers: int, servers: int) -> float:
     return moved / servers / load.rate
 
 
+def seconds_by_servers(rate: float, own: int, workers: int, servers: int) -> list[float]:
+    """Return how long a NIC of *rate* takes beside *own* of the *workers*, by how many of the *servers* are there too.
+
+    >>> seconds_by_servers(10.0, own=0, workers=8, servers=2)
+    [0.0, 0.4, 0.8]
+    """
+    # Each server more takes from all workers elsewhere, and spares those beside it the way.
+    most, more = own * servers, workers - 2 * own
+    return [(most + here * more) / servers / rate for here in range(servers + 1)]
+
+
 def all_reduce_seconds(rates: Iterable[float], workers: int) -> float:
     """Return how long a ring of *workers* takes over nodes of these NIC *rates*: 2 (n - 1) / n of every GB.
 

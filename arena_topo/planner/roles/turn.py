@@ -1,12 +1,17 @@
 """A role's turn to choose: what the roles before it have chosen, and what that leaves to it of each node."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from operator import attrgetter, itemgetter
 
 from arena_topo.model.plan.demand import Objective
 from arena_topo.model.plan.roles import Spread
+from arena_topo.planner.nodes.alike_nodes import AlikeNodes
 from arena_topo.planner.nodes.fleet import Domain
+from arena_topo.planner.nodes.levels import Capacity, domain_at, domains_at
 from arena_topo.planner.nodes.node_state import Offer, Use, offer_of
 from arena_topo.planner.nodes.objective import Goal
 from arena_topo.planner.roles.board import Board, Seat
@@ -17,6 +22,75 @@ RoleMerit = tuple[float, ...]
 
 # Above every damage of a gang: thousandths of GB/s take 50 bits, and GPUs left free 30 more.
 _MISS_BITS = 80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Openings:
+    """The nodes of a span with the places that they have left, in groups that no earlier seat touched, and one by one.
+
+    ``groups`` are the id of a state, the places of each node, and the nodes, all that have places; ``touched`` are the
+    places of the others. ``places`` are those of the untouched nodes, from the one at ``first`` on.
+    """
+
+    span: Domain
+    groups: Sequence[tuple[int, int, Sequence[int]]]
+    touched: Mapping[int, int]
+    places: Sequence[int]
+    first: int
+
+    @property
+    def total(self) -> int:
+        """The places on all nodes."""
+        return sum(width * len(nodes) for _, width, nodes in self.groups) + sum(self.touched.values())
+
+    def places_at(self, position: int) -> int:
+        """Return the places of the node at *position*, none outside of the span."""
+        if not self.span.has(position):
+            return 0
+        left = self.touched.get(position)
+        return self.places[position - self.first] if left is None else left
+
+
+def openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Mapping[int, int]) -> Openings:
+    """Return the nodes of *span* in the groups of *capacity*, which are *alike*; *touched* nodes have these places."""
+    at: dict[int, list[int]] = {}
+    for position in touched:
+        at.setdefault(alike.ids[position], []).append(position)
+    whole = span.end - span.start == len(alike.ids)
+    groups = []
+    for group, places in enumerate(capacity.by_group):
+        if places:
+            nodes = alike.nodes[group] if whole else alike.between(group, span.start, span.end)
+            if group in at:
+                nodes = without(nodes, at[group])
+            if nodes:
+                groups.append((alike.state_ids[group], places, nodes))
+    return Openings(span, groups, touched, capacity.places, 0)
+
+
+def openings_among(
+    places: Sequence[int], span: Domain, state_ids: Sequence[int], touched: Collection[int]
+) -> Openings:
+    """Return the nodes of *span* in groups, from the *places* that each of them has left."""
+    others = {position: places[position - span.start] for position in touched if span.has(position)}
+    groups: dict[tuple[int, int], list[int]] = {}
+    nodes = zip(range(span.start, span.end), state_ids[span.start : span.end], places, strict=True)
+    for position, state_id, width in compress(nodes, places):
+        if position not in others:
+            groups.setdefault((state_id, width), []).append(position)
+    return Openings(span, [(*key, alike) for key, alike in groups.items()], others, places, span.start)
+
+
+def without(nodes: Sequence[int], others: Iterable[int]) -> list[int]:
+    """Return ascending *nodes* without those *others*, which are among them.
+
+    >>> without([2, 3, 5, 8], [3, 8])
+    [2, 5]
+    """
+    left = list(nodes)
+    for position in others:
+        del left[bisect_left(left, position)]
+    return left
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,16 +147,38 @@ class Turn:
     def places(self, span: Domain) -> list[int]:
         """Return the places on each node of *span* that earlier seats leave, within the tie of this one."""
         seat, fleet = self.seat, self.board.fleet
-        places = list(seat.capacity.places[span.start : span.end])
-        self.taken.lower(places, span, seat.demand, fleet)
-        if seat.beside:
-            number, level = seat.beside
-            numbers = self.board.numbers[level]
-            beside = {numbers[position] for position, _ in self.placed[number].chosen}
-            for index, position in enumerate(range(span.start, span.end)):
-                if numbers[position] not in beside:
-                    places[index] = 0
-        return places
+        untouched = seat.capacity.places
+        places = list(untouched[span.start : span.end])
+        for position, left in self.taken.left(untouched, span, seat.demand, fleet):
+            places[position - span.start] = left
+        if seat.beside is None:
+            return places
+        within = [0] * len(places)
+        for part in self._beside(*seat.beside):
+            start, end = max(part.start - span.start, 0), min(part.end - span.start, len(places))
+            within[start:end] = places[start:end]
+        return within
+
+    def _beside(self, number: int, level: int) -> Iterator[Domain]:
+        """Yield the domains of *level* that hold pods of the seat *number*; a node that is in none is one of its own."""
+        fleet, end = self.board.fleet, 0
+        domains = domains_at(fleet, level) if level else ()
+        for position, _ in self.placed[number].chosen:
+            if position >= end:
+                part = domain_at(domains, position) or Domain((), position, position + 1)
+                end = part.end
+                yield part
+
+    def openings(self, span: Domain) -> Openings:
+        """Return the nodes of *span* that have ``places``, in groups; no more places than an even spread takes, if it is to be."""
+        capacity, fleet, role = self.seat.capacity, self.board.fleet, self.seat.role
+        if role.spread is Spread.PREFERRED:
+            places = evened(self.places(span), role.pods)
+            return openings_among(places, span, fleet.state_ids, self.taken.nodes)
+        if self.seat.beside is None and capacity.alike:
+            touched = dict(self.taken.left(capacity.places, span, self.seat.demand, fleet))
+            return openings_of(capacity, capacity.alike, span, touched)
+        return openings_among(self.places(span), span, fleet.state_ids, self.taken.nodes)
 
     def offer(self, position: int, pods: int, places: int, *, several: bool) -> Offer:
         """Return what the node at *position*, which has so many *places*, gives so many *pods*.
@@ -135,12 +231,13 @@ _DAMAGE: Callable[[Offer], int] = attrgetter("damage")
 
 
 def evened(places: Sequence[int], pods: int) -> list[int]:
-    """Return *places*, which hold *pods*, with no more on a node than an even spread needs.
+    """Return *places* with no more on a node than an even spread of *pods* needs.
 
     >>> evened([4, 4, 1, 0], 5)
     [2, 2, 1, 0]
     """
+    numbers, widest = Counter(places), max(places, default=0)
     most = 1
-    while sum(min(width, most) for width in places) < pods:
+    while most < widest and sum(min(width, most) * number for width, number in numbers.items()) < pods:
         most += 1
     return [min(width, most) for width in places]

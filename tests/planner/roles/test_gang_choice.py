@@ -1,6 +1,7 @@
 """Gangs of unlike roles against every placement there is, on small clusters."""
 
 from dataclasses import replace
+from random import Random
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
@@ -192,3 +193,78 @@ def test_room_is_kept_on_fleets_too_large_for_every_choice() -> None:
     assert isinstance(answer, GangPlacement)
     assert answer.role("leader").slots[0].node in {slot.node for slot in answer.role("worker").slots}
     assert not any(step.proven for step in answer.role("worker").why)
+
+
+@st.composite
+def large(draw: st.DrawFn) -> Snapshot:
+    """Draw 600 nodes of few kinds, a third of them without GPUs, in racks of twenty."""
+    # So many draws would be too many for one example.
+    rng, nodes = Random(draw(st.integers(0, 1 << 32))), []
+    for number in range(600):
+        name, labels = f"n{number:03d}", {LABEL: "a"}
+        cpu = rng.choice((3000, 9000))
+        if rng.random() < 0.33:
+            nodes.append(without_gpus(name, cpu=cpu, labels=labels))
+        else:
+            links = rng.choice((PCIE, PAIRS))
+            nodes.append(
+                node(name, range(rng.randrange(links.size + 1)), links, nic=12.5, cpu=cpu, labels=labels)
+            )
+    return cluster(nodes, {one.name: (f"r{number // 20}",) for number, one in enumerate(nodes)}, "rack")
+
+
+@st.composite
+def gangs_for_large(draw: st.DrawFn) -> GangDemand:
+    """Draw workers with some of: parameter servers, a tied leader, and pods that go anywhere."""
+    workers = Role(
+        name="worker",
+        pods=draw(st.sampled_from([1, 6, 30])),
+        gpus=draw(st.integers(0, 3)),
+        requests={"cpu": 2000},
+    )
+    others = (
+        Role(name="ps", pods=draw(st.sampled_from([1, 5])), requests={"cpu": 1000}, serves="worker"),
+        Role(name="leader", requests={"cpu": 500}, beside=Tie("worker")),
+        Role(
+            name="reader",
+            pods=draw(st.integers(1, 9)),
+            requests={"cpu": 3000},
+            anywhere=True,
+            spread=draw(st.sampled_from([Spread.NONE, Spread.PREFERRED])),
+        ),
+    )
+    return GangDemand(
+        roles=(
+            workers,
+            *draw(st.lists(st.sampled_from(others), unique_by=lambda role: role.name, min_size=1)),
+        ),
+        objective=draw(st.sampled_from(Objective)),
+    )
+
+
+@settings(max_examples=examples(50), deadline=None)
+@given(large(), gangs_for_large())
+def test_groups_of_equal_nodes_change_no_answer(snapshot: Snapshot, gang: GangDemand) -> None:
+    """A selector that every node meets has each node looked at by itself, and the answer is the same."""
+    fleet = fleet_of(snapshot)
+    by_node = replace(gang, roles=tuple(replace(role, node_selector={LABEL: "a"}) for role in gang.roles))
+    expected, found = plan_gang_on(by_node, fleet), plan_gang_on(gang, fleet)
+    event(type(found).__name__)
+    if isinstance(expected, GangPlacement):
+        assert expected == found
+    else:
+        assert isinstance(found, GangInfeasible)
+
+
+def test_a_rack_that_the_workers_like_best_is_left_where_the_others_have_no_place() -> None:
+    """On a fleet too large to try all choices, too: the next rack holds all roles."""
+    fast = [node(f"a{number:02d}", links=SWITCHED, cpu=2000) for number in range(40)]
+    slow = [node(f"b{number:02d}", links=PAIRS, cpu=9000) for number in range(40)]
+    fleet = fleet_of(cluster([*fast, *slow], {one.name: (one.name[0],) for one in (*fast, *slow)}, "rack"))
+    workers = Role(name="worker", pods=40, gpus=2, requests={"cpu": 2000}, one_per_node=True)
+    helpers = Role(name="helper", pods=40, requests={"cpu": 1000})
+    alone = plan_gang_on(GangDemand(roles=(workers,)), fleet)
+    both = plan_gang_on(GangDemand(roles=(workers, helpers)), fleet)
+    assert isinstance(alone, GangPlacement)
+    assert isinstance(both, GangPlacement)
+    assert ["a", "b"] == [alone.domain, both.domain]
