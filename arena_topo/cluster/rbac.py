@@ -34,8 +34,10 @@ USER_RULES = [
     _rule("batch", "jobs", "get list"),
     _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
     _rule("resource.k8s.io", "resourceclaims", "create"),
+    _rule("kueue.x-k8s.io", "localqueues", "get"),
+    _rule("kueue.x-k8s.io", "workloads", "list"),
 ]
-"""In the namespace of the jobs: submit, get, logs and delete, plans; then files, gates, v1alpha1, gangs, exact GPUs."""
+"""In the namespace of the jobs: submit, get, logs and delete, plans; then files, gates, v1alpha1, gangs, exact GPUs, queues."""
 
 TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
@@ -46,6 +48,8 @@ TOPOLOGY_RULES = [
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
     _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
+    _rule("kueue.x-k8s.io", "clusterqueues", "get"),
+    _rule("kueue.x-k8s.io", "admissionchecks", "list"),
     _rule("topology.volcano.sh", "hypernodes", "list"),
     _rule("apps", "deployments", "list"),
     _rule("scheduling.k8s.io", "priorityclasses", "get"),

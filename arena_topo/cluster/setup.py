@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api
+from arena_topo.cluster.capabilities.queues import GROUP as KUEUE
+from arena_topo.cluster.capabilities.queues import VERSIONS
 from arena_topo.cluster.rbac import bindings, roles
 from arena_topo.errors import NotFound
-from arena_topo.kube.discovery import served_versions, version_of_resource
+from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import path_of, resource_of
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
@@ -17,6 +19,8 @@ _RBAC = "rbac.authorization.k8s.io/v1"
 _REMOVED = (
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicyBinding") for api in APIS),
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicy") for api in APIS),
+    *((f"{KUEUE}/{version}", "AdmissionCheck") for version in VERSIONS),
+    ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("apps/v1", "DaemonSet"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
@@ -34,11 +38,13 @@ class ServedApis:
 
     ``policy_api`` is the version of the policy's API, empty where it is not served; ``gangs`` says whether pods can
     belong to kube-scheduler's own PodGroups. ``validates`` says whether a policy can keep agents to their own nodes.
+    ``kueue`` is the version of Kueue's API.
     """
 
     policy_api: str = "v1"
     gangs: bool = False
     validates: bool = True
+    kueue: str = VERSIONS[0]
 
 
 def served_apis(session: Session) -> ServedApis:
@@ -49,6 +55,7 @@ def served_apis(session: Session) -> ServedApis:
         policy_api=policy_api(session, served),
         gangs=bool(pod_group_api(session, served)),
         validates=bool(validating),
+        kueue=preferred_version(served, KUEUE, VERSIONS),
     )
 
 

@@ -56,6 +56,15 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class PatchStatus:
+    """Patch the status at *path*, of the object with this *uid*, by a merge patch or by the operations of a JSON patch."""
+
+    path: str
+    uid: str
+    body: Object | list[Object]
+
+
+@dataclass(frozen=True, slots=True)
 class Notice:
     """An event on *job*, for whoever reads its events."""
 
@@ -70,4 +79,4 @@ class Notice:
         return ""
 
 
-Action = WritePlan | ReleaseWorker | DeletePod | Notice
+Action = WritePlan | ReleaseWorker | DeletePod | PatchStatus | Notice

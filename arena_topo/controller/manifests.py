@@ -31,7 +31,9 @@ CLUSTER_RULES = [
     _rule("resource.k8s.io", "resourceclaims", "list watch create get delete"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list watch"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list watch"),
-    _rule("kueue.x-k8s.io", "topologies", "list watch"),
+    _rule("kueue.x-k8s.io", "topologies workloads admissionchecks resourceflavors", "list watch"),
+    _rule("kueue.x-k8s.io", "workloads/status admissionchecks/status", "patch"),
+    _rule("arena-topo.dev", "plannerparameters", "list watch"),
     _rule("kai.scheduler", "topologies", "list watch"),
     _rule("topology.volcano.sh", "hypernodes", "list watch"),
 ]

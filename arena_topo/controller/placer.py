@@ -19,6 +19,7 @@ What was sent and not seen yet is a ``flight``: it counts as a plan, and nothing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from arena_topo.controller.actions import Action, DeletePod, Notice, NoticeKind, ReleaseWorker, WritePlan
 from arena_topo.controller.ledger import JobName, PlannedJob
@@ -88,6 +89,8 @@ _TELL = 10.0
 _MOST_MODELS = 4
 """Bandwidth models with a fleet of their own; nearly all jobs have the same."""
 
+_NOTHING_HELD: Mapping[str, OtherPlan] = MappingProxyType({})
+
 _UNREADABLE = (ArenaTopoError, ValueError, Malformed)
 """What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
 
@@ -133,6 +136,7 @@ class _View:
     snapshot: Snapshot
     jobs: Mapping[str, PlannedJob]
     plans: Mapping[str, OtherPlan]
+    held: Mapping[str, OtherPlan]
     now: datetime
 
     def left(self, *without: str) -> Snapshot:
@@ -143,7 +147,12 @@ class _View:
 
     def running(self, waiting: Mapping[str, object]) -> Iterator[RunningJob]:
         """Yield the jobs that hold or have reserved something, but for those *waiting*, and those that leave."""
+        elsewhere = {(plan.namespace, plan.name) for plan in self.held.values()}
+        yield from map(RunningJob, self.held.values())
         for name, pods in self.state.ledger.leaving.items():
+            # The pods of a job whose plan is held elsewhere stay.
+            if (name[0], name[-1]) in elsewhere:
+                continue
             yield RunningJob(_held(("", name[-1]), name, dict(enumerate(pods)), self.state), self.now)
         for uid, job in self.state.ledger.jobs.items():
             if job.ended or uid in waiting:
@@ -156,12 +165,16 @@ class _View:
 
 @dataclass(slots=True)
 class Placer:
-    """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it."""
+    """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
+
+    ``plans`` are those of jobs at the last decision, with what was sent.
+    """
 
     rules: Rules
     clock: Callable[[], float]
     kept: KeptPlace | None = None
     warnings: list[str] = field(default_factory=list)
+    plans: Sequence[OtherPlan] = ()
     _flights: dict[str, Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
     _told: dict[str, float] = field(default_factory=dict)
@@ -170,9 +183,12 @@ class Placer:
     _wishes: dict[str, tuple[Object, object, _Wish | Exception]] = field(default_factory=dict)
     _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
 
-    def decide(self, state: ClusterState, now: datetime) -> list[Action]:
-        """Return what is to be done, at the server's instant *now*."""
-        view = self._view(state, now)
+    def decide(
+        self, state: ClusterState, now: datetime, held: Mapping[str, OtherPlan] = _NOTHING_HELD
+    ) -> list[Action]:
+        """Return what is to be done, at the server's instant *now*; *held* are plans that are on no jobs, by a uid for each."""
+        view = self._view(state, now, held)
+        self.plans = [plan for uid, plan in view.plans.items() if uid not in held]
         self._forget(view)
         actions: list[Action] = []
         waiting: list[PlannedJob] = []
@@ -211,7 +227,7 @@ class Placer:
         """Whether a proposal of ours has to be looked at again, whatever happens."""
         return bool(self._flights)
 
-    def _view(self, state: ClusterState, now: datetime) -> _View:
+    def _view(self, state: ClusterState, now: datetime, held: Mapping[str, OtherPlan]) -> _View:
         snapshot, jobs, plans = state.snapshot, state.ledger.unsettled, state.plans(now)
         self.warnings = [job.problem for job in jobs.values() if job.problem]
         for uid, flight in self._flights.items():
@@ -219,7 +235,7 @@ class Placer:
             if uid in jobs and flight.record.slots and flight.text != plan_text(jobs[uid].job):
                 job = jobs[uid]
                 plans[uid] = OtherPlan(order=job.order, record=flight.record, bound=job.bound)
-        return _View(state, snapshot, jobs, plans, now)
+        return _View(state, snapshot, jobs, {**plans, **held}, held, now)
 
     def _forget(self, view: _View) -> None:
         """Forget what was sent to objects that are gone, or that somebody else has written since."""
@@ -304,7 +320,7 @@ class Placer:
                     wish.options,
                     record.enforcement,
                     record.companion_paths,
-                    plan=self._plan,
+                    plan=self.plan,
                     question=wish.asked,
                 )(snapshot)
             except _UNREADABLE as error:
@@ -333,7 +349,8 @@ class Placer:
             kept = self._wishes[job.uid] = job.job, view.state.look, wish
         return kept[2]
 
-    def _plan(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+    def plan(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+        """Return what the planner answers, on the fleet that is kept from one snapshot to the next."""
         fleet = self._fleets[options.model].of(snapshot)
         return (
             plan_on(asked, fleet, advises=False) if isinstance(asked, Demand) else plan_gang_on(asked, fleet)

@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from threading import Event, Thread
 from uuid import uuid4
 
+from arena_topo.controller.actions import PatchStatus
+from arena_topo.controller.kueue.answerer import Answerer
+from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.send import Sender
@@ -91,11 +94,15 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     """See everything, then decide at each change; raises ``ConnectionFailed`` where the server cannot be watched."""
     sessions = leader.sessions
     collections = watched(sessions.watch.anew(), leader.version)
+    queues = kueue_api(sessions.watch.anew())
+    if queues:
+        collections |= kueue_collections(sessions.watch.anew(), queues)
     names = tuple(collections)
     # All has been listed when this returns: nothing is decided before.
     watch = Watch(sessions.watch.anew(), collections.values())
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
     placer = Placer(leader.rules, time.monotonic)
+    answerer = Answerer(queues, leader.rules.reserve_after, time.monotonic, placer.plan) if queues else None
     sender = Sender(leader.version, sessions.writers, leader.may_write)
     sender.start()
     printed: set[str] = set()
@@ -104,11 +111,21 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         while not is_over():
             # A new list makes new collections.
             state.objects = dict(zip(names, watch.objects, strict=True))
-            state.take((names[change.collection], change) for change in changes)
+            seen = [(names[change.collection], change) for change in changes]
+            state.take(seen)
+            if answerer:
+                answerer.see(state.objects, seen)
             for failure in sender.failures():
-                placer.failed(failure.action)
+                if answerer and isinstance(failure.action, PatchStatus):
+                    answerer.failed(failure.action)
+                else:
+                    placer.failed(failure.action)
                 say(f"not done: {printable(failure.message)}")
-            for action in placer.decide(state, sessions.lease.server_time or datetime.now(UTC)):
+            now = sessions.lease.server_time or datetime.now(UTC)
+            actions = placer.decide(state, now, answerer.plans if answerer else {})
+            if answerer:
+                actions += answerer.decide(state, placer.plans, now)
+            for action in actions:
                 sender.send(action)
             for warning in [*placer.warnings, *state.warnings]:
                 if warning not in printed:

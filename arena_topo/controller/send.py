@@ -1,13 +1,21 @@
 """Carrying out what was decided: threads that only send, each right after a look at the Lease."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import SimpleQueue
 from threading import Thread
 from uuid import uuid4
 
-from arena_topo.controller.actions import Action, DeletePod, Notice, ReleaseWorker, WritePlan
+from arena_topo.controller.actions import (
+    Action,
+    DeletePod,
+    Notice,
+    PatchStatus,
+    ReleaseWorker,
+    WritePlan,
+)
 from arena_topo.errors import ArenaTopoError, NotFound
 from arena_topo.jobs.placement.reservation import write_plan
 from arena_topo.kinds.mpijob import ApiVersion
@@ -92,6 +100,12 @@ def carry_out(session: Session, version: ApiVersion, action: Action) -> None:
                 session.delete(PODS.path(meta["namespace"], meta["name"]), uid=meta["uid"])
             except NotFound:
                 return
+        case PatchStatus(path, _, body):
+            # A Workload or a check that is gone meanwhile needs no answer.
+            with suppress(NotFound):
+                session.patch(
+                    path, body, "json" if isinstance(body, list) else "merge", fieldManager=CONTROLLER
+                )
         case Notice(job, reason, message, kind):
             namespace = job["metadata"]["namespace"]
             session.create(EVENTS.path(namespace), _event(job, reason, message, kind.value))

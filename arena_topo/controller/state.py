@@ -159,7 +159,7 @@ class ClusterState:
                 self._quotas = None
             elif collection in _KIND_OF:
                 self._take_job(collection, uid, item)
-            else:
+            elif collection in OPTIONAL:
                 self._snapshot = None
 
     def _take_job(self, collection: str, uid: str, item: Object | None) -> None:

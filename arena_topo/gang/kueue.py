@@ -6,9 +6,11 @@ Source: kueue 0.19 (pkg/controller/jobs/mpijob, apis/kueue/v1beta2/topology_type
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import operator_policy, unsupported_version
 from arena_topo.model.job.gang import Decoration, Gang
-from arena_topo.model.keys import KUEUE_QUEUE
+from arena_topo.model.keys import KUEUE_QUEUE, PREFERRED_LEVEL, REQUIRED_LEVEL
 
 _LEVEL = {True: "kueue.x-k8s.io/podset-required-topology", False: "kueue.x-k8s.io/podset-preferred-topology"}
+
+_LEVEL_OF_PLAN = {True: REQUIRED_LEVEL, False: PREFERRED_LEVEL}
 
 
 def decorate(gang: Gang) -> Decoration:
@@ -24,9 +26,12 @@ def decorate(gang: Gang) -> Decoration:
             "--gang-scheduler kueue needs a queue",
             hint="name a LocalQueue of the namespace; kubectl get localqueues lists them",
         )
+    level = _LEVEL_OF_PLAN if gang.planned else _LEVEL
     return Decoration(
         job_labels={KUEUE_QUEUE: gang.queue},
-        worker_annotations={_LEVEL[gang.required]: gang.level} if gang.level else {},
+        worker_annotations={level[gang.required]: gang.level} if gang.level else {},
+        # Kueue's webhook does it as well, where it is called: else the operator might be quicker than Kueue.
+        suspended=True,
         scheduling_policy=operator_policy(gang),
         notes=_notes(gang),
     )
@@ -34,13 +39,17 @@ def decorate(gang: Gang) -> Decoration:
 
 def _notes(gang: Gang) -> tuple[str, ...]:
     notes = [f"Kueue admits launcher and {gang.workers} workers at once, from queue {gang.queue}"]
-    if not gang.level:
+    if gang.planned:
+        notes.append(
+            "arena-topo's controller gives the workers their places at the admission, and pins them there"
+        )
+    elif not gang.level:
         notes.append(
             "Kueue counts quota, not nodes, where no topology level is requested: "
             "what it admits may still wait for a node, pod by pod"
         )
     if not gang.launcher_requests:
         notes.append("Kueue admits pods by their requests, and the launcher has none: it counts for nothing")
-    if gang.level and not gang.placement.get("tolerations"):
+    if gang.level and not gang.planned and not gang.placement.get("tolerations"):
         notes.append("Kueue checks taints itself: workers for tainted GPU nodes need explicit tolerations")
     return tuple(notes)

@@ -62,6 +62,8 @@ _PLURALS = {
     "MutatingAdmissionPolicyBinding": ("mutatingadmissionpolicybindings", False),
     "ValidatingAdmissionPolicy": ("validatingadmissionpolicies", False),
     "ValidatingAdmissionPolicyBinding": ("validatingadmissionpolicybindings", False),
+    "AdmissionCheck": ("admissionchecks", False),
+    "CustomResourceDefinition": ("customresourcedefinitions", False),
     **{kind: (plural, True) for kind, plural in TRAINING_JOBS.items()},
     "PodGroup": ("podgroups", True),
     "ResourceClaim": ("resourceclaims", True),

@@ -6,6 +6,7 @@ from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.kinds.table import check_templates, kind_of
+from arena_topo.manifest.plan_on_job import suspend
 from arena_topo.model.job.gang import Decoration
 from arena_topo.model.job.kind import is_planned
 from arena_topo.model.objects import Object, section
@@ -34,6 +35,8 @@ def decorated(job: Object, decoration: Decoration) -> Object:
         policy = section(section(result["spec"], "runPolicy"), "schedulingPolicy")
         for key, value in decoration.scheduling_policy.items():
             _set(policy, key, "the job's schedulingPolicy", value)
+    if decoration.suspended:
+        suspend(kind, result["spec"], suspended=True)
     return result
 
 

@@ -68,7 +68,7 @@ def with_pins(job: Object, pins: Pins) -> Object:
     first = offsets(kind, pinned)
     for replicas in planned_replicas(kind, pinned):
         _pin(replicas, pins, labels=_labels(kind, pinned), offset=first[replicas.role])
-    _suspend(kind, pinned["spec"], pins.suspended)
+    suspend(kind, pinned["spec"], suspended=pins.suspended)
     return pinned
 
 
@@ -206,7 +206,7 @@ def _share_gpus(worker: Object) -> None:
         env += [variable for variable in _SHARED_GPU_ENV if variable["name"] not in present]
 
 
-def _suspend(kind: Kind, spec: Object, suspended: bool | None) -> None:
+def suspend(kind: Kind, spec: Object, *, suspended: bool | None) -> None:
     """Set the field of *spec* that suspends a job of *kind*; None leaves it as it is."""
     if suspended is None or not kind.suspend:
         return

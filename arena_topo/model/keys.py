@@ -46,6 +46,7 @@ ACK_SCHEDULE_TOPOLOGY = "topology"
 
 # What schedulers read from jobs and pods.
 KUEUE_QUEUE = "kueue.x-k8s.io/queue-name"
+KUEUE_JOB_UID = "kueue.x-k8s.io/job-uid"
 KUBE_QUEUE_SUSPEND = "scheduling.x-k8s.io/suspend"
 KAI_QUEUE = "kai.scheduler/queue"
 KOORDINATOR_GANG = "gang.scheduling.koordinator.sh"
@@ -81,11 +82,15 @@ PLAN = f"{OUR_DOMAIN}/plan"
 PLANNED = f"{OUR_DOMAIN}/planned"
 CLAIMED_GPUS = f"{OUR_DOMAIN}/claimed-gpus"
 PLANNED_JOB = f"{OUR_DOMAIN}/job"
+PLACEMENT_OPTIONS = f"{OUR_DOMAIN}/placement-options"
 PLANNED_KIND = f"{OUR_DOMAIN}/kind"
 
 # The controller's Lease and its Deployment.
 CONTROLLER = "arena-topo-controller"
 CONTROLLER_NAMESPACE = "arena-topo-system"
+
+# By it Kueue's AdmissionChecks are known as ours.
+CHECK_CONTROLLER = f"{OUR_DOMAIN}/planner"
 
 HOSTNAME = "kubernetes.io/hostname"
 CLIQUE = "nvidia.com/gpu.clique"

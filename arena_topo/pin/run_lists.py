@@ -7,14 +7,18 @@ run stores its first index, and not its length.
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from arena_topo.errors import UsageError
 from arena_topo.model.keys import PIN_CLAIMS, PIN_GPUS, PIN_NODES
+from arena_topo.model.notation.bounded_json import cut, whole_number
 
 LONGEST = 240 * 1024
 """Bytes that pins may take. All annotations of an object have 262144 together (apimachinery, ValidateAnnotations)."""
 
 _GPU_SEPARATOR = "+"
+_SHOWN = 60
+"""Characters of a list that an error shows."""
 
 
 def encoded(values: Sequence[str]) -> str:
@@ -23,6 +27,25 @@ def encoded(values: Sequence[str]) -> str:
         raise ValueError(f"{bad[0]!r} has a comma")
     starts = [i for i, value in enumerate(values) if i == 0 or values[i - 1] != value]
     return ",".join([*(f"{i}:{values[i]}" for i in starts), f"{len(values)}:"])
+
+
+def decoded(text: str, most: int) -> list[str]:
+    """Return the values of the runs *text*, at most *most*. Raises ``ValueError`` for what ``encoded`` did not write.
+
+    >>> decoded("0:a,2:b,3:", 8)
+    ['a', 'a', 'b']
+    """
+    values: list[str] = []
+    # The value of the last run is that of no worker.
+    runs = [run.partition(":") for run in text.split(",")]
+    for (start, colon, value), (end, _, _) in pairwise(runs):
+        first, last = whole_number(start, most), whole_number(end, most)
+        if not colon or first != len(values) or last <= first:
+            raise ValueError(f"{cut(text, _SHOWN)!r} is no list of runs")
+        values += [value] * (last - first)
+    if not values or runs[-1][2]:
+        raise ValueError(f"{cut(text, _SHOWN)!r} is no list of runs")
+    return values
 
 
 def pin_annotations(

@@ -84,7 +84,7 @@ def test_the_form_of_the_policy_is_what_is_served() -> None:
     }
     opened, _ = session(lambda call: Answer(body=paths[call.path]))
 
-    assert ServedApis(policy_api="v1beta1", gangs=True, validates=False) == served_apis(opened)
+    assert ServedApis(policy_api="v1beta1", gangs=True, validates=False, kueue="") == served_apis(opened)
 
 
 def test_everything_is_applied_to_its_own_place() -> None:

@@ -6,7 +6,8 @@ from threading import Event
 import pytest
 
 from arena_topo.cluster.capabilities.controller import controller_runs
-from arena_topo.controller.actions import Action, DeletePod, Notice, ReleaseWorker, WritePlan
+from arena_topo.controller.actions import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
+from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
 from arena_topo.controller.manifests import (
     CLUSTER_RULES,
@@ -50,7 +51,7 @@ def right(call: Call) -> tuple[str, str, str]:
     group, rest = ("", parts[2:]) if parts[0] == "api" else (parts[1], parts[3:])
     if rest[0] == "namespaces":
         rest = rest[2:]
-    return group, rest[0], VERBS[call.method]
+    return group, "/".join((rest[0], *rest[2:3])), VERBS[call.method]
 
 
 def served(call: Call) -> Answer:
@@ -60,7 +61,8 @@ def served(call: Call) -> Answer:
             {"versions": [{"groupVersion": f"{group}/{versions[0]}"}]}
             for group, _, versions in OPTIONAL.values()
         ]
-        kinds = [{"versions": [{"groupVersion": api_version(kind)}]} for kind in KINDS]
+        others = (*map(api_version, KINDS), "arena-topo.dev/v1alpha1")
+        kinds = [{"versions": [{"groupVersion": version}]} for version in others]
         return Answer(body={"groups": [*groups, *kinds]})
     plurals = [*(plural for _, plural, _ in OPTIONAL.values()), *(kind.plural for kind in KINDS)]
     return Answer(body={"resources": [{"name": plural} for plural in plurals]})
@@ -68,7 +70,11 @@ def served(call: Call) -> Answer:
 
 def seen() -> set[tuple[str, str, str]]:
     """Return what is needed to see everything."""
-    collections = watched(session(served)[0], ApiVersion.V2BETA1)
+    opened = session(served)[0]
+    collections = watched(opened, ApiVersion.V2BETA1)
+    queues = kueue_api(opened)
+    assert queues
+    collections |= kueue_collections(opened, queues)
     paths = [Call("GET", collection.path, {}, None) for collection in collections.values()]
     return {(*right(path)[:2], verb) for path in paths for verb in ("list", "watch")}
 
@@ -91,6 +97,8 @@ ACTIONS: list[Action] = [
     WritePlan(planned(), CLAIMED, {0: ("GPU-1",)}),
     ReleaseWorker(WORKER, "n"),
     DeletePod(WORKER),
+    PatchStatus("/apis/kueue.x-k8s.io/v1beta2/namespaces/n/workloads/w/status", "u", []),
+    PatchStatus("/apis/kueue.x-k8s.io/v1beta2/admissionchecks/c/status", "u", {}),
     Notice(planned(), "Placed", "1 worker"),
 ]
 

@@ -5,7 +5,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from arena_topo.controller.actions import Action, DeletePod, Notice, ReleaseWorker, WritePlan
+from arena_topo.controller.actions import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.placer import Placer
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
@@ -107,6 +107,8 @@ class World:
                 self.delete("pods", action.uid)
             case Notice():
                 self.notices.append(action)
+            case PatchStatus():
+                raise AssertionError("there is no Kueue here")
         self._operate()
         return True
 

@@ -15,10 +15,10 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 @contextmanager
-def admission_policy(plane: ControlPlane) -> Iterator[None]:
-    """Install the policy as an admin does, until it acts; take it away at the end."""
+def admission_policy(plane: ControlPlane, *flags: str) -> Iterator[None]:
+    """Install the policy as an admin does, with *flags*, until it acts; take it away at the end."""
     arena = Arena(plane.admin_kubeconfig)
-    outcome = arena("cluster", "setup", "--apply")
+    outcome = arena("cluster", "setup", "--apply", *flags)
     assert 0 == outcome.code, outcome.err
     eventually(lambda: acts(plane.kube), "the admission policy to act")
     yield

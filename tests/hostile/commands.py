@@ -40,7 +40,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "node disable-topology": ("node", "disable-topology", "NODE"),
     "agent run": ("agent", "run", "--once", "--node=NODE", f"--from={MATRIX}"),
     "doctor": ("doctor",),
-    "cluster setup": ("cluster", "setup", "--apply", "--users=group:ml", "--agent-image=i"),
+    "cluster setup": ("cluster", "setup", "--apply", "--users=group:ml", "--agent-image=i", "--kueue"),
     "cluster remove": ("cluster", "remove", "--apply"),
     "sandbox import": ("sandbox", "import", "--output=FILE"),
     "logviewer": ("logviewer", "there"),

@@ -57,7 +57,7 @@ class JobPlanner:
                 requested_options=self.options.annotation,
                 companion_paths=self.companion_paths,
             )
-        slots, roles = numbered_slots(verdict), _planned_roles(question)
+        slots, roles = numbered_slots(verdict), planned_roles(question)
         return PlanRecord(
             stage=Stage.PROPOSED,
             slots=slots,
@@ -100,7 +100,8 @@ def numbered_slots(verdict: Placement | GangPlacement) -> tuple[Slot, ...]:
     return tuple(slot._replace(worker=number) for number, slot in enumerate(slots))
 
 
-def _planned_roles(question: Question) -> tuple[PlannedRole, ...]:
+def planned_roles(question: Question) -> tuple[PlannedRole, ...]:
+    """Return the roles of *question*, with what a pod of each requests."""
     return tuple(
         PlannedRole(
             name,

@@ -92,8 +92,8 @@ def _backend(facts: ClusterFacts, kind: Kind, request: GangRequest) -> str:
 
 def _is_planned(job: JobSpec, cluster: TargetCluster, backend: str, place: PlaceOptions) -> bool:
     """Whether *job* gets a plan of ours. Raises ``UsageError`` where pins are asked of a scheduler that has its own."""
-    # Kueue assigns the topology itself, at admission: a plan of ours beside it would contradict it.
-    if backend == KUEUE and place.pin not in (Pin.AUTO, Pin.NONE):
+    # Kueue assigns the topology itself, at admission, or asks our controller then: a plan of now would contradict it.
+    if backend == KUEUE and not cluster.planned_queue and place.pin not in (Pin.AUTO, Pin.NONE):
         raise UsageError(
             f"--pin={place.pin.value} cannot be enforced under Kueue, which chooses the places of a job's workers itself",
             hint="use --require-topology or --prefer-topology, which are passed to Kueue",

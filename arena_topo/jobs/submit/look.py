@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from arena_topo.cluster.capabilities.controller import controller_runs
 from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
+from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS, asks_our_planner
 from arena_topo.errors import Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up_job
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
@@ -12,6 +13,7 @@ from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kinds_called
+from arena_topo.kube.discovery import preferred_version
 from arena_topo.kube.resources import PRIORITY_CLASSES
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import RenderContext
@@ -28,12 +30,14 @@ class TargetCluster:
 
     ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs have
     reserved, is taken only where the shape of the job depends on it. ``controller``: a controller places jobs.
+    ``planned_queue``: the queue of Kueue that the job goes into asks our planner; None where the user may not see that.
     """
 
     context: RenderContext
     facts: ClusterFacts | None = None
     snapshot: Snapshot | None = None
     controller: bool = False
+    planned_queue: bool | None = False
 
 
 def look(
@@ -62,8 +66,17 @@ def look(
         context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
         facts=facts,
         controller=controller,
+        planned_queue=_planned_queue(session, job, facts, place),
         snapshot=unreserved_snapshot(session, levels=place.plan.levels) if coalesced else None,
     )
+
+
+def _planned_queue(session: Session, job: JobSpec, facts: ClusterFacts, place: PlaceOptions) -> bool | None:
+    version = preferred_version(facts.groups, GROUP, VERSIONS)
+    # KAI has queues too, and a job without a gang is in none.
+    if not (job.gang and place.gang.queue and version):
+        return False
+    return asks_our_planner(session, version, job.namespace, place.gang.queue)
 
 
 def missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:

@@ -12,28 +12,33 @@ what will happen. Each step takes and returns one frozen value:
     create    Manifest                -> SubmittedJob   (create.py)
 """
 
+import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
 from arena_topo.gang.auto import with_cluster_facts
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten, suspended_with_plan
+from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
 from arena_topo.jobs.placement.plan import reshaped_job
 from arena_topo.jobs.placement.propose import JobPlanner, can_never_fit
 from arena_topo.jobs.placement.reservation import Reservation
+from arena_topo.jobs.submit.admitted import admitted
 from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus, gpu_offer, never_fits
-from arena_topo.jobs.submit.choose import GATES, NO_GANG, SubmitChoice, choose, without_plan
+from arena_topo.jobs.submit.choose import GATES, KUEUE, NO_GANG, SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.hand_over import answered, left_to
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
 from arena_topo.kinds.table import newest_kind
+from arena_topo.kube.discovery import preferred_version
 from arena_topo.kube.resources import path_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.decorate import decorated
@@ -41,7 +46,7 @@ from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU, PREFERRED_LEVEL, REQUIRED_LEVEL
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU, PLACEMENT_OPTIONS, PREFERRED_LEVEL, REQUIRED_LEVEL
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
@@ -57,7 +62,8 @@ class PreparedJob:
 
     ``enforcement`` is None for a job that gets no plan. ``gang_waits``: the gang's own scheduler starts the job once it
     fits, so that without a place it need not be suspended. ``controller``: a controller places the job, whose user
-    himself ``sees_cluster`` or does not. ``warnings`` are what may surprise, ``notes`` tell what is
+    himself ``sees_cluster`` or does not. ``queue_api`` is the version of Kueue where its queue asks our planner, else empty.
+    ``warnings`` are what may surprise, ``notes`` tell what is
     enforced by what. ``too_large`` is why a job that gets no plan could never fit, empty where it could.
     """
 
@@ -66,6 +72,7 @@ class PreparedJob:
     gang_waits: bool = False
     controller: bool = False
     sees_cluster: bool = True
+    queue_api: str = ""
     too_large: str = ""
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -151,8 +158,19 @@ def with_gang(
         alone = (NO_GANG,) if job.gang else ()
         return PreparedJob(manifest=manifest, enforcement=choice.enforcement, warnings=(*warnings, *alone))
     request = place.gang
-    gang = replace(gang_of(manifest.job), level=request.level, required=request.required, queue=request.queue)
+    planned = choice.backend == KUEUE and bool(cluster.planned_queue)
+    gang = replace(
+        gang_of(manifest.job),
+        level=request.level,
+        required=request.required,
+        queue=request.queue,
+        planned=planned,
+    )
     decoration = decorate(choice.backend, with_cluster_facts(gang, cluster.facts))
+    if planned:
+        decoration = replace(
+            decoration, worker_annotations={**decoration.worker_annotations, **_for_controller(place)}
+        )
     return PreparedJob(
         manifest=replace(
             manifest,
@@ -160,11 +178,19 @@ def with_gang(
             companions=(*manifest.companions, *decoration.companions),
         ),
         enforcement=choice.enforcement,
+        queue_api=preferred_version(cluster.facts.groups, GROUP, VERSIONS) if planned else "",
         # A user who asks for a pin or waits for a place wants that place; everybody else is served by the scheduler.
         gang_waits=choice.backend != GATES and place.pin is Pin.AUTO and not place.waits_for_a_place,
         warnings=warnings,
         notes=decoration.notes,
     )
+
+
+def _for_controller(place: PlaceOptions) -> dict[str, str]:
+    """Return what tells the controller how the user wants a job to be planned that waits in a queue."""
+    asked = place.plan.annotation
+    default = PlanOptions().annotation
+    return {PLACEMENT_OPTIONS: json.dumps(asked, separators=(",", ":"))} if asked != default else {}
 
 
 def _with_level(job: Object, request: GangRequest) -> Object:
@@ -194,6 +220,10 @@ def submit_prepared(
     if prepared.enforcement is None:
         job = create(session, manifest)
         created(job)
+        if prepared.queue_api and place.waits_for_a_place:
+            served = ServedJob(manifest.kind, job.objects[0])
+            placed = admitted(session, served, prepared.queue_api, place.timeout or 0.0, waiter)
+            return SubmittedJob(objects=(placed.job, *job.objects[1:]), placed=placed)
         return SubmittedJob(objects=job.objects)
     planner = _planner(prepared, prepared.enforcement, place)
     if prepared.controller:

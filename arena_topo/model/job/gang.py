@@ -19,7 +19,7 @@ class Gang:
     ``level`` is the topology level that the gang shall stay within, in the back-end's own terms: a node label for
     ACK, Kueue, KAI and native, a tier's number or name for Volcano, a layer for Koordinator; empty for none. It binds
     if ``required``, else it is a preference. ``kai_topologies`` gives each level of KAI's Topologies, a node label, the
-    name of the Topology that has it.
+    name of the Topology that has it. ``planned``: our planner gives the gang its places, at the admission by its queue.
 
     Of the cluster: ``operator_gangs`` is the MPI operator's ``--gang-scheduling`` (or ``--gang-scheduler-name``), empty
     where it creates no gangs and None where that cannot be seen; ``api`` is the served version of scheduling.k8s.io's
@@ -39,6 +39,7 @@ class Gang:
     required: bool = False
     kai_topologies: Mapping[str, str] = field(default_factory=dict)
     queue: str = ""
+    planned: bool = False
     priority: str = ""
     operator_gangs: str | None = None
     api: str = ""
@@ -61,7 +62,7 @@ class Decoration:
     """What a back-end adds to a job.
 
     ``pod_labels`` and ``pod_annotations`` are for the pods of both roles, the others for one. ``scheduling_policy``
-    goes into the job's run policy. ``companions`` are objects to be created after the job and owned by it. ``notes``
+    goes into the job's run policy. ``suspended``: the gang's scheduler starts the job. ``companions`` are objects to be created after the job and owned by it. ``notes``
     tell users what is enforced by what, and what else they must know.
     """
 
@@ -73,6 +74,7 @@ class Decoration:
     worker_annotations: Mapping[str, str] = field(default_factory=dict)
     launcher_labels: Mapping[str, str] = field(default_factory=dict)
     launcher_annotations: Mapping[str, str] = field(default_factory=dict)
+    suspended: bool = False
     scheduler_name: str = ""
     scheduling_policy: Mapping[str, Any] = field(default_factory=dict)
     companions: tuple[Object, ...] = ()

@@ -235,6 +235,46 @@ DEPLOYMENT = Part(
 OBJECT = Part({"metadata": METADATA, "spec": Part({})}, {"metadata": {**METADATA.required}, "spec": {}})
 """Any other object that is read."""
 
+_OWNER = Part({"apiVersion": text, "kind": text, "name": name, "uid": name, "controller": truth})
+_POD_SET = {"name": text, "count": count}
+
+WORKLOAD = Part(
+    {
+        "metadata": Part({**METADATA.keys, "ownerReferences": Each(_OWNER)}, METADATA.required),
+        "spec": Part(
+            {
+                "active": truth,
+                "priority": whole,
+                "maximumExecutionTimeSeconds": count,
+                "podSets": Each(Part({**_POD_SET, "template": _TEMPLATE}, {"name": ""})),
+            }
+        ),
+        "status": Part(
+            {
+                "conditions": _CONDITIONS,
+                "admission": Part(
+                    {"podSetAssignments": Each(Part({**_POD_SET, "flavors": Named(text)}, {"name": ""}))}
+                ),
+                "admissionChecks": Each(
+                    Part(
+                        {
+                            "name": text,
+                            "state": text,
+                            "message": text,
+                            "podSetUpdates": Each(
+                                Part({"name": text, "annotations": Named(text)}, {"name": ""})
+                            ),
+                        },
+                        {"name": "", "state": ""},
+                    )
+                ),
+            }
+        ),
+    },
+    {"metadata": {**METADATA.required}, "spec": {}},
+)
+"""A Workload of Kueue."""
+
 ACCESS_REVIEW = Part({"status": Part({"allowed": truth, "reason": text})}, {"status": {}})
 
 LIST = Part({"items": Each(Part({})), "metadata": Part({"continue": text})})

@@ -9,7 +9,7 @@ from arena_topo.cli.command import command, many, output_format, switch, text
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ConnectionFailed, DocumentError
+from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import Session
 from arena_topo.model.objects import Object
@@ -37,6 +37,9 @@ class SetupFlags:
         metavar="NAME",
         help="Where the agent runs.",
     )
+    kueue: bool = switch(
+        "--kueue", help="Install the admission check by which Kueue asks the controller for places."
+    )
     output: str = output_format("yaml", "json", "name")
     kube: KubeFlags
 
@@ -45,13 +48,14 @@ class SetupFlags:
 def setup(flags: SetupFlags) -> None:
     """Install what enforces plans.
 
-    Prints the admission policy that pins each worker to its node, the roles of users, and with --agent-image the
-    agent that publishes the topology; --apply applies them. An admin does this once; applying it again updates an
-    older installation.
+    Prints the admission policy that pins each worker to its node, the roles of users, with --agent-image the agent
+    that publishes the topology, and with --kueue the admission check of queues whose jobs the controller places;
+    --apply applies them. An admin does this once; applying it again updates an older installation.
 
     \b
       arena-topo cluster setup
       arena-topo cluster setup --apply --users group:research -n research
+      arena-topo cluster setup --apply --kueue
     """
     from arena_topo.agent.manifests import agent_objects
     from arena_topo.cluster.policy_probe import wait_until_applied
@@ -66,6 +70,16 @@ def setup(flags: SetupFlags) -> None:
         if not apis.validates:
             without = "this cluster does not serve ValidatingAdmissionPolicy (Kubernetes 1.30 does)"
             notes = (*notes, f"{without}: the agent's token can change every node")
+    if flags.kueue:
+        from arena_topo.cluster.kueue import kueue_objects, queue_line
+
+        if not apis.kueue:
+            raise UsageError(
+                "--kueue needs Kueue 0.15 or later: this cluster does not serve kueue.x-k8s.io/v1beta2",
+                hint="install Kueue first: https://kueue.sigs.k8s.io/docs/installation",
+            )
+        objects += kueue_objects(apis.kueue)
+        notes = (*notes, queue_line())
     for note in notes:
         warn(note)
     # With --apply there is always a session; the second half tells the type checker so.

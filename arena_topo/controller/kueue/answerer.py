@@ -1,0 +1,444 @@
+"""The decisions: which Workload gets which places, which goes on waiting and why, and whose places are lost.
+
+Kueue orders the jobs and counts the quota; whoever has its quota waits for our check. It is answered once there is a place
+for the whole gang, and else told why there is none: it stays Pending, as an answer ``Retry`` would keep the quota and free
+nothing. The answers that stand are the reservations. One write makes one, so that a plan that somebody makes by ``submit``
+at the same moment may take the same place; then the younger answer is taken back, as is one whose node is lost:
+
+====  ===========================================  ==========================================================
+pass  what the API server said                     what is decided
+====  ===========================================  ==========================================================
+1     A and B have quota, Pending; A fits          A: Ready with nodes; B: the message why there is no place
+2     A is admitted, its pods get their nodes      nothing
+3     A's worker 2 waits for a node that is gone   after a moment, A: Retry; Kueue evicts it, and queues it anew
+4     A has quota again, Pending                   Ready with other nodes
+====  ===========================================  ==========================================================
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from arena_topo.controller.actions import Action, Notice, NoticeKind, PatchStatus
+from arena_topo.controller.kueue import watched
+from arena_topo.controller.kueue.answers import (
+    Answer,
+    answer_patch,
+    check_is_active,
+    pod_set_updates,
+)
+from arena_topo.controller.kueue.checks import Check, read_checks
+from arena_topo.controller.kueue.holds import as_plan, lost, nodes_of, pinned_nodes, record_of
+from arena_topo.controller.kueue.options import options_of
+from arena_topo.controller.kueue.workloads import (
+    CheckState,
+    Entry,
+    PlannedJob,
+    Workload,
+    read_workload,
+)
+from arena_topo.controller.state import ClusterState
+from arena_topo.errors import ArenaTopoError
+from arena_topo.jobs.placement.demand import Question, question_of
+from arena_topo.jobs.placement.exact_gpus import uuids_of
+from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.jobs.placement.plan import plan_question
+from arena_topo.jobs.placement.propose import JobPlanner
+from arena_topo.jobs.reading.watch import Change
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
+from arena_topo.model.notation.bounded_json import cut
+from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.placement import Slot, Verdict
+from arena_topo.model.plan.plan_record import (
+    Enforcement,
+    GpuEnforcement,
+    PlanRecord,
+    Stage,
+    placed_text,
+)
+from arena_topo.model.plan.roles import GangVerdict
+from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
+from arena_topo.planner.reservations.queue import (
+    KeptPlace,
+    Refusals,
+    RunningJob,
+    WaitingJob,
+    take_turns,
+)
+from arena_topo.topology.raw_objects import Malformed
+
+_RETRY = 2.0
+"""Seconds before anything is decided again for a Workload whose last write failed."""
+
+_TELL = 10.0
+"""Seconds between two texts on why a job waits: counts of free GPUs change all the time."""
+
+_LONGEST_WRITE = 10.0
+"""Seconds after which a write has been seen, or has failed: its request has ended before."""
+
+_PATIENCE = 10.0
+"""Seconds for which a place has to be lost before its job moves: nodes come back, and pods are recreated."""
+
+_MOST_REASON = 300
+"""Characters of a reason for which a job waits."""
+
+PlanQuestion = Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict]
+
+_UNREADABLE = (ArenaTopoError, ValueError, Malformed)
+"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """An answer that was sent and is not seen yet: the place that it gives, and when it was sent."""
+
+    state: CheckState
+    sent: float
+    record: PlanRecord | None = None
+
+
+@dataclass(slots=True)
+class Answerer:
+    """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
+
+    ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the cluster is quicker.
+    """
+
+    api: watched.KueueApi
+    reserve_after: timedelta
+    clock: Callable[[], float]
+    plan: PlanQuestion = plan_question
+    kept: KeptPlace | None = None
+    _seen: bool = False
+    _checks: Mapping[str, Check] = field(default_factory=dict)
+    _items: Mapping[str, Object] = field(default_factory=dict)
+    _workloads: dict[str, Workload] = field(default_factory=dict)
+    _pods: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
+    _uids: dict[tuple[str, str], str] = field(default_factory=dict)
+    _held: dict[str, OtherPlan] = field(default_factory=dict)
+    _stale: set[str] = field(default_factory=set)
+    _records: dict[str, PlanRecord] = field(default_factory=dict)
+    _flights: dict[str, _Flight] = field(default_factory=dict)
+    _not_before: dict[str, float] = field(default_factory=dict)
+    _told: dict[str, float] = field(default_factory=dict)
+    _lost: dict[str, float] = field(default_factory=dict)
+    _refusals: Refusals | None = None
+
+    def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
+        """Note what has changed in *objects*, by collection; all of them where nothing was seen before."""
+        is_first, self._items = not self._seen, objects[watched.WORKLOADS]
+        if is_first:
+            self._seen = True
+            for pod in objects["pods"].values():
+                self._take_pod(pod, deleted=False)
+            self._read_all(objects)
+            return
+        for collection, change in changes:
+            uid = str(change.object["metadata"]["uid"])
+            match collection:
+                case watched.WORKLOADS:
+                    self._take_workload(uid, None if change.deleted else change.object, objects)
+                case watched.CHECKS | watched.FLAVORS | watched.PARAMETERS:
+                    self._read_all(objects)
+                case "pods":
+                    self._take_pod(change.object, deleted=change.deleted)
+                case _:
+                    # The cluster itself is kept by the ClusterState.
+                    pass
+
+    def decide(self, state: ClusterState, beside: Iterable[OtherPlan], now: datetime) -> list[Action]:
+        """Return what is to be done at the server's instant *now*; *beside* are the plans that others made."""
+        self._hold(state.snapshot)
+        others = [plan for plan in beside if plan.reserved]
+        waiting: list[tuple[Workload, PlannedJob]] = []
+        actions = [*self._checks_marked(now)]
+        for uid, workload in self._workloads.items():
+            if self._may_send(uid) and not workload.finished:
+                actions += self._looked_at(workload, waiting, now)
+        actions += self._take_turns(waiting, state.snapshot, others, now)
+        actions += self._taken_back(state.snapshot, others, now)
+        return actions
+
+    def _checks_marked(self, now: datetime) -> Iterator[Action]:
+        """Say on each check of ours that it is answered."""
+        for check in self._checks.values():
+            active = check_is_active(self.api.checks, check.object, now, check.fault)
+            if active and self._may_send(check.uid):
+                self._flights[check.uid] = _Flight(CheckState.READY, self.clock())
+                yield active
+
+    def _looked_at(
+        self, workload: Workload, waiting: list[tuple[Workload, PlannedJob]], now: datetime
+    ) -> Iterator[Action]:
+        """Answer *workload* at once where it needs no plan; put it among those *waiting* where it needs one."""
+        entry, planned = workload.entry, workload.planned
+        if entry.state is CheckState.READY:
+            # Of several checks of ours the first one gives the places.
+            extra = next((each for each in workload.entries if each.state is CheckState.PENDING), None)
+            if extra:
+                yield self._answer(workload, _ready(f"{entry.check} gives the places"), now, entry=extra)
+        elif entry.state is not CheckState.PENDING:
+            return
+        elif workload.admitted_since is not None:
+            # Its queue has got the check meanwhile.
+            yield self._answer(workload, self._kept_running(workload), now)
+        elif workload.quota_since is not None:
+            if said := _without_plan(workload):
+                yield self._answer(workload, said, now)
+            elif planned:
+                waiting.append((workload, planned))
+
+    @property
+    def plans(self) -> Mapping[str, OtherPlan]:
+        """What the answers reserve, by the uids of the Workloads, as of the last decision."""
+        return self._held
+
+    def failed(self, action: PatchStatus) -> None:
+        """Hear that *action* was not carried out: what is there then is looked at again after a moment."""
+        self._flights.pop(action.uid, None)
+        self._records.pop(action.uid, None)
+        self._stale.add(action.uid)
+        self._not_before[action.uid] = self.clock() + _RETRY
+
+    def _read_all(self, objects: Mapping[str, Mapping[str, Object]]) -> None:
+        self._checks = read_checks(
+            objects.get(watched.CHECKS, {}).values(), objects.get(watched.PARAMETERS, {}).values()
+        )
+        for uid in [uid for uid in self._workloads if uid not in self._items]:
+            self._take_workload(uid, None, objects)
+        for uid, item in self._items.items():
+            self._take_workload(uid, item, objects)
+
+    def _take_workload(
+        self, uid: str, item: Object | None, objects: Mapping[str, Mapping[str, Object]]
+    ) -> None:
+        flavors = {each["metadata"]["name"]: each for each in objects.get(watched.FLAVORS, {}).values()}
+        workload = read_workload(item, self._checks, flavors) if item else None
+        before = self._workloads.pop(uid, None)
+        if before:
+            self._uids.pop(before.job_key, None)
+        self._stale.add(uid)
+        if workload is None:
+            for known in (self._flights, self._not_before, self._told, self._lost, self._records):
+                known.pop(uid, None)
+            return
+        self._workloads[uid] = workload
+        self._uids[workload.job_key] = uid
+        flight = self._flights.get(uid)
+        if flight and workload.entry.state is flight.state:
+            del self._flights[uid]
+            if flight.record and flight.state is CheckState.READY:
+                # It knows the GPUs as well, which the answer does not tell.
+                self._records[uid] = flight.record
+        if workload.entry.state is not CheckState.READY:
+            self._records.pop(uid, None)
+
+    def _take_pod(self, pod: Object, *, deleted: bool) -> None:
+        meta = pod["metadata"]
+        labels = meta.get("labels") or {}
+        job = labels.get(JOBSET_NAME) or labels.get(OPERATOR_JOB_NAME)
+        if not job:
+            return
+        key = meta["namespace"], job
+        pods = self._pods.setdefault(key, {})
+        if deleted:
+            pods.pop(meta["uid"], None)
+        else:
+            pods[meta["uid"]] = pod
+        if not pods:
+            del self._pods[key]
+        if uid := self._uids.get(key):
+            self._stale.add(uid)
+
+    def _hold(self, snapshot: Snapshot) -> None:
+        """Bring what the answers reserve up to date, where a Workload or a pod of it has changed."""
+        now = self.clock()
+        for uid, flight in list(self._flights.items()):
+            if now - flight.sent > _LONGEST_WRITE:
+                del self._flights[uid]
+                self._stale.add(uid)
+        for uid in self._stale:
+            self._held.pop(uid, None)
+            workload = self._workloads.get(uid)
+            if workload is None:
+                continue
+            flown = self._flights.get(uid)
+            record = flown.record if flown else self._record(workload, snapshot)
+            if record and record.slots:
+                self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
+        self._stale.clear()
+
+    def _record(self, workload: Workload, snapshot: Snapshot) -> PlanRecord | None:
+        hostnames = pinned_nodes(workload)
+        if not hostnames:
+            return None
+        known = self._records.get(workload.uid)
+        if known and [known.hostname(slot.node) for slot in known.slots] == hostnames:
+            return known
+        return record_of(workload, hostnames, snapshot)
+
+    def _may_send(self, uid: str) -> bool:
+        return uid not in self._flights and self._not_before.get(uid, 0.0) <= self.clock()
+
+    def _answer(
+        self,
+        workload: Workload,
+        said: Answer,
+        now: datetime,
+        *,
+        entry: Entry | None = None,
+        record: PlanRecord | None = None,
+    ) -> PatchStatus:
+        """Return the write of an answer; *record* is the place that it gives, which counts from now on."""
+        entry = entry or workload.entry
+        if said.state is not entry.state:
+            self._flights[workload.uid] = _Flight(said.state, self.clock(), record)
+            self._stale.add(workload.uid)
+        return answer_patch(self.api.workloads, workload, entry, said, now)
+
+    def _kept_running(self, workload: Workload) -> Answer:
+        """Return the answer for a job that runs already: its pods stay where they are."""
+        planned = workload.planned
+        nodes = dict(nodes_of(workload, self._pods.get(workload.job_key, {}).values()))
+        if planned is None or not nodes:
+            return _ready("it runs")
+        count = sum(replicas.count for replicas in planned.roles)
+        slots = tuple(Slot(number, nodes.get(number, ""), None) for number in range(count))
+        record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.ADMISSION)
+        return _ready("it runs", pod_set_updates(planned, record, {}))
+
+    def _take_turns(
+        self,
+        waiting: list[tuple[Workload, PlannedJob]],
+        snapshot: Snapshot,
+        others: list[OtherPlan],
+        now: datetime,
+    ) -> Iterator[Action]:
+        """Answer those of *waiting* that fit, in Kueue's order; tell the others why they wait."""
+        if not waiting:
+            # An answer that is on its way may still be refused; the kept place is its job's own matter then.
+            if not self._flights:
+                self.kept = None
+            return
+        by_uid = {each[0].uid: each for each in waiting}
+        held = [*others, *(plan for plan in self._held.values() if plan.reserved)]
+        turns = take_turns(
+            [self._waiting(*each, snapshot) for each in waiting],
+            without_reserved(snapshot, held),
+            [
+                *(RunningJob(plan) for plan in others),
+                *(RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()),
+            ],
+            now=now,
+            # Each has the time of its own check, from which on a place is kept for it.
+            reserve_after=timedelta(),
+            kept=self.kept,
+            refusals=self._refusals,
+        )
+        self.kept, self._refusals = turns.kept, turns.refusals
+        for turn in turns.turns:
+            (workload, planned), record = by_uid[turn.uid], turn.record
+            if record.stage is Stage.PROPOSED:
+                record = replace(record, stage=Stage.CONFIRMED)
+                updates = pod_set_updates(planned, record, _uuids(record, snapshot))
+                yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
+            else:
+                yield from self._told_why(workload, turn.position, record.waiting_reason, now)
+
+    def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
+        asked: Question | None = None
+        options, question = PlanOptions(), ""
+        with suppress(*_UNREADABLE):
+            options = options_of(planned)
+            asked = question_of(planned.job, snapshot, options)
+            question = repr((asked, options, workload.runs_for))
+
+        def propose(left: Snapshot) -> PlanRecord:
+            try:
+                # Where the question cannot be read this raises what says why.
+                wanted = options if asked else options_of(planned)
+                return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=self.plan, question=asked)(
+                    left
+                )
+            except _UNREADABLE as error:
+                return PlanRecord(stage=Stage.WAITING, waiting_reason=cut(str(error), _MOST_REASON))
+
+        check = self._checks[workload.entry.check]
+        wait = self.reserve_after if check.reserve_after is None else check.reserve_after
+        return WaitingJob(
+            uid=workload.uid,
+            name="/".join(workload.job_key),
+            order=workload.order,
+            since=parse_instant(workload.quota_since or workload.created) + wait,
+            plan=propose,
+            runs_for=workload.runs_for,
+            question=question,
+        )
+
+    def _told_why(self, workload: Workload, position: int, reason: str, now: datetime) -> Iterator[Action]:
+        message = f"number {position} of those that wait for a place: {reason}"
+        if message == workload.entry.message:
+            return
+        # The first word comes at once, and every other one after a while.
+        if self.clock() - self._told.get(workload.uid, -_TELL) < _TELL:
+            return
+        self._told[workload.uid] = self.clock()
+        yield self._answer(workload, Answer(CheckState.PENDING, message), now)
+
+    def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
+        """Take answers back whose places have been lost for a while."""
+        reserving = {
+            uid: plan for uid, plan in self._held.items() if plan.reserved and uid not in self._flights
+        }
+        if not reserving:
+            self._lost.clear()
+            return
+        nodes = {node.name: node for node in snapshot.nodes}
+        firm = [plan for plan in others if plan.record.stage is Stage.CONFIRMED]
+        found = lost(reserving, without_reserved(snapshot, [*firm, *self._held.values()]), nodes)
+        self._lost = {uid: self._lost.get(uid, self.clock()) for uid in found}
+        for uid, since in self._lost.items():
+            if self.clock() - since < _PATIENCE or not self._may_send(uid):
+                continue
+            workload = self._workloads[uid]
+            message = f"{found[uid]}: the job is planned anew"
+            retry = Answer(CheckState.RETRY, message)
+            # What it holds counts until Kueue has taken it back.
+            yield self._answer(workload, retry, now, record=self._held[uid].record)
+            if workload.planned:
+                yield Notice(workload.planned.job, "Moved", message, NoticeKind.WARNING)
+
+    def _ends(self, uid: str, now: datetime) -> datetime | None:
+        workload = self._workloads.get(uid)
+        if workload is None or workload.runs_for is None:
+            return None
+        began = parse_instant(workload.admitted_since) if workload.admitted_since else now
+        return max(began + workload.runs_for, now)
+
+
+def _ready(message: str, updates: Sequence[Object] = ()) -> Answer:
+    return Answer(CheckState.READY, message, updates)
+
+
+def _without_plan(workload: Workload) -> Answer | None:
+    """Return the answer for a job that gets no plan of ours, None for one that needs one."""
+    if workload.planned is None:
+        return _ready("not planned: no kind of job that has ranks")
+    if workload.placed_by_kueue:
+        return _ready("Kueue has assigned the nodes by its topology")
+    for replicas in workload.planned.roles:
+        if PIN_NODES in ((replicas.template.get("metadata") or {}).get("annotations") or {}):
+            # With another value of the annotation Kueue would admit the job, and could never start it.
+            return Answer(
+                CheckState.REJECTED,
+                f"its {replicas.role} template has the annotation {PIN_NODES} already: submit the job without it",
+            )
+    return None
+
+
+def _uuids(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
+    # Claims of DRA would have to be created for the job first, and Kueue counts them by itself.
+    return uuids_of(record, snapshot) if record.gpu_enforcement is GpuEnforcement.UUIDS else {}

@@ -1,0 +1,60 @@
+"""A plane with Kueue, its queues with our admission check, and the controller that answers it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from tests.controlplane.components import install
+from tests.controlplane.kube import Kube
+from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.controller.replicas import LEASE, MPIJOB
+from tests.e2e.kueue.queues import CHECK, delete_queue, queue
+from tests.e2e.pinning import admission_policy
+
+
+@pytest.fixture(scope="session")
+def plane(kueue_plane: ControlPlane) -> ControlPlane:
+    """Return the plane with Kueue."""
+    return kueue_plane
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _installed(kueue_plane: ControlPlane) -> Iterator[None]:
+    """Install the admission policy and our admission check, as an admin does."""
+    with admission_policy(kueue_plane, "--kueue"):
+        yield
+
+
+@pytest.fixture
+def lease(plane: ControlPlane) -> Iterator[None]:
+    """Make the namespace in which replicas keep their Lease; no Lease is left there."""
+    if plane.kube.find("v1", "Namespace", CONTROLLER_NAMESPACE) is None:
+        plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
+    yield
+    plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
+
+
+@pytest.fixture
+def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
+    """Names of four servers of eight GPUs, two in a rack."""
+    rack = "topology.kubernetes.io/rack"
+    specs = [NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
+    names = create_nodes(plane.kube, specs)
+    yield names
+    for job in plane.kube.list(*MPIJOB, namespace):
+        plane.kube.delete(*MPIJOB, job["metadata"]["name"], namespace)
+    eventually(lambda: not plane.kube.list(*MPIJOB, namespace), "the jobs to go")
+    eventually(lambda: not remove_pods(plane.kube, namespace), "the pods to go")
+    delete_nodes(plane.kube, names)
+
+
+@pytest.fixture
+def queued(kube: Kube, namespace: str, servers: list[str]) -> Iterator[str]:
+    """Name of a LocalQueue whose quota is the 32 GPUs of the servers, with our check."""
+    del servers
+    queue(kube, namespace, 32, checks=[CHECK])
+    yield namespace
+    delete_queue(kube, namespace)
