@@ -20,6 +20,11 @@ COMMANDS = {
         "Start a job that is suspended, waits for a placement or was interrupted.",
         _JOBS,
     ),
+    "scale": Entry(
+        "arena_topo.cli.commands.submit.scale:scale",
+        "Let an elastic job that runs have more workers, or fewer.",
+        _JOBS,
+    ),
     "diff": Entry(
         "arena_topo.cli.commands.submit.diff:diff",
         "Show how a job that runs differs from what a submit would create.",

@@ -1,5 +1,6 @@
 """What a rendered job says of its gang, whichever template rendered it."""
 
+from arena_topo.kinds.elastic import worker_range
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
@@ -17,12 +18,14 @@ def gang_of(job: Object) -> Gang:
     check_templates(kind, job)
     first, *others = roles = planned_replicas(kind, job)
     spec = first.template.get("spec") or {}
+    limits = worker_range(kind, job)
     requests = [_quantities(pod_spec_requests(role.template.get("spec") or {})) for role in roles]
     return Gang(
         job=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
         kind=kind,
-        workers=sum(role.count for role in roles),
+        # An elastic gang starts with its fewest, and the others come when there is room for them.
+        workers=limits.least if limits else sum(role.count for role in roles),
         launcher_waits=_launcher_waits(job, kind),
         # What pods of unlike roles request is no multiple of what one does.
         requests=requests[0] if all(each == requests[0] for each in requests) else {},

@@ -128,10 +128,29 @@ def _unpin(template: Object, pins: Pins) -> None:
         _replace(spec, "topologySpreadConstraints", constraints)
 
 
+def resized(job: Object, pods: int) -> Object:
+    """Return a copy of *job*, of an elastic kind, with as many planned *pods* in all: its elastic role has what the others leave.
+
+    A PyTorchJob of a master and three workers that gets six pods has five workers.
+    """
+    kind = kind_of(job)
+    if kind.elastic is None:
+        raise ValueError(f"the pods of a {kind.kind} stay as many as they are")
+    others = sum(role.count for role in planned_replicas(kind, job) if role.role != kind.elastic.role)
+    copy = deepcopy(job)
+    *above, last = kind.elastic.replicas.strip("/").split("/")
+    section_of: Object = copy
+    for key in above:
+        section_of = section(section_of, key)
+    section_of[last] = pods - others
+    return copy
+
+
 def changes(before: Object, after: Object) -> list[Object]:
     """Return the JSON patch from *before*, as the server has it, to *after*.
 
-    It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another plan.
+    It starts with a test for the plan of *before*: the server refuses it once anybody else wrote another plan, and where
+    the number of pods changes, once anybody else changed that.
     """
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
     planned = plan_text(before) is not None
@@ -147,6 +166,11 @@ def changes(before: Object, after: Object) -> list[Object]:
     for old, new in zip(planned_replicas(kind, before), planned_replicas(kind, after), strict=True):
         if old.template != new.template:
             operations.append({"op": "replace", "path": new.path, "value": new.template})
+        if old.count != new.count and kind.elastic:
+            operations += [
+                {"op": "test", "path": kind.elastic.replicas, "value": old.count},
+                {"op": "replace", "path": kind.elastic.replicas, "value": new.count},
+            ]
     if is_suspended(kind, before) != is_suspended(kind, after):
         operations.append(_suspension(kind, before, suspended=is_suspended(kind, after)))
     return operations

@@ -111,14 +111,20 @@ def job_labels(job: JobSpec) -> dict[str, str]:
 
 def job_annotations(job: JobSpec) -> dict[str, str]:
     """Return the annotations of the job itself."""
-    return _annotations(job)
+    # A PyTorchJob has a field for it.
+    if job.elastic is None or job.kind != "MPIJob":
+        return _annotations(job)
+    return {**_annotations(job), keys.ELASTIC: f"{job.elastic.least}:{job.elastic.most}"}
 
 
 def gang_labels(job: JobSpec) -> dict[str, str]:
     """Return Arena's labels for a gang of all the workers, the launcher not counted."""
     if not job.gang:
         return {}
-    return {keys.GANG_NAME: f"{job.kind.lower()}-{job.name}", keys.GANG_MIN_AVAILABLE: str(job.workers)}
+    return {
+        keys.GANG_NAME: f"{job.kind.lower()}-{job.name}",
+        keys.GANG_MIN_AVAILABLE: str(job.elastic.least if job.elastic else job.workers),
+    }
 
 
 def topology_labels(job: JobSpec) -> dict[str, str]:

@@ -10,7 +10,7 @@ from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion, version_of
 from arena_topo.kinds.names import check_pod_names
 from arena_topo.kinds.table import kind_of
-from arena_topo.manifest import over_ssh, pods
+from arena_topo.manifest import host_discovery, over_ssh, pods
 from arena_topo.manifest.templates import render_template
 from arena_topo.manifest.tensorboard import tensorboard_objects
 from arena_topo.model import keys
@@ -64,7 +64,7 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
     return Manifest(
         job=rendered,
         kind=kind_of(rendered),
-        companions=(*_companions(job), *tensorboard_objects(job, context.kind)),
+        companions=(*_companions(job, context.kind), *tensorboard_objects(job, context.kind)),
         notes=_notes(job, context),
     )
 
@@ -95,6 +95,8 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
     # The operators of the other versions start ranks with kubectl exec, in the container's own environment.
     if context.kind is ApiVersion.V2BETA1:
         worker, launcher = over_ssh.worker(worker), over_ssh.launcher(launcher, job.mpi.implementation)
+        if job.elastic:
+            launcher = host_discovery.launcher(launcher, job.name)
     return {**common, "worker": worker, "launcher": launcher}
 
 
@@ -111,6 +113,7 @@ def _check_expressible(job: JobSpec, kind: Kind) -> None:
         "--mpi-implementation": job.mpi.implementation != "OpenMPI",
         "--ssh-auth-mount-path": bool(job.mpi.ssh_auth_path),
     }
+    elastic = {"--max-workers": job.elastic is not None}
     newer_than_alpha = {
         "--ttl-after-finished": job.run.ttl is not None,
         "--running-timeout": job.run.timeout is not None,
@@ -119,8 +122,8 @@ def _check_expressible(job: JobSpec, kind: Kind) -> None:
     }
     lacking: dict[Kind, dict[str, bool]] = {
         ApiVersion.V2BETA1: {},
-        ApiVersion.V1: by_ssh,
-        ApiVersion.V1ALPHA1: {**newer_than_alpha, **by_ssh},
+        ApiVersion.V1: {**by_ssh, **elastic},
+        ApiVersion.V1ALPHA1: {**newer_than_alpha, **by_ssh, **elastic},
     }
     for flag, is_used in lacking.get(kind, {}).items():
         if is_used:
@@ -169,7 +172,13 @@ def _check_requests(name: str, job: Object) -> None:
         raise DocumentError(f"template {name} renders to pods that cannot be counted: {error}") from error
 
 
-def _companions(job: JobSpec) -> tuple[Object, ...]:
+def _companions(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
+    is_discovered = job.elastic and kind is ApiVersion.V2BETA1
+    hosts = (host_discovery.config_map(job, pods.job_labels(job)),) if is_discovered else ()
+    return (*hosts, *_files(job))
+
+
+def _files(job: JobSpec) -> tuple[Object, ...]:
     if not job.pod.files:
         return ()
     total = sum(len(file.content) for file in job.pod.files)

@@ -24,6 +24,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "rerun": ("rerun", "there", "--name=NEW"),
     "suspend": ("suspend", "OLD", "--timeout=2s"),
     "resume": ("resume", "SUSPENDED"),
+    "scale": ("scale", "ELASTIC", "--grow"),
     "list": ("list",),
     "get": ("get", "there"),
     "describe": ("describe", "there"),
@@ -47,7 +48,7 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "whoami": ("whoami",),
     "version": ("version",),
 }  # fmt: skip
-"""By the words of the command. NEW is a name that is free, OLD a job to delete, SUSPENDED one to resume, NODE a node, and
+"""By the words of the command. NEW is a name that is free, OLD a job to delete, SUSPENDED one to resume, ELASTIC one to scale, NODE a node, and
 FILE a file to write."""
 
 LASTING: Mapping[str, tuple[str, ...]] = {

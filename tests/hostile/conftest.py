@@ -59,11 +59,12 @@ def typed(command: str, cluster: Front, folder: Path) -> Typed:
         "NEW": f"new-{number}",
         "OLD": f"old-{number}",
         "SUSPENDED": f"suspended-{number}",
+        "ELASTIC": f"elastic-{number}",
         "NODE": NODE,
         "FILE": str(folder / f"{number}.yaml"),
     }
     args = {**COMMANDS, **LASTING}[command]
-    for kind in {"OLD", "SUSPENDED"} & {*args}:
+    for kind in {"OLD", "SUSPENDED", "ELASTIC"} & {*args}:
         create(cluster, names[kind], suspended=kind == "SUSPENDED")
     words = tuple(_filled(word, names) for word in args)
     return Typed(words, names["NEW"] if "--name=NEW" in args else "")
@@ -75,13 +76,13 @@ def _filled(word: str, names: dict[str, str]) -> str:
 
 
 def create(cluster: Front, name: str, *, suspended: bool) -> None:
-    """Create a job of one worker without GPUs."""
+    """Create a job of one worker without GPUs, which may have two."""
     template = {"spec": {"containers": [{"name": "mpi", "image": "i"}]}}
     replicas = {role: {"replicas": 1, "template": template} for role in ("Launcher", "Worker")}
     body: Any = {
         "apiVersion": "kubeflow.org/v2beta1",
         "kind": "MPIJob",
-        "metadata": {"name": name},
+        "metadata": {"name": name, "annotations": {"arena-topo.dev/elastic": "1:2"}},
         "spec": {"mpiReplicaSpecs": replicas, "runPolicy": {"suspend": suspended}},
     }
     assert cluster.client.send("POST", JOBS, body).code == 201

@@ -6,9 +6,12 @@ import pytest
 
 from arena_topo.errors import DocumentError
 from arena_topo.kinds.mpijob import Role, pod_templates
-from arena_topo.manifest.plan_on_job import Pins, changes, with_pins
+from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.manifest.plan_on_job import Pins, changes, resized, with_pins
 from arena_topo.model.job.kind import containers
 from arena_topo.model.objects import Object
+from tests.kinds.jobs import training_job
 from tests.objects import mpijob
 
 
@@ -111,3 +114,21 @@ def test_a_job_without_a_run_policy_is_suspended_by_a_patch_that_works() -> None
     suspended = with_pins(job, Pins(plan="p", suspended=True))
 
     assert {"op": "add", "path": "/spec/runPolicy", "value": {"suspend": True}} in changes(job, suspended)
+
+
+def test_a_new_number_of_pods_is_tested_and_written() -> None:
+    """The elastic role has what the others leave: of six pods one is the master."""
+    job = training_job(PYTORCHJOB, {"Master": 1, "Worker": 3})
+    operations = changes(job, resized(job, 6))
+    path = "/spec/pytorchReplicaSpecs/Worker/replicas"
+    assert [
+        {"op": "test", "path": path, "value": 3},
+        {"op": "replace", "path": path, "value": 5},
+    ] == operations[1:]
+    assert 3 == job["spec"]["pytorchReplicaSpecs"]["Worker"]["replicas"]
+
+
+def test_a_kind_whose_pods_stay_as_many_is_not_resized() -> None:
+    """A TFJob's pods know each other by number."""
+    with pytest.raises(ValueError, match="TFJob"):
+        resized(training_job(TFJOB, {"Worker": 3}), 4)

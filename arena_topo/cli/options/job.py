@@ -28,6 +28,13 @@ from arena_topo.cli.options.job_notations import (
     EnvSourceName,
     LocalFile,
 )
+from arena_topo.cli.options.kinds.elastic import (
+    ElasticFlags,
+    NodeCount,
+    elastic_job,
+    with_nodes,
+    worker_range,
+)
 from arena_topo.cli.options.notations import Notation, checked_text
 from arena_topo.cli.options.numbers import Whole
 from arena_topo.errors import UsageError
@@ -201,6 +208,7 @@ class JobFlags(CommonJobFlags):
         default="All",
         help="Pods to remove at the end: All, Running or None.",
     )
+    elastic: ElasticFlags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,6 +226,13 @@ class PyTorchFlags(CommonJobFlags):
         default="Running",
         help="Pods to remove at the end: All, Running or None.",
     )
+    nnodes: tuple[int, int] | None = option(
+        "--nnodes",
+        type=NodeCount(),
+        metavar="N|MIN:MAX",
+        help="Number of pods in torchrun's words, or their range.",
+    )
+    elastic: ElasticFlags
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,7 +295,9 @@ def job_spec(
     )
     if isinstance(flags, PyTorchFlags):
         run = replace(common.run, clean_policy=flags.clean_task_policy)
-        return replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node)
+        elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, workers)
+        job = replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node, workers=count)
+        return elastic_job(job, elastic)
     if isinstance(flags, JobSetFlags):
         return replace(common, kind="JobSet")
     return _mpi_job(common, flags) if isinstance(flags, JobFlags) else common
@@ -291,7 +308,7 @@ def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":
 
     slots = flags.slots_per_worker
     return replace(
-        job,
+        elastic_job(job, worker_range(flags.elastic)),
         # A job without GPUs runs one rank per worker.
         slots=job.slots if slots is None else _at_least("--slots-per-worker", slots, 1),
         launcher=LauncherOptions(

@@ -10,6 +10,7 @@ from arena_topo.errors import DocumentError, Forbidden, NotFound
 from arena_topo.jobs.placement.demand import asked_roles, question_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.kinds.elastic import pods_of_job, worker_range
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.discovery import served_kinds
@@ -22,6 +23,7 @@ from arena_topo.model.keys import PLAN, PLANNED, PLANNED_KIND
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.shapes import Part, fitted
 from arena_topo.model.objects import Object
+from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode, plan_text
 from arena_topo.planner.reservations.conflicts import OtherPlan, WorkerTraits, without_reserved
 from arena_topo.planner.reservations.credible import credible
@@ -167,6 +169,17 @@ def reservations(session: Session, snapshot: Snapshot | None = None) -> list[Oth
     return sorted((plan for plan in plans if plan.reserved), key=lambda plan: plan.order)
 
 
+def settled(job: Object, record: PlanRecord) -> PlanRecord:
+    """Return *record*, the plan of *job*, as it is if nobody is left to finish a growth that it proposes.
+
+    The number of pods changes in the write that confirms their places: a plan with places for more is a proposal still.
+    """
+    pods = pods_of_job(kind_of(job), job)
+    if record.stage is not Stage.PROPOSED or len(record.slots) <= pods:
+        return record
+    return replace(record, stage=Stage.CONFIRMED, slots=record.slots[:pods])
+
+
 def order_of(job: Object) -> tuple[str, str]:
     """Return what sorts jobs by age."""
     meta = job["metadata"]
@@ -204,10 +217,12 @@ def reserving_plan(
     record = _reserving(kind, job)
     if record is None:
         return None
+    kept = settled(job, record)
     return OtherPlan(
         order=order_of(job),
-        record=credible(record, asked_roles(question_of(job, snapshot, PlanOptions())), nodes),
+        record=credible(record, _asked(kind, job, record, snapshot), nodes),
         bound=bound,
+        if_given_up=None if kept is record else credible(kept, _asked(kind, job, kept, snapshot), nodes),
         namespace=meta["namespace"],
         name=meta["name"],
         since=_written(job),
@@ -219,8 +234,18 @@ def aged(plan: OtherPlan, now: datetime) -> OtherPlan | None:
     """Return *plan* as it counts at the server's instant *now*, None once it has expired."""
     age = _age(plan.since, now)
     if plan.record.stage is Stage.PROPOSED and age > EXPIRED:
-        return None
+        # A growth that nobody finished leaves the job the places that it had.
+        return replace(plan, record=plan.if_given_up, if_given_up=None) if plan.if_given_up else None
     return replace(plan, stale=age > _STALE)
+
+
+def _asked(kind: Kind, job: Object, record: PlanRecord, snapshot: Snapshot) -> Sequence[tuple[str, Demand]]:
+    """Return what the roles of *job* ask for: of an elastic one that grows, as many pods as it may have."""
+    question = question_of(job, snapshot, PlanOptions())
+    limits = worker_range(kind, job) if record.stage is Stage.PROPOSED else None
+    if limits and isinstance(question, Demand):
+        question = replace(question, workers=max(question.workers, limits.most))
+    return asked_roles(question)
 
 
 def numbers_of(kind: Kind, job: Object, members: Iterable[Member]) -> frozenset[int]:

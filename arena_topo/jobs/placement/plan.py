@@ -18,6 +18,7 @@ from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import NodeShare, Placement, Prediction, Range, Transport, Verdict
 from arena_topo.model.plan.roles import GangDemand, GangVerdict
 from arena_topo.planner.advise.compare import compare
+from arena_topo.planner.change.elastic import plan_elastic
 from arena_topo.planner.groups.cliques import shared_clique_notes
 from arena_topo.planner.plan import plan
 from arena_topo.planner.roles.plan_gang import plan_gang
@@ -28,16 +29,30 @@ from arena_topo.prediction.networks import MODELS
 from arena_topo.prediction.transports import gang_prediction
 
 
-def plan_question(question: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
-    """Return where the pods of *question* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
+def plan_question(
+    question: Question, snapshot: Snapshot, options: PlanOptions, *, least: int = 0
+) -> Verdict | GangVerdict:
+    """Return where the pods of *question* go in *snapshot*, or why they cannot; of pods alike *least* will do.
+
+    Raises ``UsageError``.
+    """
     if isinstance(question, GangDemand):
         return plan_gang(question, snapshot, options.model)
-    return plan_demand(question, snapshot, options)
+    return plan_demand(question, snapshot, options, least=least)
 
 
-def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
-    """Return where the workers of *demand* go in *snapshot*, or why they cannot. Raises ``UsageError``."""
-    return _predicted(plan(demand, snapshot, options.model), demand, snapshot, options)
+def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions, *, least: int = 0) -> Verdict:
+    """Return where the workers of *demand* go in *snapshot*, or why they cannot; all of them, or *least* and as many as fit.
+
+    Raises ``UsageError``.
+    """
+    model = options.model
+    found = (
+        plan_elastic(demand, least, snapshot, model)
+        if 0 < least < demand.workers
+        else plan(demand, snapshot, model)
+    )
+    return _predicted(found, demand, snapshot, options)
 
 
 def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
@@ -87,7 +102,8 @@ def _products(shares: Iterable[NodeShare], nodes: Mapping[str, GpuNode]) -> tupl
 
 def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
     """Return the plan of *job* as it would be submitted to the cluster of *snapshot*. Raises ``UsageError``."""
-    return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options)
+    least = job.elastic.least if job.elastic else 0
+    return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options, least=least)
 
 
 def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:

@@ -8,6 +8,8 @@ from arena_topo.jobs.placement.demand import Question, asked_roles, question_of
 from arena_topo.jobs.placement.exact_gpus import choose_gpu_enforcement
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_question
+from arena_topo.kinds.elastic import worker_range
+from arena_topo.kinds.table import kind_of
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.demand import Demand
@@ -44,12 +46,20 @@ class JobPlanner:
             self.question or question_of(self.job, snapshot, self.options),
             needed=self.enforcement is not Enforcement.NONE,
         )
-        is_first, self.verdict = self.verdict is None, self.plan(question, snapshot, self.options)
-        verdict = self.verdict
+        limits = worker_range(kind_of(self.job), self.job)
+        least = limits.least if limits else 0
+        is_first, verdict = (
+            self.verdict is None,
+            plan_question(question, snapshot, self.options, least=least)
+            if least
+            else self.plan(question, snapshot, self.options),
+        )
+        self.verdict = verdict
         if isinstance(verdict, Infeasible | GangInfeasible):
             # The first plan is made before anything is created, and only then a refusal leaves nothing behind.
             if is_first and self.refuses_impossible:
-                _refuse_impossible(self.job["metadata"]["name"], question, snapshot, self.options)
+                fewest = _fewest(question, least)
+                _refuse_impossible(self.job["metadata"]["name"], fewest, snapshot, self.options)
             return PlanRecord(
                 stage=Stage.WAITING,
                 enforcement=self.enforcement,
@@ -86,6 +96,13 @@ def _pinned_by_hostname(question: Question, *, needed: bool) -> Question:
     if isinstance(question, Demand):
         return replace(question, needs_hostname=needed)
     return replace(question, roles=tuple(replace(role, needs_hostname=needed) for role in question.roles))
+
+
+def _fewest(question: Question, least: int) -> Question:
+    """Return *question* for the fewest pods that will do; *least* is 0 for a job of a fixed size."""
+    if not least or not isinstance(question, Demand):
+        return question
+    return replace(question, workers=min(least, question.workers))
 
 
 def numbered_slots(verdict: Placement | GangPlacement) -> tuple[Slot, ...]:

@@ -16,12 +16,14 @@ from arena_topo.jobs.placement.other_plans import (
     bound_workers,
     order_of,
     other_plans,
+    settled,
 )
+from arena_topo.kinds.elastic import pods_of_job, worker_range
 from arena_topo.kinds.table import KINDS
 from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
-from arena_topo.manifest.plan_on_job import changes, with_pins
+from arena_topo.manifest.plan_on_job import changes, resized, with_pins, without_pins
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.kind import Kind
 from arena_topo.model.keys import OWN_NAME
@@ -182,24 +184,27 @@ def write_plan(
 ) -> Object:
     """Put *record* onto *job* in place of the plan that it has there, and return the job as the server has it then.
 
-    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. Raises ``Conflict`` where somebody else wrote
+    *uuids* are the workers' GPUs, where a confirmed plan enforces them; *manager* is who writes. An elastic job
+    gets as many pods as a confirmed plan has places, in the same write as their pins. Raises ``Conflict`` where somebody else wrote
     another plan meanwhile, ``Invalid`` where the server does not accept this one.
     """
     name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
     # The claims come before the patch that starts the job: its pods could not be created without them.
     if record.stage is Stage.CONFIRMED and record.gpu_enforcement.by_claim:
         create_claims(session, job, record, uuids)
-    operations = changes(job, with_pins(job, rewritten(job, record, uuids)))
+    after = _resized(kind, job, record)
+    operations = changes(job, with_pins(after, rewritten(job, record, uuids)))
     path = jobs_of(kind).path(namespace, name)
     try:
         return session.patch(path, operations, "json", fieldManager=manager)
     except Invalid as error:
         # The patch tests for the plan that was read, and a test that fails is answered with 422; so is a job that the
         # server's validation, or a webhook, does not accept with its pins.
-        if plan_text(session.get(path)) == plan_text(job):
+        current = session.get(path)
+        if plan_text(current) == plan_text(job) and pods_of_job(kind, current) == pods_of_job(kind, job):
             raise Invalid(
                 f"the server does not accept the plan of the job {name}: {error.message}",
-                hint=f"nothing runs of it; arena-topo delete {name} gives it up",
+                hint=f"arena-topo get {name} shows what runs of it; arena-topo delete {name} gives it up",
                 status=error.status,
                 reason=error.reason,
                 details=error.details,
@@ -209,6 +214,22 @@ def write_plan(
             hint=f"see arena-topo get {name}, or try again",
             status=409,
         ) from error
+
+
+def _resized(kind: Kind, job: Object, record: PlanRecord) -> Object:
+    """Return *job* with as many pods as *record* has places, where it is elastic and that is another number.
+
+    It is then free of the pins of the plan that it carries: the set of nodes of an earlier plan would hold the new workers to
+    the nodes that both plans have.
+    """
+    pods = len(record.slots)
+    if record.stage is not Stage.CONFIRMED or pods == pods_of_job(kind, job) or not worker_range(kind, job):
+        return job
+    carried, bare = plan_of(job), job
+    if carried:
+        placed = replace(settled(job, carried), stage=Stage.CONFIRMED, gpu_enforcement=GpuEnforcement.NONE)
+        bare = without_pins(job, rewritten(job, placed))
+    return resized(bare, pods)
 
 
 def plan_of(job: Object) -> PlanRecord | None:

@@ -7,6 +7,7 @@ from arena_topo.errors import DocumentError, DoesNotFit, Forbidden, NotFound, Us
 from arena_topo.jobs.lookup import ServedJob, find_job
 from arena_topo.jobs.placement.demand import asked_roles, question_of
 from arena_topo.jobs.placement.options import options_from_annotation
+from arena_topo.jobs.placement.other_plans import settled
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job, started_job
 from arena_topo.jobs.placement.propose import JobPlanner, hostnames_of, waiting_reason
 from arena_topo.jobs.placement.reservation import Reservation, plan_of
@@ -48,6 +49,7 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
     if record is None:
         _resume_unplanned(session, served)
         return None
+    record = settled(served.job, record)
     _check_complete(session, name, record)
     # Somebody suspended the job with kubectl: the places of its plan may be in use by others before it starts.
     if record.stage is Stage.CONFIRMED and is_suspended(served.kind, served.job):

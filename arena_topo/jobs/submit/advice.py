@@ -8,6 +8,7 @@ from itertools import chain
 from arena_topo.errors import Forbidden
 from arena_topo.kube.resources import NODES
 from arena_topo.kube.session import Session, items_of
+from arena_topo.manifest.host_discovery import FOLDER, SCRIPT
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.object_shapes import NODE
 from arena_topo.model.keys import ACK_GPU, GPU_RESOURCES, NVIDIA_GPU
@@ -26,6 +27,11 @@ _KARPENTER = "karpenter.sh/nodepool"
 def advice_on_command(job: JobSpec) -> Iterator[str]:
     """Yield what the command of *job* should say in place of what only an old mpirun takes."""
     line = " ".join(job.command)
+    if job.elastic and job.kind == "MPIJob" and SCRIPT not in line:
+        yield (
+            "note: only a framework that looks for its hosts again can grow and shrink: "
+            f"horovodrun --min-np ... --max-np ... --host-discovery-script {FOLDER}/{SCRIPT}"
+        )
     options = dict.fromkeys(_ONE_DASH.findall(line)) if "mpirun" in line or "mpiexec" in line else {}
     if options:
         old, new = (" and ".join(f"{dashes}{option}" for option in options) for dashes in ("-", "--"))
@@ -85,9 +91,10 @@ def never_fits(job: JobSpec, offer: GpuOffer) -> str:
     For example, 20 workers of 1 GPU never fit on 16 GPUs, and two of 16 not on four nodes of 8. Where there are none at all,
     nodes with GPUs may well come with the pods that need them.
     """
-    if not offer.gpus or offer.may_grow or offer.places >= job.workers:
+    fewest = job.elastic.least if job.elastic else job.workers
+    if not offer.gpus or offer.may_grow or offer.places >= fewest:
         return ""
-    workers = f"{offer.places} of {plural(job.workers, 'worker')} with {plural(job.gpus, 'GPU')}"
+    workers = f"{offer.places} of {plural(fewest, 'worker')} with {plural(job.gpus, 'GPU')}"
     return f"the cluster has {plural(offer.gpus, 'GPU')}, which hold {workers} even when it is idle"
 
 

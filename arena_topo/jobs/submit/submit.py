@@ -324,7 +324,12 @@ def _placed(
         created(job)
         return job.objects[0]
 
-    reservation = Reservation(session, manifest.kind, create_suspended, levels=place.plan.levels)
+    reservation = Reservation(
+        session,
+        manifest.kind,
+        create_suspended,
+        levels=place.plan.levels,
+    )
     wait = WaitPolicy(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
     placed = place_job(reservation, planner, wait)
     return SubmittedJob(objects=(placed.job, *companions), placed=placed)

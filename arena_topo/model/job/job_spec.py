@@ -132,6 +132,14 @@ class MpiOptions:
     ssh_auth_path: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerRange:
+    """How few workers an elastic job may have, and how many."""
+
+    least: int
+    most: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """A job of ``workers`` pods with ``gpus`` GPUs each, an MPI job unless its ``kind`` says otherwise.
@@ -139,6 +147,7 @@ class JobSpec:
     ``kind`` is as the API writes it. ``command`` is the argument vector of the launcher's container, or of every one's
     where there is no launcher; ``processes`` is how many torchrun starts in each pod, a number or a word of torchrun's. ``slots`` is the number of ranks a worker
     takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology.
+    ``elastic`` is None for a job whose ``workers`` stay as many as they are.
     """
 
     name: str
@@ -159,3 +168,4 @@ class JobSpec:
     mpi: MpiOptions = field(default_factory=MpiOptions)
     kind: str = "MPIJob"
     processes: str = ""
+    elastic: WorkerRange | None = None

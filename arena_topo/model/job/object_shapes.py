@@ -132,6 +132,9 @@ TRAINING_JOB = Part(
                 "replicas": count,
                 "template": _TEMPLATE,
                 "slotsPerWorker": count,
+                "elasticPolicy": Part(
+                    {"minReplicas": count, "maxReplicas": count, "rdzvHost": text, "metrics": Each(Part({}))}
+                ),
             }
         ),
         "status": Part(

@@ -46,3 +46,20 @@ class Shrinkage:
     cheapest: tuple[int, ...]
     if_cheapest: GangFigures
     why: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """What becomes of a job that runs: from ``before`` to ``after`` pods, of which ``pods`` come, or leave.
+
+    ``resource`` is its kind and group as kubectl writes them. ``change`` is None for a job without a plan, and where nothing
+    changes. ``enforced`` says what holds pods that came in their places.
+    """
+
+    name: str
+    resource: str
+    before: int
+    after: int
+    pods: tuple[str, ...] = ()
+    change: Growth | Shrinkage | None = None
+    enforced: str = ""

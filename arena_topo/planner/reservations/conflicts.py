@@ -46,6 +46,7 @@ class OtherPlan:
     name: str = ""
     since: str = ""
     traits: WorkerTraits = WorkerTraits()
+    if_given_up: PlanRecord | None = None
 
     @property
     def reserved(self) -> tuple[Slot, ...]:

@@ -121,6 +121,27 @@ def test_a_confirmed_plan_does_not_expire() -> None:
     assert {} == reserved(ended)
 
 
+@pytest.mark.parametrize(
+    ("stage", "written", "elastic", "expected"),
+    [
+        (Stage.PROPOSED, NOW, "1:4", 4),
+        (Stage.PROPOSED, NOW, "1:3", 3),
+        (Stage.PROPOSED, NOW, "", 2),
+        (Stage.PROPOSED, "2026-11-21T01:00:00Z", "1:4", 2),
+        (Stage.CONFIRMED, NOW, "1:4", 2),
+    ],
+    ids=["grows", "bounded", "not elastic", "given up", "confirmed"],
+)
+def test_a_growth_reserves_what_the_job_may_have(
+    stage: Stage, written: str, elastic: str, expected: int
+) -> None:
+    """While it is proposed; one that nobody finished leaves the job the places that it had."""
+    job = planned(stage=stage, written=written)
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"] = 2
+    job["metadata"]["annotations"] |= {"arena-topo.dev/elastic": elastic} if elastic else {}
+    assert {"other": expected} == reserved(job)
+
+
 def test_quotas_bound_reservations_where_they_may_be_read() -> None:
     """Those that cannot be read, and those whose scope does not hold the workers, bound nothing."""
     quota = {"metadata": {"namespace": "default"}, "spec": {"hard": {"requests.nvidia.com/gpu": "3"}}}

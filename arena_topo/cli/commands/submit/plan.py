@@ -16,6 +16,7 @@ from arena_topo.cli.options.job import (
     job_spec,
 )
 from arena_topo.cli.options.job_notations import TEXT
+from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, print_warnings, product, unreserved
@@ -135,6 +136,7 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
         )
     options = plan_options(flags.plan)
     job = _job(flags)
+    check_elastic(job, options)
     estimate = None
     if flags.when:
         from arena_topo.jobs.waiting.when import read_outlook

@@ -16,6 +16,7 @@ from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.job import CommonJobFlags, JobFlags, JobSetFlags, PyTorchFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
+from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
 from arena_topo.cli.options.placement import (
@@ -225,6 +226,7 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     options = SubmitOptions(version=version, template=flags.template)
     place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
     described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    check_elastic(described, place.plan)
     job = held_by_kube_queue(described, flags.enforcement)
     # What cannot be submitted is not worth saving: the flags were read before.
     if flags.save:
