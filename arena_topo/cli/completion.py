@@ -19,6 +19,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from arena_topo.kube.connection_flags import ConnectionFlags
     from arena_topo.kube.session import Session
+    from arena_topo.model.job.kind import Kind
 
 _LONGEST = 1.5
 """Seconds for all that a completion asks."""
@@ -93,30 +94,48 @@ def _names(items: Iterable[Any]) -> list[str]:
     return [item["metadata"]["name"] for item in items]
 
 
-def _jobs(connection: "ConnectionFlags", _: click.Context) -> list[str]:
-    from arena_topo.errors import NotFound
-    from arena_topo.kinds.mpijob import ApiVersion
-    from arena_topo.kube import version_cache
+def _jobs(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
+    from arena_topo.errors import ArenaTopoError
+    from arena_topo.jobs.lookup import in_served_version, means_mpijobs, of_type, other_kinds
     from arena_topo.kube.resources import jobs_of
 
-    session = _session(connection)
-    recent = version_cache.load(session.server)
-    for version in sorted(ApiVersion, key=lambda version: version.value != recent):
-        try:
-            return _names(_items(session, jobs_of(version).path(session.namespace)))
-        except NotFound:
-            continue
-    return []
+    session = of_type(_session(connection), str(ctx.params.get("type") or ""))
+
+    def names(kind: "Kind") -> list[str]:
+        return _names(_items(session, jobs_of(kind).path(session.namespace)))
+
+    found: list[str] = []
+    # Who may not list one kind is offered the others.
+    with suppress(ArenaTopoError):
+        if means_mpijobs(session):
+            found += in_served_version(session, names)[1]
+    with suppress(ArenaTopoError):
+        for kind in other_kinds(session):
+            with suppress(ArenaTopoError):
+                found += names(kind)
+    return found
+
+
+def _job_of(ctx: click.Context) -> str:
+    """Return the name of the job that the line says."""
+    from arena_topo.kinds.names import named_job
+
+    # click leaves the arguments of a line that ends in a flag without its value where they are.
+    return named_job(str(ctx.params.get("name") or ctx.args[0]))
 
 
 def _instances(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
     from arena_topo.jobs.lookup import find_job, pods_of
-    from arena_topo.kinds.names import named_job
 
-    # click leaves the arguments of a line that ends in a flag without its value where they are.
-    name = named_job(str(ctx.params.get("name") or ctx.args[0]))
     session = _session(connection)
-    return _names(pods_of(session, find_job(session, name)))
+    return _names(pods_of(session, find_job(session, _job_of(ctx))))
+
+
+def _roles(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
+    from arena_topo.jobs.logs.instances import roles_of
+    from arena_topo.jobs.lookup import find_job
+
+    return roles_of(find_job(_session(connection), _job_of(ctx)))
 
 
 def _namespaces(connection: "ConnectionFlags", _: click.Context) -> list[str]:
@@ -180,6 +199,7 @@ _FINDERS: dict[str, Find] = {
     "JOB": _jobs,
     "NODE": _nodes,
     "--instance": _instances,
+    "--role": _roles,
     "--namespace": _namespaces,
     "--context": _kubeconfig("contexts"),
     "--cluster": _kubeconfig("clusters"),

@@ -15,7 +15,7 @@ def running_instance(session: Session, name: str, instances: Instances, containe
     Raises ``NotFound`` without such a job, instance or container, ``ArenaTopoError`` for one that does not run.
     """
     served = find_job(session, name)
-    instances.check(served.job)
+    instances.check(served)
     instance = instances.name_in(name)
     target = LogTarget(instance, container)
     pod = target.pod_among(pods_of(session, served))

@@ -22,7 +22,7 @@ from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.resources import answered_at, is_of
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
-from arena_topo.kube.transport import AnswerTooLarge, HttpTransport, Request, Response
+from arena_topo.kube.transport import GZIP, AnswerTooLarge, HttpTransport, Request, Response, unpacked
 from arena_topo.model.job.kind import Kind
 from arena_topo.model.job.object_shapes import LIST, OBJECT
 from arena_topo.model.notation.bounded_json import read_body
@@ -188,7 +188,7 @@ class Session:
 
     def get_raw(self, path: str, **query: str | int | bool | None) -> bytes:
         """Return the JSON at *path* undecoded, for callers who read few of its fields."""
-        headers = (*self._headers, ("Accept", "application/json"))
+        headers = (*self._headers, ("Accept", "application/json"), GZIP)
         return self._read(Request("GET", _with_query(path, query), None, headers, self._timeout), bytes)
 
     def create(self, path: str, body: Object, *, dry_run: bool = False) -> Object:
@@ -220,11 +220,11 @@ class Session:
             options["preconditions"] = {"uid": uid}
         return self._object("DELETE", path, {}, options)
 
-    def pages(self, path: str, **query: str | int | bool | None) -> Iterator[Object]:
-        """Yield the list at *path* page by page."""
-        return self._pages(path, query, read_body)
+    def pages(
+        self, path: str, decode: Decode = read_body, /, **query: str | int | bool | None
+    ) -> Iterator[Object]:
+        """Yield the list at *path* page by page; *decode* may leave out what no shape names."""
 
-    def _pages(self, path: str, query: Query, decode: Decode) -> Iterator[Object]:
         def read(choice: Choice) -> tuple[Object, str]:
             page = self._object("GET", path, {**query, **choice}, decode=decode)
             return page, str((page.get("metadata") or {}).get("continue") or "")
@@ -263,7 +263,7 @@ class Session:
         self, path: str, *, decode: Decode = read_body, **query: str | int | bool | None
     ) -> list[Object]:
         """Return every item of the list at *path*, of which *decode* may leave out what no shape names."""
-        return [item for page in self._pages(path, query, decode) for item in items_of(page)]
+        return [item for page in self.pages(path, decode, **query) for item in items_of(page)]
 
     def rows(
         self, path: str, columns: Sequence[str], *, metadata: bool = False, **query: str | int | bool | None
@@ -320,6 +320,8 @@ class Session:
         decode: Decode = read_body,
     ) -> Object:
         headers = (*self._headers, ("Accept", accept))
+        if method == "GET":
+            headers += (GZIP,)
         if body is not None:
             headers += (("Content-Type", content),)
         encoded = None if body is None else json.dumps(body, ensure_ascii=False).encode()
@@ -384,7 +386,7 @@ class Session:
     def _read(self, request: Request, decode: Callable[[bytes], Decoded]) -> Decoded:
         """Return what *decode* makes of the whole answer to *request*."""
         try:
-            return decode(self._accepted(request).read())
+            return decode(unpacked(self._accepted(request)))
         finally:
             self._clock.end()
 
@@ -435,7 +437,7 @@ def items_of(page: Object) -> Iterator[Object]:
 def _refusal(answer: Response) -> ArenaTopoError:
     """Return the error for an *answer* that is none of success."""
     # Read to its end, so that the connection can be kept.
-    body = answer.read()
+    body = unpacked(answer)
     if answer.status < 400:
         where = urlsplit(answer.header("Location")).netloc[:_LONGEST_HOST]
         return DocumentError(

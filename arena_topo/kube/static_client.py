@@ -3,6 +3,7 @@
 import os
 import socket
 import ssl
+from _thread import get_ident
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 from arena_topo.errors import DocumentError
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.transport import (
+    GZIP,
     LARGEST_BODY,
     AnswerClock,
     AnswerLost,
@@ -43,10 +45,10 @@ class StaticTransport:
         # Management platforms serve a cluster below a path of their own: https://host/k8s/clusters/c-1.
         self._prefix = url.path
         self._context = _tls_context(target) if url.scheme == "https" else None
-        self._kept: HTTPConnection | None = None
+        self._kept: dict[int, HTTPConnection] = {}
 
     def send(self, request: Request) -> Response:
-        """Send over the kept connection, or over a new one that is kept from then on."""
+        """Send over the connection that is kept for this thread, or over a new one that is kept from then on."""
         return send_by_rule(self._send, request)
 
     def stream(self, request: Request) -> Response:
@@ -59,20 +61,24 @@ class StaticTransport:
         return False
 
     def close(self) -> None:
-        """Close the kept connection."""
-        if self._kept is not None:
-            self._kept.close()
-            self._kept = None
+        """Close the kept connections."""
+        while self._kept:
+            self._kept.popitem()[1].close()
+
+    def _drop(self) -> None:
+        """Close the connection that is kept for this thread."""
+        if kept := self._kept.pop(get_ident(), None):
+            kept.close()
 
     def _send(self, request: Request) -> Response:
         kept = self._kept_open()
         if kept is None:
-            self._kept = self._connect(request.timeout)
-            return self._guarded(self._kept, request)
+            kept = self._kept[get_ident()] = self._connect(request.timeout)
+            return self._guarded(kept, request)
         try:
             return self._exchange(kept, request)
         except (HTTPException, OSError) as error:
-            self.close()
+            self._drop()
             # An end without an answer is an OSError, also as http.client's RemoteDisconnected; other HTTPExceptions
             # are malformed answers.
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
@@ -80,16 +86,18 @@ class StaticTransport:
             raise failure(self._target.server, error) from error
 
     def _kept_open(self) -> HTTPConnection | None:
-        """Return the kept connection, None where there is none or either end has closed it."""
+        """Return the connection that is kept for this thread, None where there is none or either end has closed it."""
+        kept = self._kept.get(get_ident())
         # http.client drops the socket after an answer with Connection: close.
-        if self._kept is None or self._kept.sock is None:
+        if kept is None or kept.sock is None:
             return None
         with DefaultSelector() as selector:
-            selector.register(self._kept.sock, EVENT_READ)
+            selector.register(kept.sock, EVENT_READ)
             # No answer is due between two requests: whatever can be read means that the server has closed the connection.
             if selector.select(0):
-                self.close()
-        return self._kept
+                self._drop()
+                return None
+        return kept
 
     def _connect(self, timeout: float | None) -> HTTPConnection:
         if self._context is None:
@@ -115,7 +123,9 @@ class StaticTransport:
         # A kept connection still has the timeout of the request before.
         if connection.sock is not None:
             connection.sock.settimeout(request.timeout)
-        connection.putrequest(request.method, self._prefix + request.path)
+        # By itself http.client refuses every compression.
+        packed = GZIP in request.headers
+        connection.putrequest(request.method, self._prefix + request.path, skip_accept_encoding=packed)
         for name, value in (*credentials(self._target.user).items(), *request.headers):
             connection.putheader(name, value)
         if request.body is not None:

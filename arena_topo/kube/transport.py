@@ -17,7 +17,10 @@ Both keep connections open and follow one rule when the server closes them, as s
 
 A server may be slow or broken, so that both bound an answer by one rule, below ``http.client``, which both are built
 on: a total time for all of it, however it is spread over status lines, headers and chunks; a size of its head, with all
-``100 Continue`` before it; and a size of its body. Bodies are never decompressed, as no compression is asked for.
+``100 Continue`` before it; and a size of its body. A body may come compressed where the request asks for that, and its size
+is that of what it unpacks to.
+
+A transport may be used by several threads at once: each has a connection of its own.
 """
 
 import socket
@@ -30,7 +33,7 @@ from io import BufferedReader, RawIOBase
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
-from arena_topo.errors import ArenaTopoError, ConnectionFailed
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError
 
 LARGEST_BODY = 64 * 2**20
 """Bytes of an answer's body, or of one line of a stream: a page of 1,000 pods has five to twenty million."""
@@ -38,8 +41,14 @@ LARGEST_BODY = 64 * 2**20
 LARGEST_HEAD = 2**20
 """Bytes before an answer's body: a status line and headers."""
 
+GZIP = ("Accept-Encoding", "gzip")
+"""The header of a request whose answer may come compressed: a list of jobs or pods then has a twentieth of the bytes."""
+
 _PIECE = 2**20
 """Bytes that are read at once, so that a declared size makes nobody reserve memory for what never comes."""
+
+_GZIP_WINDOW = 31
+"""How ``zlib`` is told that data has the header of gzip, with a window of any size."""
 
 _REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
 
@@ -192,6 +201,29 @@ def read_body(read: Callable[[int], bytes], size: int | None = None) -> bytes:
     if size is not None and total < size:
         raise IncompleteRead(b"", size - total)
     return b"".join(pieces)
+
+
+def unpacked(answer: Response) -> bytes:
+    """Return the whole body of *answer*, decompressed where it came compressed by gzip.
+
+    Raises ``AnswerTooLarge``, and ``DocumentError`` for what cannot be unpacked.
+    """
+    body = answer.read()
+    if answer.header("Content-Encoding").lower() != "gzip":
+        return body
+    import zlib
+
+    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    try:
+        # A thousand bytes may hold a million: no more is unpacked than is read of any other answer.
+        text = unpacker.decompress(body, LARGEST_BODY + 1)
+    except zlib.error as error:
+        raise DocumentError(f"the server's answer cannot be unpacked: {error}") from error
+    if len(text) > LARGEST_BODY:
+        raise too_large()
+    if not unpacker.eof:
+        raise DocumentError("the server's answer cannot be unpacked: it ends too early")
+    return text
 
 
 def too_large() -> AnswerTooLarge:

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from arena_topo.user_folders import cache_folder
 
+_MOST_SERVERS = 100
+"""Servers that are kept; clusters for tests come and go, each at an address of its own."""
+
 
 def load(server: str) -> str:
     """Return the version that the API server at the URL *server* served the last time, empty if none is cached."""
@@ -26,8 +29,17 @@ def save(server: str, version: str) -> None:
         temporary = file.with_suffix(f".{os.getpid()}")
         temporary.write_text(version, "utf-8")
         temporary.replace(file)
+        _prune(file.parent)
     except OSError:
         return
+
+
+def _prune(folder: Path) -> None:
+    """Remove the files that were written first, beyond as many as are kept."""
+    newest_first = sorted(folder.iterdir(), key=lambda file: file.stat().st_mtime_ns, reverse=True)
+    for file in newest_first[_MOST_SERVERS:]:
+        # Another process may prune at the same time.
+        file.unlink(missing_ok=True)
 
 
 def _file(server: str) -> Path:

@@ -1,10 +1,19 @@
 """A TAB offers what the cluster has, in every shell, and never hangs or speaks."""
 
+import fcntl
 import json
 import os
+import pty
+import re
+import select
 import shutil
+import signal
+import struct
 import subprocess
+import sys
+import termios
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +23,7 @@ from tests.e2e.arena import PROGRAM
 from tests.kube.server import Reply, Seen, Server, serve, status
 from tests.objects import mpijob, pod
 
+JOBSETS = "jobset.x-k8s.io/v1alpha2"
 NODES = [
     {"metadata": {"name": name, "labels": {"topology.kubernetes.io/zone": "z", "other/label": "x"}}}
     for name in ("gpu-1", "gpu-2")
@@ -31,6 +41,7 @@ def answer(seen: Seen) -> Reply:
     lists: dict[str, list[Any]] = {
         "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs": named("vgg16", "vgg19", "bert"),
         "/apis/kubeflow.org/v2beta1/namespaces/ml/mpijobs": named("in-ml"),
+        "/apis/jobset.x-k8s.io/v1alpha2/namespaces/ml/jobsets": named("set-in-ml"),
         "/api/v1/namespaces/default/pods": [pod("vgg16-worker-0"), pod("vgg16-worker-1")],
         "/api/v1/namespaces": named("default", "ml", "\x1b[2Jforged", "two\nlines", "turned\u202e"),
         "/api/v1/nodes": NODES,
@@ -38,6 +49,8 @@ def answer(seen: Seen) -> Reply:
     }
     if path.endswith("/mpijobs/vgg16"):
         return Reply(body=json.dumps(mpijob("vgg16")).encode())
+    if path == "/apis":
+        return Reply(body=json.dumps({"groups": [{"versions": [{"groupVersion": JOBSETS}]}]}).encode())
     if path in lists:
         return Reply(body=json.dumps({"items": lists[path]}).encode())
     return status(404, "NotFound", "not served")
@@ -107,7 +120,8 @@ def completed(home: Path, *words: str) -> list[str]:
         (("get", ""), ["bert", "vgg16", "vgg19"]),
         (("logs", "vgg"), ["vgg16", "vgg19"]),
         (("delete", "vgg16", ""), ["bert", "vgg19"]),
-        (("get", "-n", "ml", ""), ["in-ml"]),
+        (("get", "-n", "ml", ""), ["in-ml", "set-in-ml"]),
+        (("get", "--type=jobset", "-n", "ml", ""), ["set-in-ml"]),
         (("logs", "vgg16", "-i", ""), ["vgg16-worker-0", "vgg16-worker-1"]),
         (("get", "--namespace", ""), ["default", "ml"]),
         (("get", "--context", ""), ["here", "there"]),
@@ -157,6 +171,65 @@ def test_each_shell_completes(cluster: Server, tmp_path: Path, shell: str) -> No
     )
 
     assert ["vgg16", "vgg19"] == done.stdout.split(), done.stderr
+
+
+TYPED = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], "source <(arena-topo completion bash)"),
+    "zsh": (["zsh", "-f", "-i"], "autoload -U compinit; compinit -D; source <(arena-topo completion zsh)"),
+    "fish": (["fish", "--no-config", "-i"], "arena-topo completion fish | source"),
+}
+"""How each shell is started on a terminal, and the line by which a user switches completion on."""
+
+# What a shell starts by itself has no terminal that it could control: it is opened anew.
+AT_A_TERMINAL = "import fcntl, os, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"
+
+
+@contextmanager
+def typing(command: list[str], env: dict[str, str]) -> Iterator[int]:
+    """Run *command* at a terminal of its own, and yield the end at which somebody types and reads."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    line = [sys.executable, "-c", AT_A_TERMINAL, *command]
+    try:
+        with subprocess.Popen(
+            line, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+        ) as shell:
+            try:
+                yield ours
+            finally:
+                os.killpg(shell.pid, signal.SIGKILL)
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def seen(terminal: int, seconds: float) -> str:
+    """Return what comes from *terminal* until it is silent for some *seconds*."""
+    text = b""
+    while select.select([terminal], [], [], seconds)[0]:
+        text += os.read(terminal, 65536)
+    return text.decode(errors="replace")
+
+
+@pytest.mark.parametrize("shell", TYPED)
+def test_tab_shows_what_there_is(cluster: Server, tmp_path: Path, shell: str) -> None:
+    """Typed at a real terminal, again and again: on a slow machine the first answers come too late."""
+    del cluster
+    if shutil.which(shell) is None:
+        pytest.skip(f"{shell} is not installed: no TAB is typed in it")
+    command, switch_on = TYPED[shell]
+    with typing(command, environment(tmp_path) | {"TERM": "xterm", "PS1": "$ "}) as terminal:
+        os.write(terminal, f"{switch_on}; echo switched''-on\n".encode())
+        text = ""
+        while "switched-on" not in text:
+            text += seen(terminal, 0.2)
+        os.write(terminal, b"arena-topo get vgg")
+        text = ""
+        while not {"vgg16", "vgg19"} <= set(re.findall(r"vgg\d+", text)):
+            os.write(terminal, b"\t")
+            text += seen(terminal, 2)
+
+    assert "bert" not in text
 
 
 def silent(_: Seen) -> Reply:

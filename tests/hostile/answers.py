@@ -75,6 +75,7 @@ BROKEN: Mapping[str, Answer] = {
     "plain text as JSON": _body(b"ok"),
     "not UTF-8": _body(b'{"metadata": {"name": "\xff\xfe"}}'),
     "gzip bomb": _body(gzip.compress(b" " * 2**24), Content_Encoding="gzip"),
+    "no gzip": _body(b"{}", Content_Encoding="gzip"),
     "deep list": _body(b"[" * 200_000),
     "deep object": _body(b'{"a":' * 200_000),
     "deep items": _body(b'{"items": [' + b'{"metadata": ' * 5000),

@@ -22,6 +22,7 @@ from arena_topo.errors import (
     ArenaTopoError,
     ConnectionFailed,
     DocumentError,
+    Forbidden,
     Unauthorized,
 )
 from arena_topo.kube.connection_flags import ConnectionFlags
@@ -356,13 +357,63 @@ def test_half_a_body_is_none(make: Make, server: Server, head: bytes) -> None:
         make(target(server)).send(Request("GET", "/x")).read()
 
 
-def test_nothing_is_decompressed(make: Make, server: Server) -> None:
-    """No compression was asked for, and a small body may hold a very large one."""
-    bomb = gzip.compress(b" " * 2**20)
-    server.rule = lambda _: Reply(body=bomb, headers={"Content-Encoding": "gzip"})
+def test_nothing_is_compressed_that_did_not_ask_for_it(make: Make, server: Server) -> None:
+    """As a log, which is read line by line."""
+    get(make(target(server)))
 
-    assert bomb == make(target(server)).send(Request("GET", "/x")).read()
     assert "identity" == server.seen[0].header("Accept-Encoding")
+
+
+def test_a_compressed_answer_is_unpacked(make: Make, server: Server) -> None:
+    """A session asks for it of whatever it reads; what is refused may come so as well."""
+    body = gzip.compress(b'{"metadata": {"name": "n"}}')
+    server.rule = lambda _: Reply(body=body, headers={"Content-Encoding": "gzip"})
+    opened = session(make(target(server)))
+    assert "n" == opened.get("/api/v1/namespaces/n")["metadata"]["name"]
+    assert "gzip" == server.seen[0].header("Accept-Encoding")
+
+    refusal = gzip.compress(b'{"kind": "Status", "reason": "Forbidden", "message": "not you"}')
+    server.rule = lambda _: Reply(403, body=refusal, headers={"Content-Encoding": "gzip"})
+    with pytest.raises(Forbidden, match="not you"):
+        opened.get("/api/v1/namespaces/n")
+
+
+def test_a_compressed_answer_is_bounded(make: Make, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small one may hold a very large one."""
+    monkeypatch.setattr("arena_topo.kube.transport.LARGEST_BODY", 2**20)
+    bomb = gzip.compress(b" " * 2**21)
+    server.rule = lambda _: Reply(body=bomb, headers={"Content-Encoding": "gzip"})
+    with pytest.raises(AnswerTooLarge):
+        session(make(target(server))).get("/x")
+
+
+@pytest.mark.parametrize("body", [b"{}", gzip.compress(b"{}" * 1000)[:-9]], ids=["not gzip", "half of it"])
+def test_what_cannot_be_unpacked_is_reported(make: Make, server: Server, body: bytes) -> None:
+    """Instead of half an answer."""
+    server.rule = lambda _: Reply(body=body, headers={"Content-Encoding": "gzip"})
+    with pytest.raises(DocumentError, match="cannot be unpacked"):
+        session(make(target(server))).get("/x")
+
+
+def test_each_thread_has_a_connection(make: Make, server: Server) -> None:
+    """Of two requests at the same time neither waits for the other, and a connection is kept for the next."""
+    both = threading.Barrier(2, timeout=20)
+
+    def rule(_: Seen) -> Reply:
+        both.wait()
+        return Reply()
+
+    server.rule = rule
+    transport = make(target(server))
+    for _ in range(2):
+        other = threading.Thread(target=get, args=(transport,))
+        other.start()
+        get(transport)
+        other.join()
+
+    assert 4 == len(server.seen)
+    assert [1, 1] == sorted(seen.turn for seen in server.seen)[:2]
+    assert 2 in {seen.turn for seen in server.seen}
 
 
 def test_a_line_without_an_end_is_too_large(

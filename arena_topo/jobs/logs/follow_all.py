@@ -60,7 +60,7 @@ class GangLog:
         Who does not follow does not wait for a server that is away either.
         """
         served, pods = self._read_job()
-        self.instances.check(served.job)
+        self.instances.check(served)
         for pod in pods:
             try:
                 container = self._container(pod)
@@ -90,7 +90,7 @@ class GangLog:
         """Yield lines until the job has ended, and for the followers' grace beyond that."""
         served: ServedJob | None
         served, pods = self._look()
-        self.instances.check(served.job)
+        self.instances.check(served)
         deadline: float | None = None
         while True:
             self._start(pods)
@@ -232,7 +232,7 @@ class GangLog:
     def _read_job(self) -> tuple[ServedJob, list[Object]]:
         with self._guard:
             served = find_job(self.session, self.name)
-            return served, self.instances.among(self.name, pods_of(self.session, served))
+            return served, self.instances.among(served, pods_of(self.session, served))
 
     def _container(self, pod: Object) -> str:
         return LogTarget(container=self.container).container_in(pod)

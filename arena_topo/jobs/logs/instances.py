@@ -6,31 +6,33 @@ from dataclasses import dataclass
 
 from arena_topo.errors import NotFound, UsageError
 from arena_topo.jobs.logs.wait import can_be_of
-from arena_topo.kinds.mpijob import Role, is_launcher, parse_worker_name, worker_count, worker_name
+from arena_topo.jobs.lookup import ServedJob
+from arena_topo.kinds.mpijob import worker_count, worker_name
 from arena_topo.model.notation.words import natural_sort_key, plural
 from arena_topo.model.objects import Object
 
+_LAUNCHER, _WORKER = "launcher", "worker"
 _RANGE = r"(?:worker-)?(\d{1,7})(?:-(\d{1,7}))?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instances:
-    """Some instances of a job; without anything it is the launcher.
+    """Some instances of a job; without anything it is the launcher, or what takes its place in jobs of other kinds.
 
     ``indices`` are workers by number, ``names`` are pods; ``role`` means all of a role, ``every`` simply all.
     """
 
     every: bool = False
-    role: Role | None = None
+    role: str = ""
     indices: tuple[range, ...] = ()
     names: tuple[str, ...] = ()
 
     @property
     def one(self) -> bool:
         """Whether one instance at most is meant."""
-        if self.every or self.role is Role.WORKER:
+        if self.every or self.role not in ("", _LAUNCHER):
             return False
-        return sum(map(len, self.indices)) + len(self.names) + (self.role is Role.LAUNCHER) <= 1
+        return sum(map(len, self.indices)) + len(self.names) + bool(self.role) <= 1
 
     def name_in(self, job: str) -> str:
         """Return the name of the one instance that is meant, empty for the launcher."""
@@ -38,37 +40,55 @@ class Instances:
             return self.names[0]
         return worker_name(job, self.indices[0][0]) if self.indices else ""
 
-    def among(self, job: str, pods: Sequence[Object]) -> list[Object]:
+    def among(self, served: ServedJob, pods: Sequence[Object]) -> list[Object]:
         """Return those of *pods* that are meant, the launcher first and workers by number."""
-        meant = [pod for pod in pods if self._holds(job, pod)]
+        meant = [pod for pod in pods if self._holds(served, pod)]
         return sorted(
-            meant, key=lambda pod: (not is_launcher(pod), natural_sort_key(pod["metadata"]["name"]))
+            meant, key=lambda pod: (not served.kind.is_chief(pod), natural_sort_key(pod["metadata"]["name"]))
         )
 
-    def check(self, job: Object) -> None:
-        """Raise ``NotFound`` where *job* cannot have one of these instances."""
-        name = job["metadata"]["name"]
+    def check(self, served: ServedJob) -> None:
+        """Raise ``NotFound`` where a job cannot have one of these instances."""
+        name, roles = served.name, roles_of(served)
+        if self.role not in ("", _LAUNCHER, *roles):
+            raise NotFound(
+                f"job {name} has no instances of role {self.role}", hint=f"its roles are {', '.join(roles)}"
+            )
         # A range may be as long as its user likes, and its last number is the one that counts.
         asked = [*self.names, *(worker_name(name, each[-1]) for each in self.indices)]
         for instance in asked:
-            if not can_be_of(job, instance):
-                workers = plural(worker_count(job), "worker")
+            if not can_be_of(served, instance):
                 raise NotFound(
-                    f"invalid instance name {instance} in job {name}, which has {workers}",
+                    f"invalid instance name {instance} in job {name}, which has {_pods(served)}",
                     hint=f"see arena-topo get {name}",
                 )
 
-    def _holds(self, job: str, pod: Object) -> bool:
-        name = pod["metadata"]["name"]
-        if self.every or name in self.names:
+    def _holds(self, served: ServedJob, pod: Object) -> bool:
+        if self.every or pod["metadata"]["name"] in self.names:
             return True
-        if is_launcher(pod):
-            # Named instances and the role of workers leave the launcher out, unless it is asked for as well.
-            return self.role is Role.LAUNCHER or (not self.indices and not self.names and self.role is None)
-        worker = parse_worker_name(name)
-        if worker is None or worker.job != job:
+        # Named instances and roles leave the launcher out, unless it is asked for as well.
+        are_chosen = self.indices or self.names or self.role not in ("", _LAUNCHER)
+        if served.kind.is_chief(pod) and (self.role == _LAUNCHER or not are_chosen):
+            return True
+        member = served.kind.member(pod)
+        if member is None or member.job != served.name:
             return False
-        return self.role is Role.WORKER or any(worker.index in each for each in self.indices)
+        is_asked_for = member.role == _WORKER and any(member.index in each for each in self.indices)
+        return is_asked_for or member.role == self.role
+
+
+def roles_of(served: ServedJob) -> list[str]:
+    """Return the roles of a job, in the order of its kind."""
+    roles = [role.role for role in served.kind.replicas(served.job)]
+    # v1alpha1 has one template for both of its roles.
+    return [*roles, _LAUNCHER] if roles == [_WORKER] and served.kind.plural == "mpijobs" else roles
+
+
+def _pods(served: ServedJob) -> str:
+    """Return the pods that can be named, such as ``4 workers``."""
+    if served.kind.plural == "mpijobs":
+        return plural(worker_count(served.job), "worker")
+    return " and ".join(plural(role.count, role.role) for role in served.kind.replicas(served.job))
 
 
 def parse_instances(text: str, role: str, *, every: bool) -> Instances:
@@ -79,12 +99,12 @@ def parse_instances(text: str, role: str, *, every: bool) -> Instances:
     if every + bool(role) + bool(text) > 1:
         raise UsageError("at most one of --instance, --role and --all may be used")
     if not text:
-        return Instances(every=every, role=Role(role.capitalize()) if role else None)
+        return Instances(every=every, role=role.lower())
     indices, names, launcher = [], [], False
     for part in text.split(","):
         if match := re.fullmatch(_RANGE, part, re.ASCII):
             indices.append(_indices(match, part))
-        elif part == "launcher":
+        elif part == _LAUNCHER:
             launcher = True
         elif part:
             names.append(part)
@@ -92,7 +112,7 @@ def parse_instances(text: str, role: str, *, every: bool) -> Instances:
             raise UsageError(
                 f"--instance: {text!r} has an empty part", hint="write for example 0-3,7 or vgg16-worker-2"
             )
-    return Instances(indices=tuple(indices), names=tuple(names), role=Role.LAUNCHER if launcher else None)
+    return Instances(indices=tuple(indices), names=tuple(names), role=_LAUNCHER if launcher else "")
 
 
 def _indices(match: re.Match[str], part: str) -> range:

@@ -1,5 +1,6 @@
 """Waiting for a container to start, and saying what the user waits for."""
 
+import re
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,10 @@ from arena_topo.jobs.status.chief import chief_pod
 from arena_topo.jobs.status.conditions import final_condition, has_ended
 from arena_topo.jobs.status.failure import why_down
 from arena_topo.jobs.status.pod_status import why_waiting
-from arena_topo.kinds.mpijob import launcher_name, parse_worker_name, worker_count
+from arena_topo.kinds.mpijob import ApiVersion, launcher_name, parse_worker_name, worker_count
 from arena_topo.kube.session import Session
+from arena_topo.model import keys
+from arena_topo.model.job.kind import Member, planned_members
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]
@@ -39,7 +42,7 @@ class LogTarget:
         """Return the target's pod, None while it is not among *pods*."""
         if not self.instance:
             return chief_pod(pods)
-        return next((pod for pod in pods if pod["metadata"]["name"] == self.instance), None)
+        return next((pod for pod in pods if _is_called(pod, self.instance)), None)
 
     def container_in(self, pod: Object) -> str:
         """Return the name of the target's container in *pod*. Raises ``NotFound`` where there is no such container."""
@@ -178,7 +181,7 @@ def check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget)
     name = served.name
     instances = sorted(pod["metadata"]["name"] for pod in pods)
     # Operators name pods so; a name that they never give would be waited for without end.
-    if target.instance and not can_be_of(served.job, target.instance):
+    if target.instance and not can_be_of(served, target.instance):
         raise NotFound(
             f"invalid instance name {target.instance} in job {name}",
             hint=f"its instances are {', '.join(instances) or 'not created yet'}; see arena-topo get {name}",
@@ -191,13 +194,34 @@ def check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget)
         )
 
 
-def can_be_of(job: Object, instance: str) -> bool:
-    """Whether an operator would name a pod of *job* so."""
-    name, worker = job["metadata"]["name"], parse_worker_name(instance)
+def can_be_of(served: ServedJob, instance: str) -> bool:
+    """Whether an operator would name a pod of the job so, or users might: those of a JobSet have a random end to their names."""
+    kind, name = served.kind, served.name
+    if not isinstance(kind, ApiVersion):
+        numbered = {f"{name}-{member.role}-{member.index}" for member in planned_members(kind, served.job)}
+        return instance in numbered or any(
+            re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
+            for role in kind.replicas(served.job)
+            if kind.pod_name(Member(name, role.role, 0)).endswith("-")
+        )
+    worker = parse_worker_name(instance)
     if worker is not None and worker.job == name:
-        return worker.index < worker_count(job)
+        return worker.index < worker_count(served.job)
     # A launcher that a batch Job creates has a random suffix to its name.
     return instance.startswith(launcher_name(name))
+
+
+def _is_called(pod: Object, instance: str) -> bool:
+    """Whether *instance* is the name of *pod*, or what users may call it."""
+    if pod["metadata"]["name"] == instance:
+        return True
+    if keys.JOBSET_NAME not in (pod["metadata"].get("labels") or {}):
+        return False
+    # Most logs are of jobs of the operators, and need not import it.
+    from arena_topo.kinds.jobset import JOBSET
+
+    member = JOBSET.member(pod)
+    return member is not None and instance == f"{member.job}-{member.role}-{member.index}"
 
 
 def why_not_started(pod: Object | None, pods: Sequence[Object]) -> str:

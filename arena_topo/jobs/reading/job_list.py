@@ -12,11 +12,12 @@ from typing import Any
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.lookup import in_served_version, means_mpijobs, other_kinds
+from arena_topo.jobs.reading.meanwhile import Meanwhile
 from arena_topo.jobs.status.conditions import ended_without_condition
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, launchers_selector, parse_worker_name, replicas
 from arena_topo.kube.resources import JOBS, PODS, jobs_of
-from arena_topo.kube.session import Decode, Session
+from arena_topo.kube.session import Decode, Session, items_of
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.notation.bounded_json import read_body
@@ -28,6 +29,9 @@ JobKey = tuple[str, str]
 
 _LARGE = 2**19
 """Bytes of a page from which on leaving out fields saves more than the 15 ms that the import of its decoder takes."""
+
+_FEW_PODS = 100
+"""Pods that have half a megabyte."""
 
 _WAITS = frozenset(
     {
@@ -51,25 +55,31 @@ def list_jobs(
 ) -> list[JobView]:
     """Return the jobs that the label *selector* chooses, the newest first; *whole* ones have all that ``get`` shows.
 
-    Without *whole* the instances of MPIJobs are rough, and they have no plans. Three calls for MPIJobs, two for whole ones,
-    one more for v1alpha1, and one for each further page; two that find the other kinds which are served, and two for
-    each of these. Raises ``NotFound`` where the cluster serves none of the kinds that are meant.
+    Without *whole* the instances of many MPIJobs are rough, and none has a plan. Two calls for MPIJobs, three for many of
+    them, one more for v1alpha1, and one for each further page; two that find the other kinds which are served, and two for
+    each of these, while MPIJobs are read. Raises ``NotFound`` where the cluster serves none of the kinds that are meant.
     """
     namespace = "" if all_namespaces else session.namespace
+
+    def others() -> list[JobView] | None:
+        kinds = other_kinds(session)
+        found = (_jobs_of_kind(session, kind, namespace, selector, whole=whole) for kind in kinds)
+        return [view for views in found for view in views] if kinds else None
+
+    if not means_mpijobs(session):
+        return newest_first(others() or ())
+    meanwhile = Meanwhile(others)
     views: list[JobView] = []
     unserved: NotFound | None = None
-    if means_mpijobs(session):
-        try:
-            views += _mpi_jobs(session, namespace, selector, whole=whole)
-        except NotFound as error:
-            unserved = error
-    others = other_kinds(session)
+    try:
+        views = _mpi_jobs(session, namespace, selector, whole=whole)
+    except NotFound as error:
+        unserved = error
+    other_views = meanwhile.result()
     # A cluster need not have them all.
-    if unserved and not others:
+    if unserved and other_views is None:
         raise unserved
-    for kind in others:
-        views += _jobs_of_kind(session, kind, namespace, selector, whole=whole)
-    return newest_first(views)
+    return newest_first([*views, *(other_views or ())])
 
 
 def _jobs_of_kind(
@@ -88,18 +98,27 @@ def _jobs_of_kind(
 def _mpi_jobs(session: Session, namespace: str, selector: str, *, whole: bool) -> list[JobView]:
     """Return the MPIJobs. Raises ``NotFound`` where the cluster serves none."""
 
-    def read(version: ApiVersion) -> list[Object]:
+    def begin(version: ApiVersion) -> tuple[Object, Iterator[Object]]:
         path = jobs_of(version).path(namespace)
-        return session.list(path, decode=read_body if whole else _lean(path), labelSelector=selector or None)
+        pages = session.pages(path, read_body if whole else _lean(path), labelSelector=selector or None)
+        return next(pages), pages
 
-    version, jobs = in_served_version(session, read)
-    if not jobs:
+    version, (first, further) = in_served_version(session, begin)
+    jobs, are_all = list(items_of(first)), not (first.get("metadata") or {}).get("continue")
+    if are_all and not jobs:
         return []
+    # The server works on the launchers while it is asked for further pages of jobs.
+    launchers = (
+        None
+        if whole or (are_all and _have_few_pods(jobs))
+        else Meanwhile(lambda: _launchers(session, version, namespace))
+    )
+    jobs += (job for page in further for job in items_of(page))
     by_key = {_key(job): job for job in jobs}
     pods = (
-        _whole_pods(session, version, namespace)
-        if whole
-        else _rough_pods(session, version, namespace, by_key)
+        _rough_pods(session, version, namespace, by_key, launchers)
+        if launchers
+        else _whole_pods(session, version, namespace)
     )
     launcher_jobs = _launcher_jobs(session, namespace) if any(map(ended_without_condition, jobs)) else {}
     now = datetime.now(UTC)
@@ -141,25 +160,39 @@ def _whole_pods(session: Session, kind: Kind, namespace: str) -> dict[JobKey, li
     return _by_job(kind, session.list(PODS.path(namespace), labelSelector=kind.selector))
 
 
-def _rough_pods(
-    session: Session, version: ApiVersion, namespace: str, jobs: Mapping[JobKey, Object]
-) -> dict[JobKey, list[Object]]:
-    """Return the launchers of *jobs*, and of their workers what their lines say."""
+def _have_few_pods(jobs: Sequence[Object]) -> bool:
+    """Whether all pods of *jobs* are read whole as fast as their launchers and their workers' lines in two calls."""
+    return sum(pods.count for job in jobs for pods in replicas(job)) <= _FEW_PODS
+
+
+def _launchers(session: Session, version: ApiVersion, namespace: str) -> list[Object]:
     path = PODS.path(namespace)
-    launchers = session.list(path, decode=_lean(path), labelSelector=launchers_selector(version))
-    pods = _by_job(version, launchers)
+    return session.list(path, decode=_lean(path), labelSelector=launchers_selector(version))
+
+
+def _rough_pods(
+    session: Session,
+    version: ApiVersion,
+    namespace: str,
+    jobs: Mapping[JobKey, Object],
+    launchers: Meanwhile[list[Object]],
+) -> dict[JobKey, list[Object]]:
+    """Return the *launchers* of *jobs*, and of their workers what their lines say."""
     rows = session.rows(
-        path,
+        PODS.path(namespace),
         ("Name", "Status", "Node"),
         # A line does not say its namespace, and the metadata beside it is twenty times its size.
         metadata=not namespace,
         labelSelector=launchers_selector(version, workers=True),
     )
-    for meta, (name, word, node) in rows:
+    lines = list(rows)
+    pods = _by_job(version, launchers.result())
+    templates = {key: next((role.template for role in replicas(job)), {}) for key, job in jobs.items()}
+    for meta, (name, word, node) in lines:
         worker = parse_worker_name(name)
         key = (namespace or str(meta.get("namespace")), worker.job if worker else "")
         if key in jobs:
-            pods.setdefault(key, []).append(_rough_worker(jobs[key], name, word, node))
+            pods.setdefault(key, []).append(_rough_worker(jobs[key], templates[key], name, word, node))
     return pods
 
 
@@ -176,9 +209,8 @@ def _lean(path: str) -> Decode:
     return decode
 
 
-def _rough_worker(job: Object, name: str, word: str, node: str) -> Object:
-    """Return the worker *name* of *job* as far as its line says: the word of its status and its node."""
-    template = next((pods.template for pods in replicas(job)), {})
+def _rough_worker(job: Object, template: Object, name: str, word: str, node: str) -> Object:
+    """Return the worker *name* of *job*, made from *template*, as far as its line says: the word of its status and its node."""
     if _waits(word):
         status: Object = {
             "phase": "Pending",

@@ -14,7 +14,7 @@ from arena_topo.jobs.status.pod_status import is_held_up, pod_word, why_waiting
 from arena_topo.kinds.chief import is_chief
 from arena_topo.model import keys
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
-from arena_topo.model.job.kind import Kind, is_suspended, planned_replicas
+from arena_topo.model.job.kind import Kind, Replicas, is_planned, is_suspended
 from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount
@@ -31,7 +31,7 @@ def job_view(
     with_plan: bool = True,
 ) -> JobView:
     """Return the view of *job* with its *pods* at *now*; v1alpha1 needs the launcher's batch Job for its end."""
-    chief = chief_pod(pods)
+    chief, roles = chief_pod(pods), kind.replicas(job)
     # Of a suspended job the plan says who suspended it.
     suspended = is_suspended(kind, job)
     plan = _plan(job, pods) if with_plan or suspended else None
@@ -47,14 +47,14 @@ def job_view(
         uid=job["metadata"].get("uid", ""),
         version=kind.version,
         status=status,
-        priority=_priority(kind, job),
+        priority=_priority(roles),
         created=created,
         duration=((ended or now) - created).total_seconds(),
         ended=ended,
         instances=instances,
         requested_gpus=requested_gpus(kind, job),
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
-        workers=_worker_count(kind, job),
+        workers=sum(role.count for role in roles if is_planned(kind, role.role)),
         message=_message(job, pods, status, chief),
         advice=advice(job, pods, status, chief),
         plan=plan,
@@ -133,8 +133,9 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
 def _sort_key(pod: Object) -> tuple[int, int, str]:
     """Launchers first, then workers by index: worker-10 comes after worker-9."""
     name = pod["metadata"]["name"]
-    index = 0 if is_chief(pod) else optional_number(name.rpartition("-")[2]) or 0
-    return (0 if is_chief(pod) else 1, index, name)
+    if is_chief(pod):
+        return (0, 0, name)
+    return (1, optional_number(name.rpartition("-")[2]) or 0, name)
 
 
 def _pod_gpus(pod: Object) -> int:
@@ -161,9 +162,9 @@ def _has_failed(pod: Object) -> bool:
     return bool((pod.get("status") or {}).get("phase") == "Failed")
 
 
-def _priority(kind: Kind, job: Object) -> str:
+def _priority(roles: Sequence[Replicas]) -> str:
     # Launcher and workers have the same one unless a template sets them apart: the first that is named stands for all.
-    names = [(pods.template.get("spec") or {}).get("priorityClassName") for pods in kind.replicas(job)]
+    names = [(role.template.get("spec") or {}).get("priorityClassName") for role in roles]
     return next((name for name in names if name), "")
 
 
@@ -173,11 +174,7 @@ def requested_gpus(kind: Kind, job: Object) -> int:
     annotated = optional_number((job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS))
     if annotated is not None:
         return annotated
-    return sum(pods.count * _pod_gpus(pods.template) for pods in kind.replicas(job))
-
-
-def _worker_count(kind: Kind, job: Object) -> int:
-    return sum(pods.count for pods in planned_replicas(kind, job))
+    return sum(role.count * _pod_gpus(role.template) for role in kind.replicas(job))
 
 
 def _message(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:

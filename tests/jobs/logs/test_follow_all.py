@@ -12,7 +12,6 @@ from arena_topo.jobs.logs.follow import LogOptions
 from arena_topo.jobs.logs.follow_all import GangLog
 from arena_topo.jobs.logs.instances import Instances
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.kinds.mpijob import Role
 from tests.fakes import Answer, Call, refusal, session
 from tests.jobs.logs.torture import Event, Torments, TorturedJob
 from tests.objects import condition, mpijob, pod
@@ -131,7 +130,7 @@ LOGS = {
     ("instances", "expected"),
     [
         (Instances(every=True), ["job-launcher-x", "job-worker-0", "job-worker-1"]),
-        (Instances(role=Role.WORKER), ["job-worker-0", "job-worker-1"]),
+        (Instances(role="worker"), ["job-worker-0", "job-worker-1"]),
         (Instances(indices=(range(2),)), ["job-worker-0", "job-worker-1"]),
     ],
 )

@@ -4,9 +4,16 @@ import pytest
 
 from arena_topo.errors import NotFound, UsageError
 from arena_topo.jobs.logs.instances import Instances, parse_instances
-from arena_topo.kinds.mpijob import Role
+from arena_topo.jobs.logs.wait import LogTarget, can_be_of
+from arena_topo.jobs.lookup import ServedJob
+from arena_topo.kinds.jobset import JOBSET
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.model.objects import Object
+from tests.kinds.jobs import pod_of, training_job
 from tests.objects import mpijob, pod
 
+MPI = ServedJob(ApiVersion.V2BETA1, mpijob("job"))
 PODS = [
     *(pod(f"job-worker-{index}") for index in (10, 2, 0, 1)),
     pod("job-launcher-x", role="launcher"),
@@ -18,14 +25,15 @@ PODS = [
     ("text", "role", "every", "expected"),
     [
         ("", "", False, Instances()),
-        ("", "worker", False, Instances(role=Role.WORKER)),
-        ("", "launcher", False, Instances(role=Role.LAUNCHER)),
+        ("", "worker", False, Instances(role="worker")),
+        ("", "PS", False, Instances(role="ps")),
+        ("", "launcher", False, Instances(role="launcher")),
         ("", "", True, Instances(every=True)),
         ("3", "", False, Instances(indices=(range(3, 4),))),
         ("0-3,7", "", False, Instances(indices=(range(4), range(7, 8)))),
         ("worker-3", "", False, Instances(indices=(range(3, 4),))),
         ("job-worker-3", "", False, Instances(names=("job-worker-3",))),
-        ("launcher,0", "", False, Instances(role=Role.LAUNCHER, indices=(range(1),))),
+        ("launcher,0", "", False, Instances(role="launcher", indices=(range(1),))),
     ],
 )
 def test_a_choice_is_read(text: str, role: str, every: bool, expected: Instances) -> None:
@@ -52,26 +60,26 @@ def test_what_is_no_choice_is_an_error(text: str, role: str, every: bool, messag
     ("chosen", "names"),
     [
         (Instances(), ["job-launcher-x"]),
-        (Instances(role=Role.LAUNCHER), ["job-launcher-x"]),
-        (Instances(role=Role.WORKER), [f"job-worker-{index}" for index in (0, 1, 2, 10)]),
+        (Instances(role="launcher"), ["job-launcher-x"]),
+        (Instances(role="worker"), [f"job-worker-{index}" for index in (0, 1, 2, 10)]),
         (Instances(indices=(range(1, 3),)), ["job-worker-1", "job-worker-2"]),
-        (Instances(role=Role.LAUNCHER, indices=(range(1),)), ["job-launcher-x", "job-worker-0"]),
+        (Instances(role="launcher", indices=(range(1),)), ["job-launcher-x", "job-worker-0"]),
         (Instances(names=("job-worker-2",)), ["job-worker-2"]),
     ],
 )
 def test_instances_are_found_in_order(chosen: Instances, names: list[str]) -> None:
     """The launcher first, workers by number."""
-    assert names == [each["metadata"]["name"] for each in chosen.among("job", PODS)]
+    assert names == [each["metadata"]["name"] for each in chosen.among(MPI, PODS)]
 
 
 @pytest.mark.parametrize(
     ("chosen", "one", "name"),
     [
         (Instances(), True, ""),
-        (Instances(role=Role.LAUNCHER), True, ""),
+        (Instances(role="launcher"), True, ""),
         (Instances(indices=(range(3, 4),)), True, "job-worker-3"),
         (Instances(names=("job-launcher-x",)), True, "job-launcher-x"),
-        (Instances(role=Role.WORKER), False, ""),
+        (Instances(role="worker"), False, ""),
         (Instances(every=True), False, ""),
     ],
 )
@@ -82,8 +90,79 @@ def test_one_instance_is_known_as_one(chosen: Instances, one: bool, name: str) -
 
 def test_an_instance_beyond_the_jobs_workers_is_an_error() -> None:
     """Waiting for it would never end; a range may be absurdly long."""
-    job = mpijob("job", workers=4)
+    job = ServedJob(ApiVersion.V2BETA1, mpijob("job", workers=4))
     Instances(indices=(range(4),), names=("job-launcher-abc",)).check(job)
     for wrong in (Instances(indices=(range(9_999_999),)), Instances(names=("other-worker-0",))):
         with pytest.raises(NotFound, match=r"invalid instance name .* in job job, which has 4 workers"):
             wrong.check(job)
+
+
+TORCH = ServedJob(PYTORCHJOB, training_job(PYTORCHJOB, {"Master": 1, "Worker": 3}))
+TORCH_PODS = [*(pod_of(PYTORCHJOB, "worker", index) for index in (2, 0, 1)), pod_of(PYTORCHJOB, "master", 0)]
+TORCH_PODS[-1]["metadata"]["labels"]["training.kubeflow.org/job-role"] = "master"
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "names"),
+    [
+        ("", "", ["job-master-0"]),
+        ("launcher,2", "", ["job-master-0", "job-worker-2"]),
+        ("0-1", "", ["job-worker-0", "job-worker-1"]),
+        ("job-master-0", "", ["job-master-0"]),
+        ("", "worker", ["job-worker-0", "job-worker-1", "job-worker-2"]),
+        ("", "master", ["job-master-0"]),
+    ],
+)
+def test_instances_of_other_kinds_are_found(text: str, role: str, names: list[str]) -> None:
+    """By the roles of their kind."""
+    chosen = parse_instances(text, role, every=False)
+    chosen.check(TORCH)
+
+    assert names == [each["metadata"]["name"] for each in chosen.among(TORCH, TORCH_PODS)]
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "message"),
+    [
+        ("3", "", "invalid instance name job-worker-3 in job job, which has 1 master and 3 workers"),
+        ("job-launcher-x", "", "invalid instance name job-launcher-x"),
+        ("", "ps", "job job has no instances of role ps"),
+    ],
+)
+def test_what_a_job_of_another_kind_cannot_have_is_an_error(text: str, role: str, message: str) -> None:
+    """Waiting for it would never end."""
+    with pytest.raises(NotFound, match=message):
+        parse_instances(text, role, every=False).check(TORCH)
+
+
+@pytest.mark.parametrize(
+    ("instance", "possible"),
+    [
+        ("set-worker-1", True),
+        ("set-worker-0-1-x7k2p", True),
+        ("set-worker-2", False),
+        ("set-other-0-1-x7k2p", False),
+        ("set-worker", False),
+    ],
+)
+def test_pods_of_a_jobset_have_a_random_end_to_their_names(instance: str, possible: bool) -> None:
+    """Or are called by their number."""
+    template: Object = {"spec": {"parallelism": 2, "completions": 2, "template": {}}}
+    role = {"name": "worker", "replicas": 1, "template": template}
+    job = {"metadata": {"name": "set"}, "spec": {"replicatedJobs": [role]}}
+
+    assert possible == can_be_of(ServedJob(JOBSET, job), instance)
+
+
+def test_a_pod_of_a_jobset_is_found_by_its_number() -> None:
+    """As `logs set -i 1` names it."""
+    labels = {
+        "jobset.sigs.k8s.io/jobset-name": "set",
+        "jobset.sigs.k8s.io/replicatedjob-name": "worker",
+        "jobset.sigs.k8s.io/job-index": "0",
+        "batch.kubernetes.io/job-completion-index": "1",
+    }
+    one = {"metadata": {"name": "set-worker-0-1-x7k2p", "labels": labels}}
+
+    assert one == LogTarget("set-worker-1").pod_among([one])
+    assert LogTarget("set-worker-0").pod_among([one]) is None

@@ -1,15 +1,18 @@
-"""A list of jobs takes three calls however many there are, and says of each what ``get`` says."""
+"""A list of jobs takes few calls however many there are, and says of each what ``get`` says."""
 
 from typing import Any
 
 import pytest
 
-from arena_topo.errors import NotFound
+from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.reading.job_list import list_jobs
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_view import JobStatus
-from tests.fakes import Answer, Call, session, unserved
+from tests.fakes import Answer, Call, FakeTransport, Script, refusal, session, unserved
 from tests.objects import condition, mpijob, pod
+
+MANY = 200
+"""Workers, of which not all are read whole."""
 
 LAUNCHER = pod("job-launcher-x", role="launcher", hostIP="10.0.0.9")
 
@@ -27,7 +30,7 @@ def table(*rows: tuple[str, str, str]) -> Answer:
     )
 
 
-def cluster(jobs: list[Any], rows: Answer, launchers: list[Any]) -> Any:
+def cluster(jobs: list[Any], rows: Answer, launchers: list[Any]) -> Script:
     """Return a script of a cluster with these jobs in the newest version."""
 
     def script(call: Call) -> Answer:
@@ -36,6 +39,11 @@ def cluster(jobs: list[Any], rows: Answer, launchers: list[Any]) -> Any:
         return rows if "includeObject" in call.query else Answer(body={"items": launchers})
 
     return script
+
+
+def called(transport: FakeTransport) -> list[str]:
+    """Return the resources that were asked for; some are asked for at the same time, in any order."""
+    return [call.path.rpartition("/")[2] for call in transport.calls]
 
 
 @pytest.mark.parametrize(
@@ -56,26 +64,68 @@ def cluster(jobs: list[Any], rows: Answer, launchers: list[Any]) -> Any:
 )
 def test_a_line_says_enough_of_a_worker(word: str, node: str, status: JobStatus, allocated: int) -> None:
     """Whether it keeps its job from running, and whether it holds its GPUs."""
-    opened, _ = session(cluster([mpijob("job", workers=1)], table(("job-worker-0", word, node)), [LAUNCHER]))
+    opened, _ = session(
+        cluster([mpijob("job", workers=MANY)], table(("job-worker-0", word, node)), [LAUNCHER])
+    )
     (job,) = list_jobs(opened)
 
-    assert (status, 1, allocated) == (job.status, job.requested_gpus, job.allocated_gpus)
+    assert (status, MANY, allocated) == (job.status, job.requested_gpus, job.allocated_gpus)
     assert job.chief is not None
     assert "10.0.0.9" == job.chief.node_ip
 
 
+def test_few_jobs_take_three_calls() -> None:
+    """The jobs, all their pods, and what else is served."""
+    worker = pod("job-worker-0", phase="Pending")
+    opened, transport = session(cluster([mpijob("job", workers=1)], table(), [LAUNCHER, worker]))
+    (job,) = list_jobs(opened, selector="team=a")
+
+    assert (JobStatus.PENDING, 1) == (job.status, job.requested_gpus)
+    assert ["apis", "mpijobs", "pods"] == sorted(called(transport))
+    assert "team=a" == next(call for call in transport.calls if "mpijobs" in call.path).query["labelSelector"]
+
+
 @pytest.mark.parametrize("all_namespaces", [False, True])
-def test_it_takes_four_calls(all_namespaces: bool) -> None:
-    """The jobs, their launchers, a line of each worker, and what else is served; the metadata of lines only where namespaces matter."""
+def test_many_take_four(all_namespaces: bool) -> None:
+    """Launchers and workers apart, of which the lines are enough; their metadata only where namespaces matter."""
     rows = table(("job-worker-0", "Running", "n1"), ("other-worker-0", "Pending", "<none>"))
-    opened, transport = session(cluster([mpijob("job")], rows, [LAUNCHER]))
-    (job,) = list_jobs(opened, all_namespaces=all_namespaces, selector="team=a")
+    opened, transport = session(cluster([mpijob("job", workers=MANY)], rows, [LAUNCHER]))
+    (job,) = list_jobs(opened, all_namespaces=all_namespaces)
+    lines = next(call for call in transport.calls if "includeObject" in call.query)
 
     assert JobStatus.RUNNING is job.status
-    assert ["mpijobs", "pods", "pods", "apis"] == [call.path.rpartition("/")[2] for call in transport.calls]
-    assert "team=a" == transport.calls[0].query["labelSelector"]
-    assert "Metadata" if all_namespaces else "None" == transport.calls[2].query["includeObject"]
-    assert all_namespaces == ("namespaces" not in transport.calls[2].path)
+    assert ["apis", "mpijobs", "pods", "pods"] == sorted(called(transport))
+    assert ("Metadata" if all_namespaces else "None") == lines.query["includeObject"]
+    assert all_namespaces == ("namespaces" not in lines.path)
+
+
+def test_every_page_is_read() -> None:
+    """Also those behind one in which nothing matches; few jobs on a page are no sign of few pods."""
+    first, second = mpijob("first"), mpijob("second")
+
+    def script(call: Call) -> Answer:
+        if not call.path.endswith("/mpijobs"):
+            return cluster([], table(), [])(call)
+        pages = {None: ([], "1"), "1": ([first], "2"), "2": ([second], "")}
+        items, following = pages[call.query.get("continue")]
+        return Answer(body={"items": items, "metadata": {"continue": following}})
+
+    opened, transport = session(script)
+
+    assert ["first", "second"] == [job.name for job in list_jobs(opened)]
+    assert 2 == called(transport).count("pods")
+
+
+def test_what_fails_meanwhile_is_told() -> None:
+    """As if it had been asked for alone."""
+
+    def script(call: Call) -> Answer:
+        if "pods" in call.path and "includeObject" not in call.query:
+            return refusal(403, "Forbidden", "pods is forbidden")
+        return cluster([mpijob("job", workers=MANY)], table(), [])(call)
+
+    with pytest.raises(Forbidden, match="pods is forbidden"):
+        list_jobs(session(script)[0])
 
 
 def test_an_empty_list_takes_two() -> None:

@@ -48,9 +48,9 @@ class LogsFlags:
         metavar="INSTANCES",
         help="Instances whose logs to print, by name or by worker, as in 0-3,7; the launcher by default.",
     )
-    role: str | None = option(
+    role: str = text(
         "--role",
-        type=click.Choice(["launcher", "worker"]),
+        metavar="ROLE",
         help="Print the logs of all instances of this role.",
     )
     every: bool = switch("--all", help="Print the logs of all instances.")
@@ -130,7 +130,7 @@ def logs(flags: LogsFlags) -> ExitCode:
         raise UsageError("--follow and --previous exclude each other: a previous run has ended")
     if flags.since and flags.since_time:
         raise UsageError("at most one of --since and --since-time may be used")
-    instances = parse_instances(flags.instance, flags.role or "", every=flags.every)
+    instances = parse_instances(flags.instance, flags.role, every=flags.every)
     patterns = Patterns(
         include=compiled("--include", flags.include), exclude=compiled("--exclude", flags.exclude)
     )
