@@ -8,7 +8,7 @@ Source: kubeflow/arena 0.15.5 (pkg/commands, pkg/training, pkg/topnode).
 """
 
 SUBMITTED = "The Job {name} has been submitted successfully"
-SEE_STATUS = "You can run `arena-topo get {name} --type mpijob -n {namespace}` to check the job status"
+SEE_STATUS = "You can run `arena-topo get {name} --type {type} -n {namespace}` to check the job status"
 DELETED = "The training job {name} has been deleted successfully"
 
 NODE_WITHOUT_GPUS = "\n  This node has none gpu devices\n"

@@ -72,6 +72,7 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     assert re.search(r"^bert +RUNNING +JOBSET ", arena("list", "--type=jobset").out, re.MULTILINE)
     fake_log.write("step 1")
     assert "step 1" in arena("logs", "bert").out
+    assert "step 1\n" == arena("logs", "bert", "-i", "1", "--tail=1").out
 
     outcome = arena("delete", "bert")
     assert (0, "The training job bert has been deleted successfully\n") == (outcome.code, outcome.out)

@@ -56,6 +56,7 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(arena: Arena, kube: Kube
     """Each pod on its own node by its rank, a recreated one again; and all commands know the job by its name alone."""
     outcome = arena(*SUBMIT, "--gputopology", "--pin=workers", "--retry=3", COMMAND)
     assert (0, "pytorchjob.kubeflow.org/bert created\n") == (outcome.code, outcome.out), outcome.err
+    assert "`arena-topo get bert --type pytorchjob -n " in outcome.err
 
     places = running_places(kube, namespace)
     plan = planned(kube, namespace)

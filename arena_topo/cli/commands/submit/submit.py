@@ -307,9 +307,9 @@ def create_and_wait(
         if submitted.placed:
             print_placement(name, submitted.placed)
         # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
-        job = submitted.objects[0]["metadata"]
+        job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
         say(arena_texts.SUBMITTED.format(name=name))
-        say(arena_texts.SEE_STATUS.format(name=name, namespace=job["namespace"]))
+        say(arena_texts.SEE_STATUS.format(name=name, type=kind, namespace=job["namespace"]))
         limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
         _wait(session, name, job["uid"], place.goal, limit or 0.0, ending)
     except KeyboardInterrupt:
