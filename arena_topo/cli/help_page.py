@@ -29,6 +29,8 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--name",
         "--image",
         "--workers",
+        "--min-workers",
+        "--max-workers",
         "--gang",
         "--gang-scheduler",
         "--queue",
@@ -90,6 +92,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--from",
         "--product",
         "--compare",
+        "--when",
     ),
     "Data": (
         "--data",

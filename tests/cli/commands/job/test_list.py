@@ -6,7 +6,6 @@ import pytest
 
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call
-from tests.jobs.reading.test_job_list import table
 from tests.objects import condition, mpijob, pod
 
 JOBS = [
@@ -15,14 +14,15 @@ JOBS = [
 ]
 LAUNCHER = pod("vgg16-launcher-x", role="launcher", hostIP="192.168.16.173")
 LAUNCHER["metadata"]["labels"]["training.kubeflow.org/job-name"] = "vgg16"
+WORKER = pod("vgg16-worker-0")
+WORKER["metadata"]["labels"]["training.kubeflow.org/job-name"] = "vgg16"
 
 
 def cluster(call: Call) -> Answer:
     """Serve one job that runs, and one that has succeeded."""
     if call.path.endswith("/mpijobs"):
         return Answer(body={"items": JOBS})
-    rows = table(("vgg16-worker-0", "Running", "n1"))
-    return rows if "includeObject" in call.query else Answer(body={"items": [LAUNCHER]})
+    return Answer(body={"items": [LAUNCHER, WORKER]})
 
 
 def empty(_: Call) -> Answer:
