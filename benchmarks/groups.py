@@ -32,6 +32,11 @@ BLOCK = 1
 SHAPES = ((4, 8), (4, 16), (8, 4), (8, 8))
 """Stages of a pipeline, and replicas."""
 
+MODELS = {4: (76.1e9, 10_240, 1_792), 8: (145.6e9, 12_288, 2_304)}
+"""By the stages of a pipeline: parameters, hidden size and batch of a GPT (Narayanan et al. 2021, table 1), 2,048 tokens each."""
+TRAFFIC = {"pp whole": False, "pp scattered": True}
+"""Whether each tensor-parallel rank sends its part of the activations, by the name of the traffic."""
+
 Spreads = dict[str, float]
 """The most blocks that a group touches, by axis."""
 ANY = "any placement, at least"
@@ -75,6 +80,22 @@ def least_both(room: Sequence[int], rows: int, columns: int) -> int:
     return min(row + column for row in blocks for column in blocks if row * column >= product)
 
 
+def traffic(parallel: Parallelism, *, scattered: bool) -> tuple[int, int]:
+    """Return the MB that a rank sends in a step along its pipeline and its data-parallel group.
+
+    An activation and its gradient for each sequence, and 2 (n - 1) / n of the rank's gradients; all of two bytes.
+    """
+    parameters, hidden, batch = MODELS[parallel.pp]
+    pipeline = batch / parallel.dp * 2 * 2 * 2_048 * hidden / (parallel.tp if scattered else 1)
+    replicas = 2 * (parallel.dp - 1) / parallel.dp * 2 * parameters / (parallel.tp * parallel.pp)
+    return round(pipeline / 1e6), round(replicas / 1e6)
+
+
+def weighted(spreads: Spreads, weights: tuple[int, int]) -> float:
+    """Return the mean of the most blocks that a pipeline and a data-parallel group touch, each weighted by its traffic."""
+    return (weights[0] * spreads["pp"] + weights[1] * spreads["dp"]) / sum(weights)
+
+
 def compared(fleet: Fleet, parallel: Parallelism) -> dict[str, Spreads] | None:
     """Return the spreads of *parallel* by each rule, None where the fleet is too full."""
     demand = Demand(parallel.ranks // 8, 8, gpu_resource=GPU, parallel=parallel)
@@ -85,6 +106,13 @@ def compared(fleet: Fleet, parallel: Parallelism) -> dict[str, Spreads] | None:
     rows = {
         f"arena-topo, closer={closer.value}": _ours(fleet, demand, replace(parallel, closer=closer))
         for closer in Closer
+    } | {
+        f"arena-topo, {name}": _ours(
+            fleet,
+            demand,
+            replace(parallel, closer=Closer.BOTH, traffic=traffic(parallel, scattered=scattered)),
+        )
+        for name, scattered in TRAFFIC.items()
     }
     rows["first fit"] = _nodes(first_fit(places, demand.workers))
     rows["Kueue TAS best-fit"] = _nodes(kueue_best_fit(parts, places, demand.workers))
@@ -132,7 +160,8 @@ def runs(count: int) -> Iterator[tuple[Parallelism, dict[str, Spreads]]]:
 
 def main(count: int) -> None:
     """Print a line for each rule: the most blocks of a pipeline, of a data-parallel group, and both together."""
-    results = [rows for _, rows in runs(count)]
+    gangs = list(runs(count))
+    results = [rows for _, rows in gangs]
     least = [rows.pop(ANY)["both"] for rows in results]
     total = {name: mean(rows[name]["pp"] + rows[name]["dp"] for rows in results) for name in results[0]}
     base = {axis: mean(rows["first fit"][axis] for rows in results) for axis in ("pp", "dp")}
@@ -148,6 +177,21 @@ def main(count: int) -> None:
     ratio = total["first fit"] / mean(least)
     print(f"{ANY:36}{mean(least):>6.2f}{ratio:>34.2f}")
     print(f"closer=both meets that in {met} of {len(results)} gangs")
+    for traffic_name, scattered in TRAFFIC.items():
+        print(f"weighted by traffic, {traffic_name}: spread, and by how much first fit's is wider")
+        spread = {
+            name: mean(
+                weighted(rows[name], traffic(parallel, scattered=scattered)) for parallel, rows in gangs
+            )
+            for name in (
+                f"arena-topo, {traffic_name}",
+                "first fit",
+                "Kueue TAS best-fit",
+                "Kueue, slices of dp",
+            )
+        }
+        for name, mean_spread in spread.items():
+            print(f"{name:28}{mean_spread:>6.2f}{spread['first fit'] / mean_spread:>8.2f}")
 
 
 if __name__ == "__main__":

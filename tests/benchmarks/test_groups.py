@@ -6,7 +6,18 @@ from statistics import mean
 import pytest
 
 from arena_topo.model.plan.parallelism import Parallelism
-from benchmarks.groups import ANY, BLOCKS, NODES, compared, fragmented, least_both, runs
+from benchmarks.groups import (
+    ANY,
+    BLOCKS,
+    NODES,
+    TRAFFIC,
+    compared,
+    fragmented,
+    least_both,
+    runs,
+    traffic,
+    weighted,
+)
 
 
 def test_the_fleet_has_1200_gpus() -> None:
@@ -29,6 +40,25 @@ def test_the_groups_that_go_first_are_spread_half_as_far_again_by_first_fit() ->
             mean(row[name][axis] for row in rows) for name in (f"arena-topo, closer={axis}", "first fit")
         )
         assert 1.5 * ours <= first_fit
+
+
+def test_weighted_by_traffic_groups_are_spread_less_than_by_any_rule() -> None:
+    """The mean of both axes, each by the bytes that a rank sends along it."""
+    gangs = list(runs(3))
+    for name, scattered in TRAFFIC.items():
+        ours, *others = (
+            mean(weighted(rows[rule], traffic(parallel, scattered=scattered)) for parallel, rows in gangs)
+            for rule in (f"arena-topo, {name}", "first fit", "Kueue TAS best-fit", "Kueue, slices of dp")
+        )
+        assert ours < min(others)
+        assert 1.4 * ours <= others[0]
+
+
+def test_traffic_is_that_of_the_published_model() -> None:
+    """76.1e9 parameters on 4 x 8 x 8 GPUs: 224 sequences of 2,048 x 10,240, and 7/4 of a 32nd of the gradients, by hand."""
+    parallel = Parallelism(tp=8, pp=4, dp=8)
+    assert (18_790, 8_323) == traffic(parallel, scattered=False)
+    assert (2_349, 8_323) == traffic(parallel, scattered=True)
 
 
 def test_no_rule_is_below_what_no_placement_is_below() -> None:

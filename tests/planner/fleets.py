@@ -1,10 +1,12 @@
 """Small clusters for the planner: by hand, and at random."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
+from arena_topo.model.cluster.numa import AlignmentPolicy, NumaZone, NumaZones
 from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
 from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
@@ -71,6 +73,34 @@ def node(
         used=frozenset(used) if lists_used else None,
         holders=tuple(holders),
     )
+
+
+def numa_node(
+    name: str,
+    used: Sequence[int] = (),
+    *,
+    published: tuple[int, int] | None = None,
+    cpus: tuple[int, int] = (48, 48),
+    policy: AlignmentPolicy = AlignmentPolicy.SINGLE_NUMA_NODE,
+    lists_used: bool = True,
+    links: LinkGraph = SWITCHED,
+) -> GpuNode:
+    """Return eight GPUs on two NUMA nodes with so many free *cpus*; *published* are the free GPUs by the last report."""
+    plain = node(name, used, links, lists_used=lists_used)
+    free = published or tuple(
+        sum(gpu // 4 == side and gpu not in used for gpu in range(8)) for side in (0, 1)
+    )
+    zones = tuple(
+        NumaZone(
+            number,
+            {NVIDIA: 4, "cpu": 48_000},
+            {NVIDIA: 4, "cpu": 48_000},
+            {NVIDIA: free[number], "cpu": 1000 * cpus[number]},
+        )
+        for number in (0, 1)
+    )
+    gpus = tuple(Gpu(index, numa=index // 4) for index in range(8))
+    return replace(plain, gpus=gpus, zones=NumaZones(zones, policy))
 
 
 def cluster(

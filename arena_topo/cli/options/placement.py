@@ -210,7 +210,8 @@ class PlanFlags:
         type=Axes(),
         metavar="AXES",
         help="Sizes of the model's parallelism, such as tp=8,pp=4,dp=16, also cp and ep: ranks that exchange most are placed "
-        "closest, in Megatron's order. closer=dp or closer=both changes which groups win, pipelines by default.",
+        "closest, in Megatron's order. Pipelines win over data-parallel groups; closer=dp and closer=both change that, and closer=1:4 weighs them by "
+        "their traffic.",
     )
     coalesce: bool = go_flag("--coalesce", help="Pack the ranks of a node into one pod.")
     share_gpus: bool = go_flag(

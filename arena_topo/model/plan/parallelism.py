@@ -37,7 +37,7 @@ class Axis(Enum):
 class Closer(Enum):
     """Which groups get the closer places where pipelines and data-parallel groups cannot both.
 
-    ``BOTH`` weighs them alike: the sum of their spreads is the least.
+    With ``BOTH`` the sum of their spreads is the least, each weighted by its traffic.
     """
 
     PP = "pp"
@@ -63,7 +63,10 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Parallelism:
-    """The size of each axis, 1 for one that is not used, and which of ``pp`` and ``dp`` gets the closer places."""
+    """The size of each axis, 1 for one that is not used, and which of ``pp`` and ``dp`` gets the closer places.
+
+    ``traffic`` is what a pipeline and a data-parallel group weigh where both do.
+    """
 
     tp: int = 1
     cp: int = 1
@@ -71,6 +74,7 @@ class Parallelism:
     pp: int = 1
     dp: int = 1
     closer: Closer = Closer.PP
+    traffic: tuple[int, int] = (1, 1)
 
     @property
     def ranks(self) -> int:
@@ -96,13 +100,14 @@ class Parallelism:
     def __str__(self) -> str:
         """Write it as users do: ``tp=8,pp=4,dp=16``."""
         sizes = [f"{axis.value}={size}" for axis in Axis if (size := getattr(self, axis.value)) > 1]
-        closer = [] if self.closer is Closer.PP else [f"closer={self.closer.value}"]
+        both = self.closer.value if self.traffic == (1, 1) else ":".join(map(str, self.traffic))
+        closer = [] if self.closer is Closer.PP else [f"closer={both}"]
         return ",".join([*sizes, *closer]) or "dp=1"
 
 
 def read_parallelism(text: str, flag: str) -> Parallelism:
     """Return the parallelism in *text*, such as ``tp=8,pp=4,dp=16,closer=dp``; raises ``UsageError``, naming *flag*."""
-    known = [field.name for field in fields(Parallelism)]
+    known = [field.name for field in fields(Parallelism) if field.name != "traffic"]
     given: dict[str, str] = {}
     for entry in text.split(","):
         key, equals, value = entry.strip().partition("=")
@@ -114,20 +119,28 @@ def read_parallelism(text: str, flag: str) -> Parallelism:
         if key in given:
             raise UsageError(f"{flag}: {key} is given twice", hint=_EXAMPLE)
         given[key] = value
-    closer = given.pop("closer", Closer.PP.value)
-    if closer not in {choice.value for choice in Closer}:
-        raise UsageError(
-            f"{flag}: closer={cut(closer)} is none of pp, dp and both", hint=f"{_EXAMPLE},closer=dp"
-        )
-    parallel = Parallelism(
-        **{axis: _size(axis, value, flag) for axis, value in given.items()}, closer=Closer(closer)
-    )
+    closer, traffic = _closer(given.pop("closer", Closer.PP.value), flag)
+    sizes = {axis: _size(axis, value, flag) for axis, value in given.items()}
+    parallel = Parallelism(**sizes, closer=closer, traffic=traffic)
     if parallel.cp * parallel.dp % parallel.ep:
         raise UsageError(
             f"{flag}: ep={parallel.ep} does not divide cp x dp = {parallel.cp} x {parallel.dp} = {parallel.cp * parallel.dp}",
             hint="the experts of a layer are spread over ranks that hold the same tensor-parallel part",
         )
     return parallel
+
+
+def _closer(text: str, flag: str) -> tuple[Closer, tuple[int, int]]:
+    """Return which groups get the closer places, and what pipelines and data-parallel groups weigh: ``dp``, or ``1:4``."""
+    if text in {choice.value for choice in Closer}:
+        return Closer(text), (1, 1)
+    pipelines, colon, replicas = text.partition(":")
+    if not colon:
+        raise UsageError(
+            f"{flag}: closer={cut(text)} is none of pp, dp and both",
+            hint=f"{_EXAMPLE},closer=dp, or closer=1:4",
+        )
+    return Closer.BOTH, (_size("closer", pipelines, flag), _size("closer", replicas, flag))
 
 
 def _size(axis: str, value: str, flag: str) -> int:

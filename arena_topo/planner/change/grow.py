@@ -19,7 +19,7 @@ from arena_topo.planner.explain.infeasible import infeasible
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import indices_of
 from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Domain, Fleet, make_fleet
+from arena_topo.planner.nodes.fleet import Domain, Fleet, aligned, make_fleet
 from arena_topo.planner.nodes.levels import (
     Capacity,
     LevelLimits,
@@ -77,6 +77,7 @@ def _extended(demand: Demand, placed: Sequence[Slot], workers: Sequence[int], fl
     members = members_by_node(fleet, placed)
     # What a launcher asks for was found when the gang was placed.
     extra = replace(demand, workers=len(workers), launcher=None, launcher_selector={}, coalesce=False)
+    fleet = aligned(fleet, extra)
     before = figures(fleet, placed, demand.gpus)
     if not members:
         return _anywhere(extra, workers, fleet, before)
@@ -196,7 +197,9 @@ def _beside(found: _Found, position: int, workers: int, more: int) -> Sequence[t
     mask, machine = found.gpus_by_node[position, workers], found.fleet.state(position).machine
     if machine is None or not mask:
         return [() if not found.gpus else None] * more
-    taken = indices_of(found.fleet.nodes[position], machine.ring(mask))
+    state, ring = found.fleet.state(position), machine.ring(mask)
+    rule = state.alignment.rule(state.containers, more, found.gpus) if state.alignment else None
+    taken = indices_of(found.fleet.nodes[position], rule.cut(ring) if rule else ring)
     return [taken[i * found.gpus : (i + 1) * found.gpus] for i in range(more)]
 
 

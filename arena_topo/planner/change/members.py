@@ -99,7 +99,7 @@ def with_more(
     """Return what the node of *members* gives with *more* of them, and the GPUs that these get.
 
     The GPUs are None where nothing tells which are free. Of all sets the one with the highest busbw together with the GPUs
-    that the members have is taken, of equally fast ones the one that leaves most.
+    that the members have is taken, of equally fast ones the one that leaves most; only sets that the kubelet can give.
     """
     state, held = fleet.state(members.position), members.mask
     workers, taken = len(members.slots) + more, more * gpus
@@ -114,10 +114,11 @@ def with_more(
             state, workers, gpus, held | mask, several=several, stranded=state.free - taken, loss=loss
         )
 
-    masks = subsets(free, taken)
+    rule = state.alignment.rule(state.containers, more, gpus) if state.alignment else None
+    masks = [mask for mask in subsets(free, taken) if rule is None or rule.allows(mask)]
     if not masks:
         # Too many to compare: the best set by itself need not be the best beside the others.
-        choice = machine.best(free, taken, across_nodes=several)
+        choice = machine.best(free, taken, across_nodes=several, rule=rule)
         mask = choice.mask if choice else 0
         return replace(offer(mask), exact=False), mask
     offers = {mask: offer(mask) for mask in masks}

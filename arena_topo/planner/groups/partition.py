@@ -4,7 +4,7 @@ Rows and columns cross: what packs rows scatters columns. Sixteen cells, four ro
 each bin leaves every row in 1 bin and every column in 4; a quarter of the grid for each bin, 2 and 2.
 
 Rows come first, then columns: the most bins that a row touches, the most that a column does, the sum over rows, the sum
-over columns. *Balanced*, the two are added up. Arrangements that are known to be good are compared; where none meets a
+over columns. With *weights* the two are added up. Arrangements that are known to be good are compared; where none meets a
 bound, a search over all of them follows, as far as its effort goes.
 """
 
@@ -18,6 +18,9 @@ Cell = tuple[int, int]
 """Row and column."""
 Bins = tuple[int, ...]
 """The bin of each cell, in the order of the cells."""
+
+Weights = tuple[int, int]
+"""What a bin counts that a row touches, and what one counts that a column does."""
 
 Cost = Callable[[Mapping[int, int]], int]
 """From the number of cells in each bin to what that costs."""
@@ -53,30 +56,31 @@ def partition(
     room: Sequence[int],
     cost: Cost | None = None,
     *,
-    balanced: bool = False,
+    weights: Weights | None = None,
     effort: int = EFFORT,
 ) -> Partition:
     """Return the best partition of *cells* into bins that have *room* for as many in all.
 
-    Of several that are as good, one of a low *cost* is preferred.
+    *weights* are what a bin counts that a row touches, and one that a column does; without them rows go first. Of several
+    that are as good, one of a low *cost* is preferred.
 
     >>> grid = [(row, column) for row in range(4) for column in range(4)]
     >>> partition(grid, (4, 4, 4, 4)).spread
     Spread(rows=1, columns=4, row_sum=4, column_sum=16)
-    >>> partition(grid, (4, 4, 4, 4), balanced=True).spread
+    >>> partition(grid, (4, 4, 4, 4), weights=(1, 1)).spread
     Spread(rows=2, columns=2, row_sum=8, column_sum=8)
     """
     grid = _Grid.of(cells)
     best = min(
         (_tightened(bins, room) for bins in _arrangements(grid, room)),
-        key=lambda bins: (_merit(spread_of(cells, bins), balanced), cost(Counter(bins)) if cost else 0),
+        key=lambda bins: (_merit(spread_of(cells, bins), weights), cost(Counter(bins)) if cost else 0),
     )
     spread = spread_of(cells, best)
-    if _merit(spread, balanced) <= _merit(_bound(grid, room, spread), balanced):
+    if _merit(spread, weights) <= _merit(_bound(grid, room, spread), weights):
         return Partition(best, spread, exact=True)
     if not grid.is_whole:
         return Partition(best, spread, exact=False)
-    search = _Search(grid, room, best, balanced=balanced)
+    search = _Search(grid, room, best, weights)
     exact = search.run(effort)
     bins = _tightened(search.best, room)
     return Partition(bins, spread_of(cells, bins), exact)
@@ -96,10 +100,14 @@ def spread_of(cells: Sequence[Cell], bins: Sequence[int]) -> Spread:
 Merit = tuple[int, ...]
 
 
-def _merit(spread: Spread, balanced: bool) -> Merit:
-    if balanced:
-        sums = spread.row_sum + spread.column_sum
-        return spread.rows + spread.columns, sums, spread.rows, spread.columns
+def _merit(spread: Spread, weights: Weights | None) -> Merit:
+    if weights:
+        row, column = weights
+        most, sums = (
+            row * rows + column * columns
+            for rows, columns in ((spread.rows, spread.columns), (spread.row_sum, spread.column_sum))
+        )
+        return most, sums, spread.rows, spread.columns
     return spread.rows, spread.columns, spread.row_sum, spread.column_sum
 
 
@@ -298,13 +306,13 @@ class _Branch:
 class _Search:
     """All partitions of a whole grid, line by line of its shorter side; lines are alike, and so are bins of equal room."""
 
-    def __init__(self, grid: _Grid, room: Sequence[int], best: Bins, *, balanced: bool) -> None:
+    def __init__(self, grid: _Grid, room: Sequence[int], best: Bins, weights: Weights | None) -> None:
         # The fewest patterns have the shorter lines.
         self._turned = len(grid.rows) < len(grid.columns)
         self._lines = grid.columns if self._turned else grid.rows
         self._room = tuple(room)
-        self._balanced = balanced
-        self.best, self._merit = best, _merit(spread_of(grid.cells, best), balanced)
+        self._weights = weights
+        self.best, self._merit = best, _merit(spread_of(grid.cells, best), weights)
         self._cells = len(grid.cells)
         self._length = len(self._lines[0])
         self._least = 1 if max(room) >= self._length else ceil(self._length / max(room))
@@ -375,7 +383,7 @@ class _Search:
         counts = [mask.bit_count() for mask in touched]
         lines, crossing = (widest, total), (max(counts), sum(counts))
         (rows, row_sum), (columns, column_sum) = (crossing, lines) if self._turned else (lines, crossing)
-        return _merit(Spread(rows, columns, row_sum, column_sum), self._balanced)
+        return _merit(Spread(rows, columns, row_sum, column_sum), self._weights)
 
     def _keep(self, merit: Merit) -> None:
         if merit < self._merit:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.parallelism import Parallelism
+from arena_topo.model.plan.parallelism import Closer, Parallelism
 from arena_topo.model.plan.placement import Placement
 from arena_topo.planner.assign import placement
 from arena_topo.planner.groups.partition import Cell, Partition, Spread, partition, spread_of
@@ -161,7 +161,7 @@ class _Layout:
         def node_count(counts: Mapping[int, int]) -> int:
             return sum(fewest(capacity, below[number], count * size) for number, count in counts.items())
 
-        found = partition([unit.cell for unit in units], room, node_count, balanced=self._balanced)
+        found = partition([unit.cell for unit in units], room, node_count, weights=self._weights)
         # Only the grid of the largest units has rows and columns that cross.
         if not first and stage == len(self.stages) - 1:
             first.append(found)
@@ -172,8 +172,9 @@ class _Layout:
             yield from self._descend(stage, held, level - 1, below[number], first)
 
     @property
-    def _balanced(self) -> bool:
-        return self.parallel.closer.value == "both"
+    def _weights(self) -> tuple[int, int] | None:
+        """What a domain that a pipeline touches counts, and one that a data-parallel group does; None where one goes first."""
+        return self.parallel.traffic if self.parallel.closer is Closer.BOTH else None
 
     def _below(self, level: int, domain: Domain) -> list[Domain]:
         """Return the domains of the next closer level within *domain*: of those with equal room the better one first."""

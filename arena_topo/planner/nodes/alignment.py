@@ -16,7 +16,7 @@ manager is static, and mostly it is not.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZones
@@ -79,6 +79,30 @@ class Alignment:
         # The kubelet's own order of choice is the only one that is known to work out for larger workers.
         most = tuple(map(sum, zip(*shares, strict=True)))
         return ZoneRule(self.positions, most, gpus, tuple(shares)) if sum(most) == workers * gpus else None
+
+    def after(self, containers: Sequence[Amounts], workers: int, gpus: int, mask: int) -> "Alignment":
+        """Return what is left of the NUMA nodes once so many *workers*, whose *containers* ask so much, have come.
+
+        *mask* are the positions of all the *gpus* GPUs of each, 0 where nothing tells which they are: then the kubelet's own
+        order of choice is followed.
+        """
+        parts = self._parts(containers)
+        free = {name: list(row) for name, row in zip(self.resources, self.available, strict=True)}
+        if mask and self.positions and len(parts) == 1 and self._sets(parts[0]) == 1:
+            # What a worker has beside its GPUs is on their NUMA node.
+            for zone, side in enumerate(self.positions):
+                for name, count in parts[0]:
+                    free[name][zone] -= count * ((mask & side).bit_count() // gpus)
+        else:
+            for part in parts * workers:
+                self._admit(part, free)
+            if mask and self.positions and self.gpu_resource in free:
+                had = self.available[self.resources.index(self.gpu_resource)]
+                taken = [(mask & side).bit_count() for side in self.positions]
+                free[self.gpu_resource] = [has - less for has, less in zip(had, taken, strict=True)]
+        return replace(
+            self, available=tuple(tuple(max(left, 0) for left in free[name]) for name in self.resources)
+        )
 
     def refusal(self, containers: Sequence[Amounts]) -> str:
         """Return why the kubelet would admit no worker whose *containers* ask so much, empty where it would."""

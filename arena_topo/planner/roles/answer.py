@@ -57,7 +57,7 @@ def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[st
     demand = seat.role.demand
     slots, gpu_parts = list[tuple[int, tuple[int, ...] | None]](), {}
     for position, offer in choice.chosen:
-        part = node_part(fleet.nodes[position], turn.taken.state(fleet, position), offer, seat.role.gpus)
+        part = node_part(fleet.nodes[position], turn.taken.state(seat.fleet, position), offer, seat.role.gpus)
         slots += [(position, gpus) for gpus in part.by_worker]
         gpu_parts[position] = part
     placed, first = {}, 0
@@ -150,7 +150,7 @@ def _in_rival(turn: Turn, found: GangChoice) -> RoleChoice | None:
 
 def _faster_on_more(turn: Turn, choice: RoleChoice, found: GangChoice) -> str:
     """Return what one node more would give the first seat in the gang's domain; empty where it is no faster or not plain."""
-    seat, fleet = turn.seat, turn.board.fleet
+    seat, fleet = turn.seat, turn.seat.fleet
     if turn.number or seat.slices or seat.whole > 1 or seat.apart or seat.role.spread is not Spread.NONE:
         return ""
     problem = Problem(fleet, seat.capacity, seat.role.pods, seat.role.gpus, objective=turn.board.objective)

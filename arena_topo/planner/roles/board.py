@@ -18,7 +18,7 @@ from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.model.plan.roles import GangDemand, Role, Spread
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Domain, Fleet
+from arena_topo.planner.nodes.fleet import Domain, Fleet, aligned
 from arena_topo.planner.nodes.levels import Capacity, domains_at, level_of
 
 _MOST_ROLES = 64
@@ -32,9 +32,11 @@ class Seat:
     ``whole`` is how many pods make a slice that stays on one node. ``apart`` is
     the level of which a domain takes one pod, None for any number. ``beside`` is a seat's number and the level that its
     pods share with this one's, ``serves`` the number of the seat whose parameters it keeps. ``penalties`` gives the
-    preferences that a node misses, by position, None where there are none.
+    preferences that a node misses, by position, None where there are none. ``fleet`` is the one whose kubelets know what a
+    pod asks for: where they refuse pods that do not fit their NUMA nodes, it offers what they admit.
     """
 
+    fleet: Fleet
     role: Role
     roles: tuple[tuple[str, int], ...]
     demand: Demand
@@ -231,6 +233,7 @@ def _seat(role: Role, names: tuple[tuple[str, int], ...], number_of: Mapping[str
     # One pod to a node is what the places of a node count already.
     apart = level(role.spread_level) if role.spread is Spread.REQUIRED else 0
     return Seat(
+        fleet=aligned(fleet, role.demand),
         role=role,
         roles=names,
         demand=role.demand,

@@ -51,7 +51,7 @@ def best_that_leaves_room(turn: Turn, spans: Spans, effort: Effort) -> RoleChoic
 
 def _rest_fits(turn: Turn, choice: RoleChoice, spans: Spans, effort: Effort) -> bool:
     """Whether all seats after *turn* have a place once it made *choice*."""
-    taken = turn.taken.with_counts(turn.seat.demand, choice.counts)
+    taken = turn.taken.with_counts(turn.seat.demand, turn.board.fleet, choice.counts)
     after = Turn(turn.board, turn.number + 1, {**turn.placed, turn.number: choice}, taken)
     if after.number == len(turn.board.seats):
         return True

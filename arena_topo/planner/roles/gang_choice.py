@@ -308,7 +308,7 @@ class _LevelSearch:
         for state_id, able in _holding_nodes(self._board):
             self.rivals += len(able)
             for width, nodes in _by_places(able, seat):
-                offer = fleet.tables.offer(role.gpus, Use.ONE_NODE, state_id, role.pods, width)
+                offer = seat.fleet.tables.offer(role.gpus, Use.ONE_NODE, state_id, role.pods, width)
                 merit = (0, 1, *goal.merit(offer.inside, offer.inside, offer.damage))
                 alike.setdefault(merit, []).extend(nodes)
                 if not offer.exact:
@@ -379,7 +379,7 @@ class _LevelSearch:
             kept = turn.taken
             for later, counts in reserved.items():
                 if later > turn.number:
-                    kept = kept.with_counts(self._board.seats[later].demand, counts)
+                    kept = kept.with_counts(self._board.seats[later].demand, self._board.fleet, counts)
             limited = replace(turn, taken=kept)
             span = spans[turn.number]
             choice = (

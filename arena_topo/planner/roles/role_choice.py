@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 from arena_topo.model.plan.roles import Spread
+from arena_topo.planner.nodes.alignment import Alignment
 from arena_topo.planner.nodes.fleet import Domain
 from arena_topo.planner.nodes.node_state import Offer
 from arena_topo.planner.nodes.objective import Goal
@@ -50,6 +51,10 @@ def choose_nodes(turn: Turn, span: Domain, effort: Effort) -> RoleChoice | None:
         chosen += nodes
         exact = exact and complete
     return turn.chosen(chosen, exact=exact)
+
+
+_TakenGpus = tuple[int, int, Alignment | None]
+"""How many GPUs earlier seats took of a node, which, and what they left of its NUMA nodes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,12 +100,12 @@ class _Part:
         """Yield the nodes that have *least* places or more, equal ones together, at most *count* of each, with their places."""
         fleet, penalties, start = self.turn.board.fleet, self.turn.seat.penalties, self.domain.start
         touched = _gpus_taken(self.turn)
-        alike: dict[tuple[int, int, int, tuple[int, int]], list[int]] = {}
+        alike: dict[tuple[int, int, int, _TakenGpus], list[int]] = {}
         for index in compress(range(len(places)), map(least.__le__, places)):
             position = start + index
             misses = 0 if penalties is None else penalties[position]
             # Nodes of which others have taken the same GPUs are alike as well.
-            taken = touched.get(position, (0, 0))
+            taken = touched.get(position, (0, 0, None))
             nodes = alike.setdefault((places[index], fleet.state_ids[position], misses, taken), [])
             if len(nodes) < count:
                 nodes.append(position)
@@ -143,7 +148,7 @@ def _alike_in_groups(
     states, state_ids, taken_of = turn.board.fleet.states, turn.board.fleet.state_ids, _gpus_taken(turn)
     # To pods without GPUs, nodes with as many free GPUs are equally good.
     kinds = range(len(states)) if turn.seat.role.gpus else [state.free for state in states]
-    less: dict[tuple[int, int, tuple[int, int]], list[int]] = {}
+    less: dict[tuple[int, int, _TakenGpus], list[int]] = {}
     alike: dict[tuple[int, int], list[int]] = {}
     for state_id, width, nodes in openings.groups:
         if width >= least:
@@ -180,9 +185,13 @@ def _groups(
     return groups, exact
 
 
-def _gpus_taken(turn: Turn) -> dict[int, tuple[int, int]]:
+def _gpus_taken(turn: Turn) -> dict[int, _TakenGpus]:
     """Return how many GPUs of a node earlier seats took, and which, by its position; a node of which they took none is left out."""
-    return {position: (taken.gpus, taken.mask) for position, taken in turn.taken.nodes.items() if taken.gpus}
+    return {
+        position: (taken.gpus, taken.mask, taken.alignment)
+        for position, taken in turn.taken.nodes.items()
+        if turn.touches(position)
+    }
 
 
 def _offer(turn: Turn, position: int, taken: int, width: int, *, several: bool) -> Offer:

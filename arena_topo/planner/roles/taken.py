@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.plan.demand import Demand
 from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.planner.nodes.alignment import Alignment, containers_of
 from arena_topo.planner.nodes.fit import requests
 from arena_topo.planner.nodes.fleet import Domain, Fleet
 from arena_topo.planner.nodes.node_state import NodeState, Offer
@@ -13,11 +14,15 @@ from arena_topo.planner.nodes.node_state import NodeState, Offer
 
 @dataclass(frozen=True, slots=True)
 class NodeTaken:
-    """What is taken of one node: ``amounts`` by resource, so many ``gpus``, and these positions as bits."""
+    """What is taken of one node: ``amounts`` by resource, so many ``gpus``, and these positions as bits.
+
+    ``alignment`` is what is left of its NUMA nodes, None where its kubelet refuses no pod.
+    """
 
     amounts: Mapping[str, int] = field(default_factory=dict)
     gpus: int = 0
     mask: int = 0
+    alignment: Alignment | None = None
 
 
 _UNTOUCHED = NodeTaken()
@@ -32,10 +37,10 @@ class Taken:
     def state(self, fleet: Fleet, position: int) -> NodeState:
         """Return the state that the node at *position* is left in."""
         state, taken = fleet.state(position), self.nodes.get(position, _UNTOUCHED)
-        if not taken.gpus:
+        if not (taken.gpus or taken.alignment):
             return state
         mask = None if state.mask is None else state.mask & ~taken.mask
-        return replace(state, free=state.free - taken.gpus, mask=mask)
+        return replace(state, free=state.free - taken.gpus, mask=mask, alignment=taken.alignment)
 
     def left(
         self, places: Sequence[int], span: Domain, demand: Demand, fleet: Fleet
@@ -54,22 +59,27 @@ class Taken:
                     most = min(most, (free[position] - taken.amounts.get(name, 0)) // amount)
                 if demand.gpus:
                     most = min(most, (fleet.state(position).free - taken.gpus) // demand.gpus)
+                if taken.alignment and most > 0:
+                    resource = fleet.state(position).resource
+                    most = taken.alignment.admitted(containers_of(demand, resource), most)
             yield position, max(most, 0)
 
     def with_pods(self, demand: Demand, fleet: Fleet, chosen: Iterable[tuple[int, Offer]]) -> "Taken":
         """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""
         nodes, asked = dict(self.nodes), requests(demand)
         for position, offer in chosen:
-            mask = gpus_of(self.state(fleet, position), offer, demand.gpus) if demand.gpus else 0
-            taken = nodes.get(position, _UNTOUCHED)
-            nodes[position] = _more(taken, asked, demand.gpus, offer.workers, mask or 0)
+            state = self.state(fleet, position)
+            mask = gpus_of(state, offer, demand.gpus) if demand.gpus else 0
+            taken = _more(nodes.get(position, _UNTOUCHED), asked, demand.gpus, offer.workers, mask or 0)
+            nodes[position] = _aligned(taken, state, demand, offer.workers, mask or 0)
         return Taken(nodes)
 
-    def with_counts(self, demand: Demand, counts: Mapping[int, int]) -> "Taken":
+    def with_counts(self, demand: Demand, fleet: Fleet, counts: Mapping[int, int]) -> "Taken":
         """Return what is taken once so many pods of *demand* stand on each node, whichever GPUs they get."""
         nodes, asked = dict(self.nodes), requests(demand)
         for position, count in counts.items():
-            nodes[position] = _more(nodes.get(position, _UNTOUCHED), asked, demand.gpus, count, 0)
+            taken = _more(nodes.get(position, _UNTOUCHED), asked, demand.gpus, count, 0)
+            nodes[position] = _aligned(taken, self.state(fleet, position), demand, count, 0)
         return Taken(nodes)
 
 
@@ -90,3 +100,11 @@ def _more(taken: NodeTaken, asked: Resources, gpus: int, pods: int, mask: int) -
     for resource, amount in asked.items():
         amounts[resource] = amounts.get(resource, 0) + amount * pods
     return NodeTaken(amounts, taken.gpus + gpus * pods, taken.mask | mask)
+
+
+def _aligned(taken: NodeTaken, state: NodeState, demand: Demand, pods: int, mask: int) -> NodeTaken:
+    """Return *taken* with what *pods* more, which get the GPUs *mask*, leave of the NUMA nodes of a node in *state*."""
+    if state.alignment is None:
+        return taken
+    containers = containers_of(demand, state.resource)
+    return replace(taken, alignment=state.alignment.after(containers, pods, demand.gpus, mask))

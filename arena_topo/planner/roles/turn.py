@@ -185,7 +185,8 @@ class Turn:
 
         *several*: the role has pods on other nodes too.
         """
-        fleet, gpus, seat = self.board.fleet, self.seat.role.gpus, self.seat
+        seat, gpus = self.seat, self.seat.role.gpus
+        fleet = seat.fleet
         use = Use.SEVERAL_NODES if several else Use.ONE_NODE
         if self.touches(position):
             offer = offer_of(self.taken.state(fleet, position), gpus, use, pods, places)
@@ -197,9 +198,9 @@ class Turn:
         return replace(offer, damage=offer.damage + (misses * pods << _MISS_BITS)) if misses else offer
 
     def touches(self, position: int) -> bool:
-        """Whether earlier seats took GPUs of the node at *position*, so that it offers less than its equals."""
+        """Whether earlier seats took GPUs of the node at *position*, or left less of its NUMA nodes than its equals have."""
         taken = self.taken.nodes.get(position)
-        return taken is not None and taken.gpus > 0
+        return taken is not None and (taken.gpus > 0 or taken.alignment is not None)
 
     def choice(
         self, counts: Mapping[int, int], places: Callable[[int], int], *, exact: bool = True

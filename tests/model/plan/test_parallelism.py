@@ -41,6 +41,12 @@ def test_experts_part_the_ranks_of_cp_and_dp() -> None:
         dp=st.integers(1, 9),
         closer=st.sampled_from(Closer),
     )
+    | st.builds(
+        Parallelism,
+        dp=st.integers(1, 9),
+        closer=st.just(Closer.BOTH),
+        traffic=st.tuples(st.integers(1, 99_999), st.integers(1, 99_999)),
+    )
 )
 def test_what_is_written_is_read_again(parallel: Parallelism) -> None:
     """As it is kept with a job's plan."""
@@ -64,6 +70,8 @@ def test_what_is_written_is_read_again(parallel: Parallelism) -> None:
         ("tp=\u0664", "--parallel: the size of tp is a whole number from 1, not '\u0664'"),
         ("tp=99999999999", "--parallel: the size of tp is a whole number from 1, not '99999999999'"),
         ("dp=4,closer=tp", "--parallel: closer=tp is none of pp, dp and both"),
+        ("dp=4,closer=1:x", "--parallel: the size of closer is a whole number from 1, not 'x'"),
+        ("dp=4,closer=0:3", "--parallel: the size of closer is a whole number from 1, not '0'"),
         ("cp=2,dp=3,ep=4", "--parallel: ep=4 does not divide cp x dp = 2 x 3 = 6"),
     ],
 )

@@ -17,7 +17,7 @@ from arena_topo.planner.nodes.fleet import Fleet
 from arena_topo.planner.nodes.levels import spanned
 from tests.examples import examples
 from tests.planner.change.gangs import Gang, gangs, mask_on, released, value, ways
-from tests.planner.fleets import PAIRS, SWITCHED, V100, cluster, fleet_of, node
+from tests.planner.fleets import NVIDIA, PAIRS, SWITCHED, V100, cluster, fleet_of, node, numa_node
 from tests.planner.roles.oracle import without_gpus
 
 Merit = tuple[float, ...]
@@ -150,3 +150,26 @@ def test_pods_without_gpus_are_replaced_on_nodes_that_have_none() -> None:
 
     assert isinstance(answer, Growth)
     assert [(1, "c0")] == [(slot.worker, slot.node) for slot in answer.slots]
+
+
+def test_new_members_get_gpus_that_their_kubelet_can_give_them() -> None:
+    """Beside a member on 0 and 1, with 3 in use: the GPUs 2 and 4 are the fastest, but on two NUMA nodes."""
+    demand = Demand(1, 2, gpu_resource=NVIDIA, containers=({NVIDIA: 2},))
+    member = Slot(0, "n", (0, 1))
+    answer = grow(demand, [member], 1, cluster([numa_node("n", (0, 1, 3), links=V100)]))
+
+    assert isinstance(answer, Growth)
+    sides = [{gpu // 4 for gpu in slot.gpus or ()} for slot in answer.slots]
+    assert [{1}] == sides
+
+
+def test_a_gang_does_not_grow_onto_a_kubelet_that_would_refuse_it() -> None:
+    """One GPU is left on each NUMA node: two pods of one GPU come, one of two does not."""
+    node, member = numa_node("n", (0, 1, 2, 4, 5, 6)), Slot(0, "n", (0, 1))
+
+    def grown(gpus: int, more: int) -> object:
+        asked = Demand(1, gpus, gpu_resource=NVIDIA, containers=({NVIDIA: gpus},))
+        return grow(asked, [member], more, cluster([node]))
+
+    assert isinstance(grown(1, 2), Growth)
+    assert isinstance(grown(2, 1), Infeasible)

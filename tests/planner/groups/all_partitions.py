@@ -15,16 +15,19 @@ def figures(rows: Sequence[Sequence[int]]) -> Figures:
     return max(in_rows), max(in_columns), sum(in_rows), sum(in_columns)
 
 
-def balanced(figures_: Figures) -> tuple[int, ...]:
-    """Return the order of a partition for which rows and columns count alike."""
+def balanced(figures_: Figures, weights: tuple[int, int] = (1, 1)) -> tuple[int, ...]:
+    """Return the order of a partition for which rows and columns count by their *weights*."""
     rows, columns, row_sum, column_sum = figures_
-    return rows + columns, row_sum + column_sum, rows, columns
+    row, column = weights
+    return row * rows + column * columns, row * row_sum + column * column_sum, rows, columns
 
 
-def best(rows: int, columns: int, room: Sequence[int]) -> tuple[Figures, Figures]:
-    """Return the least spread with rows first, and the least with both alike, of all partitions."""
+def best(
+    rows: int, columns: int, room: Sequence[int], weights: tuple[int, int] = (1, 1)
+) -> tuple[Figures, Figures]:
+    """Return the least spread with rows first, and the least with both by their *weights*, of all partitions."""
     found = list(map(figures, _grids(rows, list(product(range(len(room)), repeat=columns)), tuple(room))))
-    return min(found), min(found, key=balanced)
+    return min(found), min(found, key=lambda each: balanced(each, weights))
 
 
 def _grids(rows: int, lines: Sequence[Line], room: tuple[int, ...]) -> Iterator[tuple[Line, ...]]:

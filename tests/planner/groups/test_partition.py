@@ -23,14 +23,20 @@ def told(spread: Spread) -> Figures:
     return spread.rows, spread.columns, spread.row_sum, spread.column_sum
 
 
-@given(size=SIZES, room=st.lists(st.integers(0, 7), min_size=1, max_size=3))
-def test_the_spread_is_the_least_of_all_partitions(size: tuple[int, int], room: list[int]) -> None:
-    """Rows first, or both alike; and it is known to be."""
+@given(
+    size=SIZES,
+    room=st.lists(st.integers(0, 7), min_size=1, max_size=3),
+    weights=st.sampled_from([(1, 1), (1, 4), (5, 2)]),
+)
+def test_the_spread_is_the_least_of_all_partitions(
+    size: tuple[int, int], room: list[int], weights: tuple[int, int]
+) -> None:
+    """Rows first, or both by their weights; and it is known to be."""
     assume(sum(room) >= size[0] * size[1])
-    first, alike = best(*size, room)
-    by_rows, by_both = (partition(grid(*size), room, balanced=both) for both in (False, True))
+    first, weighed = best(*size, room, weights)
+    by_rows, by_both = (partition(grid(*size), room, weights=each) for each in (None, weights))
     assert (first, True) == (told(by_rows.spread), by_rows.exact)
-    assert (balanced(alike), True) == (balanced(told(by_both.spread)), by_both.exact)
+    assert (balanced(weighed, weights), True) == (balanced(told(by_both.spread), weights), by_both.exact)
 
 
 @given(size=SIZES, room=st.lists(st.integers(0, 7), min_size=1, max_size=3))
@@ -38,8 +44,8 @@ def test_columns_may_be_more_than_rows(size: tuple[int, int], room: list[int]) -
     """The search goes along the shorter side, whichever that is."""
     assume(sum(room) >= size[0] * size[1])
     turned = [(column, row) for row, column in grid(*size)]
-    upright = partition(grid(*size), room, balanced=True)
-    lying = partition(turned, room, balanced=True)
+    upright = partition(grid(*size), room, weights=(1, 1))
+    lying = partition(turned, room, weights=(1, 1))
     assert upright.spread.rows + upright.spread.columns == lying.spread.rows + lying.spread.columns
     assert lying.exact
 
@@ -57,12 +63,14 @@ def test_three_blocks_of_six_nodes(size: tuple[int, int], room: tuple[int, ...])
 @given(
     cells=st.sets(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=60),
     room=st.lists(st.integers(0, 20), min_size=1, max_size=8),
-    both=st.booleans(),
+    weights=st.sampled_from([None, (1, 1), (1, 5)]),
 )
-def test_no_bin_gets_more_than_it_holds(cells: set[tuple[int, int]], room: list[int], both: bool) -> None:
+def test_no_bin_gets_more_than_it_holds(
+    cells: set[tuple[int, int]], room: list[int], weights: tuple[int, int] | None
+) -> None:
     """Whatever the shape of the grid."""
     assume(sum(room) >= len(cells))
-    answer = partition(sorted(cells), room, balanced=both, effort=200)
+    answer = partition(sorted(cells), room, weights=weights, effort=200)
     assert all(count <= room[number] for number, count in Counter(answer.bins).items())
     assert len(cells) == len(answer.bins)
 

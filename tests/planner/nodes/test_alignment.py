@@ -16,7 +16,7 @@ from arena_topo.model.plan.placement import Infeasible, Placement, Verdict
 from arena_topo.planner.nodes.alignment import Alignment, Amounts, alignment_of
 from arena_topo.planner.plan import plan
 from tests.examples import examples
-from tests.planner.fleets import NVIDIA, PCIE, cluster, node
+from tests.planner.fleets import NVIDIA, PCIE, cluster, node, numa_node
 
 SINGLE, RESTRICTED = AlignmentPolicy.SINGLE_NUMA_NODE, AlignmentPolicy.RESTRICTED
 NIC = "rdma/hca"
@@ -183,33 +183,6 @@ def test_other_policies_refuse_nothing(policy: AlignmentPolicy | None) -> None:
     zones = NumaZones((NumaZone(0, {NVIDIA: 1}),), policy)
 
     assert alignment_of(GpuNode("n", zones=zones), None) is None
-
-
-def numa_node(
-    name: str,
-    used: Sequence[int] = (),
-    *,
-    published: tuple[int, int] | None = None,
-    cpus: tuple[int, int] = (48, 48),
-    policy: AlignmentPolicy = SINGLE,
-    lists_used: bool = True,
-) -> GpuNode:
-    """Return eight GPUs on two NUMA nodes with so many free *cpus*; *published* are the free GPUs by the last report."""
-    plain = node(name, used, lists_used=lists_used)
-    free = published or tuple(
-        sum(gpu // 4 == side and gpu not in used for gpu in range(8)) for side in (0, 1)
-    )
-    zones = tuple(
-        NumaZone(
-            number,
-            {NVIDIA: 4, "cpu": 48_000},
-            {NVIDIA: 4, "cpu": 48_000},
-            {NVIDIA: free[number], "cpu": 1000 * cpus[number]},
-        )
-        for number in (0, 1)
-    )
-    gpus = tuple(Gpu(index, numa=index // 4) for index in range(8))
-    return replace(plain, gpus=gpus, zones=NumaZones(zones, policy))
 
 
 def asking(workers: int, gpus: int, cpus: int = 0) -> Demand:

@@ -49,7 +49,7 @@ def test_the_groups_that_a_fleet_keeps_are_those_that_its_nodes_form(
     span = Domain((), start, data.draw(st.integers(start + 1, len(fleet.nodes))))
     earlier = Role(name="leader", requests={"cpu": 1000})
     counts = data.draw(st.dictionaries(st.integers(0, len(fleet.nodes) - 1), st.just(1)))
-    taken = Taken().with_counts(earlier.demand, counts)
+    taken = Taken().with_counts(earlier.demand, fleet, counts)
     turn = Turn(make_board(GangDemand(roles=(role,)), fleet), 0, {}, taken)
     expected = openings_among(turn.places(span), span, fleet.state_ids, taken.nodes)
     found = turn.openings(span)
