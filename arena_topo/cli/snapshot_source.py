@@ -47,10 +47,10 @@ def load_snapshot(
     else:
         if product:
             raise UsageError("--product names the GPUs of a matrix: it goes with --from")
-        from arena_topo.cluster.snapshot import take_snapshot
+        from arena_topo.cluster.published import visible_snapshot
         from arena_topo.kube.session import connect
 
-        snapshot = take_snapshot(connect(connection), levels=levels)
+        snapshot = visible_snapshot(connect(connection), levels)
     print_warnings(snapshot)
     return snapshot
 

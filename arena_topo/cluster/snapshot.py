@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import lru_cache
 
+from arena_topo.errors import Forbidden
 from arena_topo.kube.bulk_read import Container, Pod, PodSpec, RawCluster, read_cluster
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.pod_requests import ContainerRequests, effective_requests
@@ -18,14 +19,18 @@ from arena_topo.topology.raw_objects import Malformed, RawObject, identity, skip
 
 
 def take_snapshot(
-    session: Session, *, levels: Sequence[str] = (), of_jobs: list[PodFacts] | None = None
+    session: Session,
+    *,
+    levels: Sequence[str] = (),
+    of_jobs: list[PodFacts] | None = None,
+    needs_pods: bool = False,
 ) -> Snapshot:
     """Return the cluster of *session* as it is now.
 
     *levels* are label keys, coarse to fine, in place of the tiers that the cluster shows. The pods that belong to a job and
-    hold something are added to *of_jobs*. The snapshot's
-    warnings name the resources that the user may not list and the objects that could not be read. Raises ``Forbidden``
-    when the user may not list the nodes.
+    hold something are added to *of_jobs*. The snapshot's warnings name the resources that the user may not list and the
+    objects that could not be read. Raises ``Forbidden`` when the user may not list the nodes; with *needs_pods* also where
+    he may not list the pods, without which everything seems to be free.
     """
     # assemble() reads the pods while they arrive, page by page: no list of all of them is ever held.
     with _without_garbage_collection():
@@ -36,6 +41,8 @@ def take_snapshot(
             taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             levels=levels,
         )
+    if needs_pods and "pods" in raw.forbidden:
+        raise Forbidden("you may not list pods in all namespaces")
     forbidden = [f"you may not list {plural}: data from them is missing" for plural in raw.forbidden]
     return Snapshot(
         nodes=snapshot.nodes,

@@ -3,6 +3,7 @@
 docs/reference/permissions.md says what each rule is for.
 """
 
+from arena_topo.cluster.published import PART_NAMES, Detail
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
 
@@ -39,18 +40,28 @@ CLUSTER_RULES = [
 ]
 """In the whole cluster: to see it; then to move and to release workers, events, plans, exact GPUs and topologies."""
 
-LEASE_RULES = [
+NAMESPACE_RULES = [
     _rule("coordination.k8s.io", "leases", "create"),
     _rule("coordination.k8s.io", "leases", "get patch", CONTROLLER),
+    _rule("", "configmaps", "create"),
+    _rule("", "configmaps", "patch", *PART_NAMES),
 ]
-"""In its own namespace: the Lease by which one replica decides."""
+"""In its own namespace: the Lease by which one replica decides, and what it publishes of the cluster."""
 
-READER_RULES = [_rule("coordination.k8s.io", "leases", "get", CONTROLLER)]
-"""For everybody: to see that a controller runs, so that ``submit`` leaves the place to it."""
+READER_RULES = [
+    _rule("coordination.k8s.io", "leases", "get", CONTROLLER),
+    _rule("", "configmaps", "get", *PART_NAMES),
+]
+"""For everybody: to see that a controller runs, so that ``submit`` leaves the place to it, and what it publishes."""
 
 
-def controller_objects(image: str, *, reserve_after: float = 300.0) -> list[Object]:
-    """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds."""
+def controller_objects(
+    image: str, *, reserve_after: float = 300.0, publish: Detail = Detail.USAGE
+) -> list[Object]:
+    """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds.
+
+    *publish* is how much everybody may read of who uses the GPUs.
+    """
     account = {"kind": "ServiceAccount", "name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE}
     everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
     return [
@@ -71,7 +82,7 @@ def controller_objects(image: str, *, reserve_after: float = 300.0) -> list[Obje
         },
         _role("ClusterRole", CONTROLLER, CLUSTER_RULES),
         _binding("ClusterRole", CONTROLLER, account),
-        _role("Role", CONTROLLER, LEASE_RULES),
+        _role("Role", CONTROLLER, NAMESPACE_RULES),
         _binding("Role", CONTROLLER, account),
         _role("Role", _READER, READER_RULES),
         _binding("Role", _READER, everybody),
@@ -88,7 +99,7 @@ def controller_objects(image: str, *, reserve_after: float = 300.0) -> list[Obje
             "spec": {
                 "replicas": _REPLICAS,
                 "selector": {"matchLabels": _SELECTED},
-                "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, reserve_after)},
+                "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, reserve_after, publish)},
             },
         },
     ]
@@ -114,11 +125,11 @@ def _binding(kind: str, name: str, subject: Object) -> Object:
     }
 
 
-def _pod(image: str, reserve_after: float) -> Object:
+def _pod(image: str, reserve_after: float, publish: Detail) -> Object:
     container = {
         "name": "controller",
         "image": image,
-        "args": ["controller", "run", "--reserve-after", f"{reserve_after:g}s"],
+        "args": ["controller", "run", "--reserve-after", f"{reserve_after:g}s", "--publish", publish.value],
         # Nothing is written to the file system, which is read-only.
         "env": [{"name": "PYTHONDONTWRITEBYTECODE", "value": "1"}],
         "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "1Gi"}},

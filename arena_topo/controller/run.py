@@ -3,18 +3,20 @@
 import os
 import platform
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from threading import Event, Thread
 from uuid import uuid4
 
+from arena_topo.cluster.published import Detail
 from arena_topo.controller.actions import PatchStatus
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.controller.send import Sender
+from arena_topo.controller.publish import Publisher
+from arena_topo.controller.send import Failure, Sender
 from arena_topo.controller.state import ClusterState, watched
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
 from arena_topo.jobs.lookup import in_served_version
@@ -23,6 +25,7 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.notation.printable import printable
+from arena_topo.planner.reservations.conflicts import without_reserved
 
 _TICK = 1.0
 """Seconds after which everything is looked at again without a change: times pass, and writes fail."""
@@ -38,19 +41,22 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ControllerSessions:
-    """Connections of their own, as each serves one thread at a time: to watch, for the Lease, and to write."""
+    """Connections of their own, as each serves one thread at a time: to watch, for the Lease, to write, and to publish."""
 
     watch: Session
     lease: Session
     writers: Sequence[Session]
+    publisher: Session
 
 
 class LeaseLost(ArenaTopoError):
     """Another replica decides, or may: this one must end, and begin anew."""
 
 
-def run_controller(sessions: ControllerSessions, rules: Rules, ended: Event, say: Say) -> None:
-    """Decide for all waiting jobs of the cluster until *ended* is set. Raises ``LeaseLost``, and what the server refuses."""
+def run_controller(
+    sessions: ControllerSessions, rules: Rules, ended: Event, say: Say, *, publish: Detail = Detail.USAGE
+) -> None:
+    """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set. Raises ``LeaseLost``, and what the server refuses."""
     version, _ = in_served_version(
         sessions.watch, lambda each: sessions.watch.get(jobs_of(each).path(), limit=1)
     )
@@ -58,7 +64,7 @@ def run_controller(sessions: ControllerSessions, rules: Rules, ended: Event, say
     if not lease.acquire(ended, say):
         return
     say("leading: this replica decides")
-    leader = _Leader(sessions, version, rules, lease.may_write)
+    leader = _Leader(sessions, version, rules, publish, lease.may_write)
     stopped, lost = Event(), list[str]()
     keeper = Thread(target=lease.keep, args=(stopped, lost.append), daemon=True)
     keeper.start()
@@ -87,6 +93,7 @@ class _Leader:
     sessions: ControllerSessions
     version: ApiVersion
     rules: Rules
+    publish: Detail
     may_write: Callable[[], bool]
 
 
@@ -105,6 +112,8 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     answerer = Answerer(queues, leader.rules.reserve_after, time.monotonic, placer.plan) if queues else None
     sender = Sender(leader.version, sessions.writers, leader.may_write)
     sender.start()
+    publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
+    publisher.start()
     printed: set[str] = set()
     try:
         changes: list[Change] = []
@@ -115,22 +124,32 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             state.take(seen)
             if answerer:
                 answerer.see(state.objects, seen)
-            for failure in sender.failures():
-                if answerer and isinstance(failure.action, PatchStatus):
-                    answerer.failed(failure.action)
-                else:
-                    placer.failed(failure.action)
-                say(f"not done: {printable(failure.message)}")
+            _hear(sender.failures(), placer, answerer, say)
             now = sessions.lease.server_time or datetime.now(UTC)
-            actions = placer.decide(state, now, answerer.plans if answerer else {})
+            answered = answerer.plans if answerer else {}
+            actions = placer.decide(state, now, answered)
             if answerer:
                 actions += answerer.decide(state, placer.plans, now)
             for action in actions:
                 sender.send(action)
+            if publisher.is_due:
+                reserved = [*placer.plans, *answered.values()]
+                publisher.offer(without_reserved(state.snapshot, reserved))
             for warning in [*placer.warnings, *state.warnings]:
                 if warning not in printed:
                     say(f"warning: {printable(warning)}")
             printed = {*placer.warnings, *state.warnings}
             changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     finally:
+        publisher.stop()
         sender.stop()
+
+
+def _hear(failures: Iterable[Failure], placer: Placer, answerer: Answerer | None, say: Say) -> None:
+    """Tell whoever decided on them of actions that were not carried out."""
+    for failure in failures:
+        if answerer and isinstance(failure.action, PatchStatus):
+            answerer.failed(failure.action)
+        else:
+            placer.failed(failure.action)
+        say(f"not done: {printable(failure.message)}")

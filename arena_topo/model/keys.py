@@ -85,6 +85,8 @@ CLAIMED_GPUS = f"{OUR_DOMAIN}/claimed-gpus"
 PLANNED_JOB = f"{OUR_DOMAIN}/job"
 PLACEMENT_OPTIONS = f"{OUR_DOMAIN}/placement-options"
 PLANNED_KIND = f"{OUR_DOMAIN}/kind"
+SNAPSHOT_WRITTEN = f"{OUR_DOMAIN}/snapshot-written"
+SNAPSHOT_PARTS = f"{OUR_DOMAIN}/snapshot-parts"
 
 # The controller's Lease and its Deployment.
 CONTROLLER = "arena-topo-controller"

@@ -6,12 +6,13 @@ from threading import Event
 import pytest
 
 from arena_topo.cluster.capabilities.controller import controller_runs
+from arena_topo.cluster.published import PART_NAMES, read_published
 from arena_topo.controller.actions import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
 from arena_topo.controller.manifests import (
     CLUSTER_RULES,
-    LEASE_RULES,
+    NAMESPACE_RULES,
     READER_RULES,
     controller_objects,
 )
@@ -152,11 +153,13 @@ def test_the_rules_are_what_is_called() -> None:
     """Every right is needed by a call, and every call has its right."""
     # To find the served version of MPIJob a list of one is asked for, which the right to list is for.
     assert rights(CLUSTER_RULES) == seen() | sent()
-    assert rights(LEASE_RULES) == leased()
+    # An apply is a patch, and where there is no object yet the server asks for the right to create one as well.
+    publishes = {("", "configmaps", verb) for verb in ("patch", "create")}
+    assert rights(NAMESPACE_RULES) == leased() | publishes
 
 
-def test_everybody_may_see_that_a_controller_runs() -> None:
-    """By one Lease, and nothing else."""
+def test_everybody_may_see_that_a_controller_runs_and_what_it_publishes() -> None:
+    """By one Lease and a few ConfigMaps, and nothing else."""
     calls: set[tuple[str, str, str]] = set()
 
     def answer(call: Call) -> Answer:
@@ -164,8 +167,10 @@ def test_everybody_may_see_that_a_controller_runs() -> None:
         return missing("lease")
 
     assert not controller_runs(session(answer)[0])
+    assert None is read_published(session(answer)[0])
     assert rights(READER_RULES) == calls
     assert ["arena-topo-controller"] == READER_RULES[0]["resourceNames"]
+    assert list(PART_NAMES) == READER_RULES[1]["resourceNames"]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
+from arena_topo.cluster.published import read_published
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import DocumentError, Forbidden, NotFound
 from arena_topo.jobs.placement.demand import asked_roles, question_of
@@ -138,11 +139,19 @@ def _jobs(session: Session, kind: Kind) -> list[Object]:
 
 
 def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
-    """Return the cluster as it is now, less what is reserved for jobs whose workers do not run yet."""
+    """Return the cluster as it is now, less what is reserved for jobs whose workers do not run yet.
+
+    Users who may not see it get what the controller has published of it.
+    """
     kinds = served_kinds(session, KINDS)
-    # Listed before the snapshot, or a worker bound in between would be missed by both.
-    bound = bound_workers(session)
-    snapshot = take_snapshot(session, levels=levels)
+    try:
+        # Listed before the snapshot, or a worker bound in between would be missed by both.
+        bound = bound_workers(session)
+        snapshot = take_snapshot(session, levels=levels, needs_pods=True)
+    except Forbidden:
+        if published := read_published(session, levels):
+            return published
+        bound, snapshot = bound_workers(session), take_snapshot(session, levels=levels)
     warnings: list[str] = []
     left = without_reserved(snapshot, other_plans(session, kinds, bound, snapshot, warnings))
     return replace(left, warnings=(*left.warnings, *warnings)) if warnings else left

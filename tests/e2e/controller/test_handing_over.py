@@ -1,14 +1,18 @@
 """Submitting where a controller runs: it plans, whatever the user may see."""
 
+import json
+
 import pytest
 
 from arena_topo.cluster.rbac import USER_RULES
+from arena_topo.controller.manifests import READER_RULES
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import end, placed, plan, replica, submit
-from tests.e2e.rights import grant
+from tests.e2e.rights import GROUP, grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -50,25 +54,27 @@ def test_a_job_that_can_never_fit_is_refused(arena: Arena, kube: Kube, namespace
     assert None is kube.find("kubeflow.org/v2beta1", "MPIJob", "huge", namespace)
 
 
+def used(arena: Arena) -> dict[str, int]:
+    """Return the GPUs in use on each node that has some, as top node shows them."""
+    found = arena("top", "node", "-o", "json")
+    assert 0 == found.code, found.err
+    nodes = [node for nodes in json.loads(found.out).values() for node in nodes]
+    return {node["name"]: int(node["allocatedGPUs"]) for node in nodes if node.get("allocatedGPUs")}
+
+
 def test_a_user_of_one_namespace_gets_a_planned_job(
     plane: ControlPlane, arena: Arena, kube: Kube, namespace: str
 ) -> None:
-    """No right beyond the namespace, but to see that there is a controller."""
+    """No right beyond the namespace, but to see that there is a controller and what it publishes: he plans by that."""
     user = f"user-{namespace}"
     grant(kube, user, USER_RULES, namespace)
-    lease = {
-        "apiGroups": ["coordination.k8s.io"],
-        "resources": ["leases"],
-        "resourceNames": ["arena-topo-controller"],
-        "verbs": ["get"],
-    }
-    grant(kube, f"{user}-lease", [lease], "arena-topo-system")
+    grant(kube, f"{user}-reader", READER_RULES, CONTROLLER_NAMESPACE)
     kube.patch(
-        "rbac.authorization.k8s.io/v1",
+        f"{GROUP}/v1",
         "RoleBinding",
-        f"{user}-lease",
-        {"subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}]},
-        "arena-topo-system",
+        f"{user}-reader",
+        {"subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}]},
+        CONTROLLER_NAMESPACE,
     )
     theirs = Arena(plane.kubeconfig(user, namespace=namespace))
     with replica(arena):
@@ -78,5 +84,16 @@ def test_a_user_of_one_namespace_gets_a_planned_job(
         assert 2 == len(placed(kube, namespace, "job"))
         assert "warning" not in outcome.err
         told = theirs("get", "job")
+        eventually(lambda: used(theirs) == {"server-0": 8, "server-1": 8}, "what is in use to be published")
+        planned = theirs("plan", "mpi", "--workers=2", "--gpus=8", "-o", "json")
+        drawn = theirs("topology")
+        refused = theirs("plan", "mpi", "--workers=3", "--gpus=8")
     assert "2 of 2 workers where planned" in told.err
+    assert (0, ["server-2", "server-3"]) == (
+        planned.code,
+        [slot["node"] for slot in json.loads(planned.out)["slots"]],
+    )
+    assert (0, 3) == (drawn.code, refused.code), drawn.err
+    # Who uses the GPUs is not for everybody.
+    assert namespace not in drawn.out
     assert "gates" == plan(kube, namespace, "job").enforcement.value

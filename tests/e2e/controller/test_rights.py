@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arena_topo.controller.manifests import CLUSTER_RULES, LEASE_RULES, controller_objects
+from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES, controller_objects
 from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
@@ -21,7 +21,7 @@ def controller(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Aren
     """Return the tool as the controller's account runs it."""
     name = f"controller-{namespace}"
     grant(kube, name, CLUSTER_RULES)
-    grant(kube, name, LEASE_RULES, CONTROLLER_NAMESPACE)
+    grant(kube, name, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
     yield Arena(plane.kubeconfig(name, namespace="default"))
     for kind in ("ClusterRole", "ClusterRoleBinding"):
         kube.delete(f"{GROUP}/v1", kind, name)

@@ -85,7 +85,7 @@ def _mode(text: str) -> str:
 
 
 def _show_nodes(flags: TopNodeFlags) -> None:
-    from arena_topo.cluster.snapshot import take_snapshot
+    from arena_topo.cluster.published import visible_snapshot
     from arena_topo.jobs.placement.other_plans import reservations
     from arena_topo.kube.session import connect
     from arena_topo.output.plan.reservations import reservation_lines
@@ -94,7 +94,7 @@ def _show_nodes(flags: TopNodeFlags) -> None:
 
     mode = _mode(flags.mode)
     session = connect(flags.kube)
-    snapshot = take_snapshot(session)
+    snapshot = visible_snapshot(session)
     print_warnings(snapshot)
     nodes = snapshot.nodes
     # A snapshot covers the whole cluster, so whatever is not in it does not exist.

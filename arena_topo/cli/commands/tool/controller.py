@@ -30,11 +30,24 @@ def reserve_after() -> float:
     return value
 
 
+def publish() -> str:
+    """Declare ``--publish``."""
+    value: str = option(
+        "--publish",
+        type=click.Choice(("none", "usage", "jobs")),
+        default="usage",
+        show_default=True,
+        help="What everybody may read of the use of GPUs: nothing, how many are taken, or also by which jobs.",
+    )
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
     """What ``controller run`` takes."""
 
     reserve_after: float = reserve_after()
+    publish: str = publish()
     kube: KubeFlags
 
 
@@ -44,13 +57,15 @@ def run(flags: RunFlags) -> None:
 
     Several replicas may run: the one that holds the Lease decides, and the others take over when it ends. A job that does
     not fit waits, and smaller ones start before it where they fit; after --reserve-after a place is kept for it, and a job
-    starts before it only where it does not delay it.
+    starts before it only where it does not delay it. What is free is published, so that users who may not list nodes and the
+    pods of others can plan too.
 
     \b
       arena-topo controller run --reserve-after 10m
     """
     from datetime import timedelta
 
+    from arena_topo.cluster.published import Detail
     from arena_topo.controller.placer import Rules
     from arena_topo.controller.run import ControllerSessions, run_controller
     from arena_topo.kube.session import connect
@@ -66,8 +81,10 @@ def run(flags: RunFlags) -> None:
         watch=connect(flags.kube),
         lease=connect(quick),
         writers=[connect(quick) for _ in range(_WRITERS)],
+        publisher=connect(quick),
     )
-    run_controller(sessions, Rules(timedelta(seconds=flags.reserve_after)), ended, say)
+    rules = Rules(timedelta(seconds=flags.reserve_after))
+    run_controller(sessions, rules, ended, say, publish=Detail(flags.publish))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +93,7 @@ class ManifestFlags:
 
     image: str = text("--image", required=True, help="Image that has arena-topo installed.")
     reserve_after: float = reserve_after()
+    publish: str = publish()
 
 
 @command("manifest", ManifestFlags)
@@ -88,10 +106,13 @@ def manifest(flags: ManifestFlags) -> None:
     \b
       arena-topo controller manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -
     """
+    from arena_topo.cluster.published import Detail
     from arena_topo.controller.manifests import controller_objects
     from arena_topo.output.documents import objects
 
-    manifests = controller_objects(flags.image, reserve_after=flags.reserve_after)
+    manifests = controller_objects(
+        flags.image, reserve_after=flags.reserve_after, publish=Detail(flags.publish)
+    )
     click.echo(objects(manifests, "yaml"), nl=False)
 
 
