@@ -7,12 +7,7 @@ from arena_topo.model.objects import Object
 
 def is_chief(pod: Object) -> bool:
     """Whether *pod* is its job's launcher, master or first pod."""
-    labels = pod["metadata"].get("labels") or {}
-    if labels.get(keys.OPERATOR_NAME) == "pytorchjob-controller":
-        from arena_topo.kinds.pytorchjob import PYTORCHJOB
-
-        return PYTORCHJOB.is_chief(pod)
-    if keys.JOBSET_NAME in labels:
+    if keys.JOBSET_NAME in (pod["metadata"].get("labels") or {}):
         # Most commands read jobs of the operators, and need not import it.
         from arena_topo.kinds.jobset import JOBSET
 

@@ -113,21 +113,4 @@ class TrainingOperatorKind:
 
     def is_chief(self, pod: Object) -> bool:
         """Whether *pod* is the one whose end is the job's: the master, the chief, or worker 0 where there is neither."""
-        labels = pod["metadata"].get("labels") or {}
-        if labels.get(keys.OPERATOR_JOB_ROLE) == "master":
-            return True
-        # The operator gives worker 0 of a TFJob the role, and of a PyTorchJob not: its pods are told of a master if it has one.
-        first = (labels.get(keys.OPERATOR_REPLICA_TYPE), labels.get(keys.OPERATOR_REPLICA_INDEX))
-        return first == ("worker", "0") and _MASTERLESS in _variables(pod) and _MASTER not in _variables(pod)
-
-
-# Of the environment that the operator gives the pods of a PyTorchJob (pkg/controller.v1/pytorch/envvar.go).
-_MASTERLESS, _MASTER = "PET_RDZV_ENDPOINT", "MASTER_ADDR"
-
-
-def _variables(pod: Object) -> set[str]:
-    return {
-        str(variable["name"])
-        for container in (pod.get("spec") or {}).get("containers") or ()
-        for variable in container.get("env") or ()
-    }
+        return (pod["metadata"].get("labels") or {}).get(keys.OPERATOR_JOB_ROLE) == "master"
