@@ -102,9 +102,10 @@ class _Slicer:
                 for count, added in ways.items():
                     total = placed + count
                     if total <= wanted:
-                        after = _joined(way, added)
-                        if total not in extended or after[0] < extended[total][0]:
-                            extended[total] = after
+                        # Few ways are kept, and only their parts are put together.
+                        cost = way[0][0] + added[0][0], way[0][1] + added[0][1]
+                        if total not in extended or cost < extended[total][0]:
+                            extended[total] = cost, way[1] + added[1]
             best = extended
         return best.get(wanted)
 
