@@ -321,6 +321,50 @@ def _pins_of_gpus(subject: Subject) -> CheckResult:
     )
 
 
+def _waiting_jobs(subject: Subject) -> CheckResult | None:
+    room = subject.facts.waiting
+    if room is None or not (room.kueue or room.controller):
+        return None
+    if not room.kueue:
+        return CheckResult(
+            state=State.OK,
+            found="the controller places them, the oldest first",
+            evidence="its Lease",
+            follows="for one team: with quotas, shares or priorities between teams Kueue is the better choice, and asks "
+            "the controller for the places",
+        )
+    if not room.queues:
+        return CheckResult(
+            state=State.ABSENT,
+            found="Kueue admits them, and no queue asks our planner for their places",
+            follows="Kueue counts quota, and what it admits may still wait for a node, or lie across racks",
+            command=f"{_SETUP} --kueue",
+        )
+    names = ", ".join(room.queues)
+    if not room.controller:
+        return CheckResult(
+            state=State.PROBLEM,
+            found=f"{names} asks our planner, and no controller answers",
+            follows="these queues admit nothing",
+            command="arena-topo controller manifest --image IMAGE | kubectl apply -f -",
+        )
+    if room.quota != room.gpus:
+        more = room.quota > room.gpus
+        return CheckResult(
+            state=State.PROBLEM,
+            found=f"{names}: quota for {room.quota} GPUs, and the nodes have {room.gpus}",
+            follows="jobs get quota and no place, and Kueue preempts nobody for them"
+            if more
+            else "GPUs beyond the quota stay idle",
+            command=f"kubectl edit clusterqueue {room.queues[0]}",
+        )
+    return CheckResult(
+        state=State.OK,
+        found=f"{names} asks our planner, and the controller answers",
+        follows="a job starts in its place once it has quota",
+    )
+
+
 def _access_checks(facts: ClusterFacts) -> Iterator[Check]:
     """Yield a check for each permission that was refused; where none was, one for all of them."""
     refused = [review for review in facts.access if review.allowed is False]
@@ -367,6 +411,11 @@ _CHECKS = (
     Check("Gang", "all of the above", _gang),
     Check("Admission policy", "admissionregistration.k8s.io in GET /apis", _admission_policy),
     Check("Native gangs", "GET /apis/scheduling.k8s.io", _native_gangs),
+    Check(
+        "Waiting jobs",
+        "ClusterQueues, AdmissionChecks, the controller's Lease, and the GPUs of the nodes",
+        _waiting_jobs,
+    ),
     Check("Pins of workers", "the admission policy, and the schema of MPIJob", _pins_of_workers),
     Check(
         "Pins of GPUs", "ResourceSlices, Deployments, and the labels and annotations of nodes", _pins_of_gpus

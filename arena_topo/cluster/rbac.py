@@ -48,7 +48,7 @@ TOPOLOGY_RULES = [
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
     _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
-    _rule("kueue.x-k8s.io", "clusterqueues", "get"),
+    _rule("kueue.x-k8s.io", "clusterqueues", "get list"),
     _rule("kueue.x-k8s.io", "admissionchecks", "list"),
     _rule("topology.volcano.sh", "hypernodes", "list"),
     _rule("apps", "deployments", "list"),

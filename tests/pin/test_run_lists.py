@@ -1,11 +1,13 @@
 """Where a thousand workers belong fits into the annotations of one template, and comes out as it went in."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
-from arena_topo.pin.run_lists import LONGEST, encoded, pin_annotations
+from arena_topo.pin.run_lists import LONGEST, decoded, encoded, pin_annotations
 
 _VALUES = st.text(st.characters(exclude_characters=",", exclude_categories=["Cs"]), max_size=8)
 
@@ -60,3 +62,25 @@ def test_pins_that_do_not_fit_are_told() -> None:
     with pytest.raises(UsageError, match="the pins of 1000 workers take 3") as caught:
         pin_annotations(gpus=uuids)
     assert "--pin" in caught.value.hint
+
+
+@given(st.lists(st.sampled_from(["a", "b", ""]), min_size=1, max_size=40))
+def test_what_is_encoded_is_read_back(values: list[str]) -> None:
+    """Value for value, empty ones included."""
+    assert values == decoded(encoded(values), 40)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a", "0:a", "1:a,2:", "0:a,0:b,2:", "0:a,3:b,2:", "0:a,2:b", "0:a,99:", "0:a,x:"]
+)
+def test_a_list_that_nobody_encoded_is_refused(text: str) -> None:
+    """Whoever may write the annotation may write anything; a list is read up to a number of workers."""
+    with pytest.raises(ValueError, match=r"is no list of runs|is not a whole number"):
+        decoded(text, 40)
+
+
+@given(st.text(max_size=80))
+def test_any_text_is_a_list_or_an_error(text: str) -> None:
+    """Nothing else is raised."""
+    with suppress(ValueError):
+        assert len(decoded(text, 1000)) <= 1000

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from arena_topo.cluster.capabilities.permissions import review_access
 from arena_topo.cluster.capabilities.programs import find_programs
+from arena_topo.cluster.capabilities.queues import waiting_room
 from arena_topo.cluster.capabilities.worker_schema import worker_fields
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.kinds.mpijob import ApiVersion
@@ -86,6 +87,7 @@ def detect(
         pod_groups=pod_groups,
         kai_topologies=_kai_topologies(session, served),
         policy=_policy(session, served, gangs=bool(pod_groups)),
+        waiting=waiting_room(session, served) if access else None,
         access=review_access(session, served, pod_groups, namespace or session.namespace) if access else (),
     )
 

@@ -38,6 +38,20 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WaitingRoom:
+    """Who decides on jobs that wait: ``controller``, one of ours runs; ``kueue``, Kueue is served.
+
+    ``queues`` are the ClusterQueues that ask our planner, whose ``quota`` of GPUs ought to be the ``gpus`` of the nodes.
+    """
+
+    controller: bool = False
+    kueue: bool = False
+    queues: tuple[str, ...] = ()
+    quota: int = 0
+    gpus: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessReview:
     """Whether the caller has a permission; ``allowed`` is None where the server does not say.
 
@@ -60,7 +74,7 @@ class ClusterFacts:
     (``volcano``, ``mpi-operator``). ``ack`` and ``hami`` tell whether any node is set up for these schedulers.
     ``dra_drivers`` are the drivers that publish ResourceSlices. ``pod_groups`` is the served version of
     scheduling.k8s.io's PodGroup, empty for none. ``kai_topologies`` gives the levels of KAI's Topologies, which are node
-    labels, the names of the Topologies.
+    labels, the names of the Topologies. ``waiting`` is read for ``doctor`` alone.
     """
 
     kubernetes: str = ""
@@ -75,6 +89,7 @@ class ClusterFacts:
     kai_topologies: Mapping[str, str] = field(default_factory=dict)
     policy: Policy = field(default_factory=Policy)
     access: tuple[AccessReview, ...] = ()
+    waiting: WaitingRoom | None = None
 
     def serves(self, group: str) -> bool:
         """Whether the API group *group* is served in any version."""

@@ -1,0 +1,55 @@
+"""The rights of a user and of the controller's account are enough where Kueue runs."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
+from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from tests.controlplane.kube import Kube
+from tests.controlplane.plane import ControlPlane
+from tests.e2e.arena import Arena
+from tests.e2e.controller.replicas import replica
+from tests.e2e.kueue.queues import placed, submit
+from tests.e2e.rights import GROUP, grant
+
+pytestmark = pytest.mark.usefixtures("lease")
+
+
+@pytest.fixture
+def account(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Arena]:
+    """Return the tool as the controller's account runs it."""
+    name = f"controller-{namespace}"
+    grant(kube, name, CLUSTER_RULES)
+    grant(kube, name, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
+    yield Arena(plane.kubeconfig(name, namespace="default"))
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        kube.delete(f"{GROUP}/v1", kind, name)
+    for kind in ("Role", "RoleBinding"):
+        kube.delete(f"{GROUP}/v1", kind, name, CONTROLLER_NAMESPACE)
+
+
+def test_the_rights_of_setup_and_manifest_are_enough(
+    plane: ControlPlane, account: Arena, kube: Kube, namespace: str, queued: str
+) -> None:
+    """For a user who submits and waits, and for the controller that answers him."""
+    user = f"user-{namespace}"
+    grant(kube, user, USER_RULES, namespace)
+    grant(kube, f"{user}-topology", TOPOLOGY_RULES)
+    kube.patch(
+        f"{GROUP}/v1",
+        "ClusterRoleBinding",
+        f"{user}-topology",
+        {"subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}]},
+    )
+    theirs = Arena(plane.kubeconfig(user, namespace=namespace))
+    with replica(account) as running:
+        outcome = submit(theirs, queued, "job", 2, 8, "--wait")
+        assert 0 == outcome.code, outcome.err
+        assert "job is placed by the controller: 2 workers on 2 nodes" in outcome.err
+        assert "each on its node, by the cluster's admission policy" in outcome.err
+        placed(kube, namespace, "job", 2)
+    assert "not done" not in "".join(running.err)
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        kube.delete(f"{GROUP}/v1", kind, f"{user}-topology")
