@@ -83,8 +83,10 @@ class PlannedJob:
 
     @property
     def is_ours(self) -> bool:
-        """Whether a place is ours to decide: jobs in a queue of Kueue get theirs from its admission."""
-        return self.record is not None and KUEUE_QUEUE not in (self.job["metadata"].get("labels") or {})
+        """Whether a place is ours to decide: jobs in a queue of Kueue get theirs from its admission, and some kinds cannot wait."""
+        if self.record is None or not self.kind.suspend:
+            return False
+        return KUEUE_QUEUE not in (self.job["metadata"].get("labels") or {})
 
     @property
     def is_settled(self) -> bool:
@@ -238,7 +240,8 @@ def is_planned(pod: Object) -> bool:
 
 def _longest(job: Object) -> timedelta | None:
     """Return the longest that *job* may run, None where nothing limits it."""
-    seconds = (job["spec"].get("runPolicy") or {}).get("activeDeadlineSeconds")
+    spec = job["spec"]
+    seconds = {**spec, **(spec.get("runPolicy") or {})}.get("activeDeadlineSeconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds < _MOST_SECONDS:
         return None
     return timedelta(seconds=seconds)

@@ -4,6 +4,7 @@ docs/reference/permissions.md says what each rule is for.
 """
 
 from arena_topo.cluster.published import PART_NAMES, Detail
+from arena_topo.kinds.table import KINDS
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
 
@@ -21,13 +22,21 @@ def _rule(group: str, resources: str, verbs: str, *names: str) -> Object:
     return {**rule, "resourceNames": list(names)} if names else rule
 
 
+def _planned_jobs() -> dict[str, list[str]]:
+    """Return the resources of the kinds of jobs that may wait, by API group."""
+    groups: dict[str, list[str]] = {}
+    for kind in KINDS:
+        of_group = groups.setdefault(kind.group, [])
+        if kind.suspend and kind.plural not in of_group:
+            of_group.append(kind.plural)
+    return groups
+
+
 CLUSTER_RULES = [
     _rule("", "nodes pods resourcequotas", "list watch"),
     _rule("", "pods", "patch delete"),
     _rule("", "events", "create"),
-    _rule("kubeflow.org", "mpijobs", "get list watch patch"),
-    _rule("kubeflow.org", "pytorchjobs tfjobs", "list watch"),
-    _rule("jobset.x-k8s.io", "jobsets", "list watch"),
+    *(_rule(group, " ".join(jobs), "get list watch patch") for group, jobs in _planned_jobs().items()),
     _rule("resource.k8s.io", "resourceslices", "list watch"),
     _rule("resource.k8s.io", "resourceclaims", "list watch create get delete"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list watch"),

@@ -19,10 +19,7 @@ from arena_topo.controller.publish import Publisher
 from arena_topo.controller.send import Failure, Sender
 from arena_topo.controller.state import ClusterState, watched
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
-from arena_topo.jobs.lookup import in_served_version
 from arena_topo.jobs.reading.watch import Change, Watch
-from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.notation.printable import printable
 from arena_topo.planner.reservations.conflicts import without_reserved
@@ -57,14 +54,11 @@ def run_controller(
     sessions: ControllerSessions, rules: Rules, ended: Event, say: Say, *, publish: Detail = Detail.USAGE
 ) -> None:
     """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set. Raises ``LeaseLost``, and what the server refuses."""
-    version, _ = in_served_version(
-        sessions.watch, lambda each: sessions.watch.get(jobs_of(each).path(), limit=1)
-    )
     lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
     if not lease.acquire(ended, say):
         return
     say("leading: this replica decides")
-    leader = _Leader(sessions, version, rules, publish, lease.may_write)
+    leader = _Leader(sessions, rules, publish, lease.may_write)
     stopped, lost = Event(), list[str]()
     keeper = Thread(target=lease.keep, args=(stopped, lost.append), daemon=True)
     keeper.start()
@@ -91,7 +85,6 @@ class _Leader:
     """What a replica that decides works with."""
 
     sessions: ControllerSessions
-    version: ApiVersion
     rules: Rules
     publish: Detail
     may_write: Callable[[], bool]
@@ -100,7 +93,7 @@ class _Leader:
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     """See everything, then decide at each change; raises ``ConnectionFailed`` where the server cannot be watched."""
     sessions = leader.sessions
-    collections = watched(sessions.watch.anew(), leader.version)
+    collections = watched(sessions.watch.anew())
     queues = kueue_api(sessions.watch.anew())
     if queues:
         collections |= kueue_collections(sessions.watch.anew(), queues)
@@ -110,7 +103,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
     placer = Placer(leader.rules, time.monotonic)
     answerer = Answerer(queues, leader.rules.reserve_after, time.monotonic, placer.plan) if queues else None
-    sender = Sender(leader.version, sessions.writers, leader.may_write)
+    sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
     publisher.start()

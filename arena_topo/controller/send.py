@@ -18,7 +18,7 @@ from arena_topo.controller.actions import (
 )
 from arena_topo.errors import ArenaTopoError, NotFound
 from arena_topo.jobs.placement.reservation import write_plan
-from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import kind_of
 from arena_topo.kube.resources import EVENTS, PODS
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import CONTROLLER
@@ -42,7 +42,6 @@ class Failure:
 class Sender:
     """Sends actions over *sessions*, one thread each, while *may_write* says so; ``failures`` tells what went wrong."""
 
-    version: ApiVersion
     sessions: Sequence[Session]
     may_write: Callable[[], bool]
     _actions: SimpleQueue[Action | None] = field(default_factory=SimpleQueue, init=False)
@@ -77,18 +76,18 @@ class Sender:
                 self._failures.put(Failure(action, "the Lease has ended"))
                 continue
             try:
-                carry_out(session.anew(), self.version, action)
+                carry_out(session.anew(), action)
             except ArenaTopoError as error:
                 self._failures.put(Failure(action, error.message))
             except Exception as error:  # noqa: BLE001  # one object that others wrote must not end a thread that all need
                 self._failures.put(Failure(action, f"{type(error).__name__}: {error}"))
 
 
-def carry_out(session: Session, version: ApiVersion, action: Action) -> None:
+def carry_out(session: Session, action: Action) -> None:
     """Send *action*. Raises what the server refuses it with."""
     match action:
         case WritePlan(job, record, uuids):
-            write_plan(session, version, job, record, uuids, manager=CONTROLLER)
+            write_plan(session, kind_of(job), job, record, uuids, manager=CONTROLLER)
         case ReleaseWorker(pod, hostname, uuids):
             meta = pod["metadata"]
             patch = release_patch(pod, hostname, uuids)

@@ -9,10 +9,10 @@ from operator import is_not
 from typing import TypeVar
 
 from arena_topo.controller.ledger import Ledger
+from arena_topo.errors import NotFound
 from arena_topo.jobs.placement.other_plans import UNTRUE, quotas_of
 from arena_topo.jobs.reading.watch import Change, Collection
-from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.table import KINDS, OTHER_KINDS, kind_of
+from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
 from arena_topo.kube.discovery import served_kinds, served_versions, version_of_resource
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
@@ -43,7 +43,7 @@ from arena_topo.topology.node_facts import NodeFacts, node_facts
 from arena_topo.topology.pod_facts import POD_ANNOTATIONS, POD_LABELS, PodFacts, pod_facts
 from arena_topo.topology.raw_objects import Malformed, identity, skipped
 
-_NODES, _PODS, _JOBS, _QUOTAS = "nodes", "pods", "mpijobs", "resourcequotas"
+_NODES, _PODS, _QUOTAS = "nodes", "pods", "resourcequotas"
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
 
 _OF_MEMBERS = (
@@ -55,16 +55,21 @@ _OF_MEMBERS = (
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
 
-def watched(session: Session, version: ApiVersion) -> dict[str, Collection]:
-    """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology."""
-    served = served_versions(session)
+def watched(session: Session) -> dict[str, Collection]:
+    """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology.
+
+    Raises ``NotFound`` where no kind of job is served.
+    """
+    served, kinds = served_versions(session), served_kinds(session, KINDS)
+    if not kinds:
+        names = ", ".join(dict.fromkeys(kind.kind for kind in KINDS))
+        raise NotFound(f"this cluster serves no kind of job that can be planned: {names}", status=404)
     collections = {
         _NODES: Collection(NODES.path(), NODE),
         _PODS: Collection(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
-        _JOBS: _jobs(version),
         _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT),
     }
-    for kind in served_kinds(session, OTHER_KINDS):
+    for kind in kinds:
         collections[kind.plural] = _jobs(kind)
     for key, (group, plural, versions) in OPTIONAL.items():
         if each := version_of_resource(session, served, group, versions, plural):

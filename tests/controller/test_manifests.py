@@ -19,11 +19,10 @@ from arena_topo.controller.manifests import (
 from arena_topo.controller.send import carry_out
 from arena_topo.controller.state import watched
 from arena_topo.errors import Conflict
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import KINDS
 from arena_topo.kube.bulk_read import OPTIONAL
 from arena_topo.kube.session import Session
-from arena_topo.model.job.kind import api_version
+from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
@@ -72,7 +71,7 @@ def served(call: Call) -> Answer:
 def seen() -> set[tuple[str, str, str]]:
     """Return what is needed to see everything."""
     opened = session(served)[0]
-    collections = watched(opened, ApiVersion.V2BETA1)
+    collections = watched(opened)
     queues = kueue_api(opened)
     assert queues
     collections |= kueue_collections(opened, queues)
@@ -80,9 +79,11 @@ def seen() -> set[tuple[str, str, str]]:
     return {(*right(path)[:2], verb) for path in paths for verb in ("list", "watch")}
 
 
-def planned() -> Object:
-    """Return a job with a plan."""
+def planned(kind: Kind = KINDS[0]) -> Object:
+    """Return a job with a plan; of another *kind* than the first it has no pods."""
     job = mpijob("job", workers=1)
+    if kind is not KINDS[0]:
+        job = {**job, "apiVersion": api_version(kind), "kind": kind.kind, "spec": {}}
     job["metadata"]["annotations"] = {PLAN: "before"}
     return job
 
@@ -96,6 +97,11 @@ CLAIMED = PlanRecord(
 WORKER = {**pod("job-worker-0"), "metadata": {**pod("job-worker-0")["metadata"], "resourceVersion": "7"}}
 ACTIONS: list[Action] = [
     WritePlan(planned(), CLAIMED, {0: ("GPU-1",)}),
+    *(
+        WritePlan(planned(kind), PlanRecord(stage=Stage.PROPOSED), {})
+        for kind in KINDS
+        if kind.suspend and kind.kind != "MPIJob"
+    ),
     ReleaseWorker(WORKER, "n"),
     DeletePod(WORKER),
     PatchStatus("/apis/kueue.x-k8s.io/v1beta2/namespaces/n/workloads/w/status", "u", []),
@@ -118,7 +124,7 @@ def sent() -> set[tuple[str, str, str]]:
         if call.method == "GET" and "resourceclaims" in call.path:
             other = claim(planned(), 0, ("GPU-2",), "v1")
             return Answer(body={**other, "metadata": {**other["metadata"], "uid": "u"}})
-        if call.method == "PATCH" and "mpijobs" in call.path:
+        if call.method == "PATCH" and call.path.split("/")[-2] in {kind.plural for kind in KINDS}:
             return refusal(422, "Invalid")
         metadata = {"name": "job", "uid": "uid-job", "namespace": "default"}
         return Answer(body={"metadata": metadata, "spec": {}})
@@ -126,7 +132,7 @@ def sent() -> set[tuple[str, str, str]]:
     for action in ACTIONS:
         # The plan is refused, as by somebody else who was quicker.
         with suppress(Conflict):
-            carry_out(session(answer)[0], ApiVersion.V2BETA1, action)
+            carry_out(session(answer)[0], action)
     return calls
 
 

@@ -21,6 +21,7 @@ GROUPS += (
     "apis/admissionregistration.k8s.io/v1",
     "apis/authorization.k8s.io/v1",
     "apis/batch/v1",
+    "apis/coordination.k8s.io/v1",
     "apis/rbac.authorization.k8s.io/v1",
     "apis/resource.k8s.io/v1",
     "apis/scheduling.k8s.io/v1",
@@ -38,6 +39,7 @@ KINDS = frozenset(
         ),
         *("DaemonSet", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"),
         *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+        *("Lease", "ResourceQuota"),
         *("SelfSubjectAccessReview", "SelfSubjectReview", "TokenReview"),
     }
 )

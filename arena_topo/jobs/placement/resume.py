@@ -3,7 +3,9 @@
 import re
 from dataclasses import dataclass, replace
 
+from arena_topo.cluster.capabilities.controller import controller_runs
 from arena_topo.errors import DocumentError, DoesNotFit, Forbidden, NotFound, UsageError
+from arena_topo.jobs.hand_over import answered, left_again
 from arena_topo.jobs.lookup import ServedJob, find_job
 from arena_topo.jobs.placement.demand import asked_roles, question_of
 from arena_topo.jobs.placement.options import options_from_annotation
@@ -36,7 +38,7 @@ from arena_topo.planner.reservations.conflicts import OtherPlan, limited_to, sta
 def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | None:
     """Resume the job *name*; return None for one without a plan, which its own scheduler places.
 
-    Without a confirmed plan the job is planned again. Raises ``NotFound`` for a job that does not exist or was only
+    Without a confirmed plan the job is planned again: by the controller where one runs, in its turn. Raises ``NotFound`` for a job that does not exist or was only
     half created, ``UsageError`` for one that has ended, that Kueue holds, or that is neither suspended nor planned.
     """
     served = find_job(session, name)
@@ -56,6 +58,9 @@ def resume_job(session: Session, name: str, wait: WaitPolicy) -> PlacedJob | Non
         served = replace(served, job=suspended(session, served, record))
         record = replace(record, stage=Stage.SUSPENDED)
     options = options_from_annotation(record.requested_options)
+    if record.stage is not Stage.CONFIRMED and served.kind.suspend and controller_runs(session):
+        job = left_again(session, served, record)
+        return answered(session, replace(served, job=job), wait.timeout, wait.waiter, clock=wait.clock)
     reservation = Reservation(session, served.kind, job=served.job, levels=options.levels)
     if record.stage is not Stage.CONFIRMED:
         planner = JobPlanner(served.job, options, record.enforcement, record.companion_paths)

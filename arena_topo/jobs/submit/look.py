@@ -11,7 +11,6 @@ from arena_topo.jobs.lookup import look_up_job
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
-from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kinds_called
 from arena_topo.kube.discovery import preferred_version
 from arena_topo.kube.resources import PRIORITY_CLASSES
@@ -60,8 +59,8 @@ def look(
         return TargetCluster(context=RenderContext(kind))
     facts = detect(session, kind=kind)
     coalesced = place.plan.coalesce
-    # The controller places MPIJobs, and one of v1alpha1 cannot wait for anybody.
-    controller = isinstance(kind, ApiVersion) and bool(kind.suspend) and controller_runs(session)
+    # What cannot be suspended, such as an MPIJob of v1alpha1, cannot wait for anybody.
+    controller = bool(kind.suspend) and controller_runs(session)
     return TargetCluster(
         context=RenderContext(kind, _gpu_resource(session, job, facts, controller=controller)),
         facts=facts,

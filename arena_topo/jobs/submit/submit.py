@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
 from arena_topo.gang.auto import with_cluster_facts
 from arena_topo.gang.backends import decorate
+from arena_topo.jobs.hand_over import answered, left_to
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.demand import demand_of
@@ -34,7 +35,6 @@ from arena_topo.jobs.submit.admitted import admitted
 from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus, gpu_offer, never_fits
 from arena_topo.jobs.submit.choose import GATES, KUEUE, NO_GANG, SubmitChoice, choose, without_plan
 from arena_topo.jobs.submit.create import CreatedJob, create
-from arena_topo.jobs.submit.hand_over import answered, left_to
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
 from arena_topo.kinds.table import newest_kind

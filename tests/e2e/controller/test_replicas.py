@@ -65,7 +65,9 @@ STEPS: dict[str, Callable[[Kube, str], object]] = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "ended"])
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP], ids=["killed", "ended", "stopped"]
+)
 def test_another_replica_goes_on(
     arena: Arena, kube: Kube, namespace: str, step: str, how: signal.Signals
 ) -> None:
@@ -84,7 +86,11 @@ def test_another_replica_goes_on(
         eventually(lambda: other.said("leading"), "the other one to lead")
         assert 0 == submit(arena, "next", 2, 8).code
         placed(kube, namespace, "next")
-    assert {8} == set(booked(kube, namespace).values())
+        if how is signal.SIGSTOP:
+            # What it had decided before is not sent any more.
+            leader.process.send_signal(signal.SIGCONT)
+            assert 1 == leader.wait().code
+        assert {8} == set(booked(kube, namespace).values())
 
 
 def stopped(leader: Running, other: Running) -> None:
@@ -106,6 +112,22 @@ def test_a_leader_that_was_stopped_writes_nothing_more(arena: Arena, kube: Kube,
         assert "does not decide any more" in outcome.err
         end(kube, namespace, "first")
         placed(kube, namespace, "late")
+
+
+def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None:
+    """All that they knew is on the jobs: the next one goes on, and audits what stands before it gives anything away."""
+    assert 0 == submit(arena, "first", 3, 8).code
+    assert 0 == submit(arena, "late", 2, 8).code
+    with replica(arena) as leader, replica(arena, leads=False) as other:
+        eventually(lambda: plan(kube, namespace, "late").position, "the job to wait")
+        end(kube, namespace, "first")
+        eventually(lambda: not waits(kube, namespace, "late"), "its proposal")
+        for each in (leader, other):
+            each.process.send_signal(signal.SIGKILL)
+    with arena.running("controller", "run") as third:
+        eventually(lambda: third.said("leading"), "a third one to lead")
+        assert 2 == len(placed(kube, namespace, "late"))
+    assert {8} == set(booked(kube, namespace).values())
 
 
 def test_a_leader_that_ends_gives_its_lease_up(arena: Arena, kube: Kube, namespace: str) -> None:

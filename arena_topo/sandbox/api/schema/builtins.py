@@ -55,13 +55,15 @@ _KINDS = (
     _BuiltIn("apps", "DaemonSet", ("ds",), _STATUS, ("all",)),
     _BuiltIn("apps", "StatefulSet", ("sts",), _STATUS, ("all",)),
     _BuiltIn("batch", "Job", (), _STATUS, ("all",)),
+    _BuiltIn("coordination.k8s.io", "Lease"),
     _BuiltIn("scheduling.k8s.io", "PriorityClass", ("pc",)),
     _BuiltIn("resource.k8s.io", "DeviceClass"),
     _BuiltIn("resource.k8s.io", "ResourceSlice"),
     _BuiltIn("resource.k8s.io", "ResourceClaim", (), _STATUS),
     _BuiltIn("resource.k8s.io", "ResourceClaimTemplate"),
     _BuiltIn(_APIEXTENSIONS, "CustomResourceDefinition", ("crd", "crds"), _STATUS, ("api-extensions",)),
-    # The sandbox has two users and asks neither roles nor policies: these are kept for whoever reads them.
+    # The sandbox has two users and asks neither roles nor policies nor quotas: these are kept for whoever reads them.
+    _BuiltIn("", "ResourceQuota", ("quota",), _STATUS),
     _BuiltIn(_RBAC, "Role"),
     _BuiltIn(_RBAC, "RoleBinding"),
     _BuiltIn(_RBAC, "ClusterRole"),

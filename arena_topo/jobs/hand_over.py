@@ -1,4 +1,4 @@
-"""Leaving a job to the controller: it is created without a place, and the controller's answer is waited for."""
+"""Leaving a job to the controller: it is created, or resumed, without a place, and the controller's answer is waited for."""
 
 import time
 from collections.abc import Callable
@@ -8,9 +8,10 @@ from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, job_not_found
 from arena_topo.jobs.placement.place import PlacedJob
 from arena_topo.jobs.placement.propose import JobPlanner
-from arena_topo.jobs.placement.reservation import plan_of
+from arena_topo.jobs.placement.reservation import plan_of, write_plan, written_now
 from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
+from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 
 _PERIOD = 0.5
@@ -31,6 +32,22 @@ def left_to(planner: JobPlanner) -> PlanRecord:
         requested_options=planner.options.annotation,
         companion_paths=planner.companion_paths,
     )
+
+
+def left_again(session: Session, served: ServedJob, record: PlanRecord) -> Object:
+    """Put the job *served*, which has the plan *record* and does not run, into the controller's queue, and return it."""
+    # In the queue it keeps its place there: one of our own would be taken before the turn of those that are older.
+    if record.stage is Stage.WAITING:
+        return served.job
+    waiting = PlanRecord(
+        stage=Stage.WAITING,
+        enforcement=record.enforcement,
+        waiting_reason=_UNANSWERED,
+        requested_options=record.requested_options,
+        companion_paths=record.companion_paths,
+        written=written_now(),
+    )
+    return write_plan(session, served.kind, served.job, waiting, {})
 
 
 def answered(
