@@ -5,7 +5,7 @@ import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from uuid import uuid4
 
@@ -90,6 +90,24 @@ class _Leader:
     may_write: Callable[[], bool]
 
 
+@dataclass(slots=True)
+class _ServerClock:
+    """The server's time: what its last answer said, and what has passed since then by a clock that nobody sets."""
+
+    session: Session
+    _told: datetime | None = None
+    _then: float = 0.0
+
+    def now(self) -> datetime:
+        """Return the server's time now, to a second or so."""
+        told = self.session.server_time
+        if told is None:
+            return datetime.now(UTC)
+        if told != self._told:
+            self._told, self._then = told, time.monotonic()
+        return told + timedelta(seconds=time.monotonic() - self._then)
+
+
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     """See everything, then decide at each change; raises ``ConnectionFailed`` where the server cannot be watched."""
     sessions = leader.sessions
@@ -101,7 +119,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     # All has been listed when this returns: nothing is decided before.
     watch = Watch(sessions.watch.anew(), collections.values())
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
-    placer = Placer(leader.rules, time.monotonic)
+    placer, clock = Placer(leader.rules, time.monotonic), _ServerClock(sessions.lease)
     answerer = Answerer(queues, leader.rules.reserve_after, time.monotonic, placer.plan) if queues else None
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
@@ -118,7 +136,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             if answerer:
                 answerer.see(state.objects, seen)
             _hear(sender.failures(), placer, answerer, say)
-            now = sessions.lease.server_time or datetime.now(UTC)
+            now = clock.now()
             answered = answerer.plans if answerer else {}
             actions = placer.decide(state, now, answered)
             if answerer:
