@@ -11,7 +11,7 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import end, placed, plan, replica, submit, waits
+from tests.e2e.controller.replicas import end, placed, plan, replica, submit
 from tests.e2e.rights import GROUP, grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
@@ -43,25 +43,6 @@ def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube,
             outcome = running.wait()
     assert 0 == outcome.code, outcome.err
     assert "late is placed by the controller" in outcome.err
-
-
-def test_resume_does_not_jump_the_queue(arena: Arena, kube: Kube, namespace: str) -> None:
-    """A job that would fit beside the head waits for its turn, and one that was suspended goes into the queue again."""
-    with replica(arena, "--reserve-after=0"):
-        assert 0 == submit(arena, "first", 3, 8).code
-        placed(kube, namespace, "first")
-        submit(arena, "whole", 4, 8)
-        submit(arena, "small", 1, 8)
-        resumed = arena("resume", "small")
-        assert 3 == resumed.code, resumed.err
-        assert waits(kube, namespace, "small")
-        assert "is kept for the job" in plan(kube, namespace, "small").waiting_reason
-        assert 0 == arena("suspend", "first").code
-        placed(kube, namespace, "whole")
-        assert 3 == arena("resume", "first").code
-        end(kube, namespace, "whole")
-        placed(kube, namespace, "first")
-        placed(kube, namespace, "small")
 
 
 def test_a_job_that_can_never_fit_is_refused(arena: Arena, kube: Kube, namespace: str) -> None:
