@@ -178,17 +178,27 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """How many ``workers`` of a gang without a place a node takes, or what keeps all of them off it."""
+
+    node: str
+    workers: int
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Infeasible:
     """No place for the whole gang.
 
     ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` tell how far the best
-    domain of each tier gets; ``remedies`` what would make it fit.
+    domain of each tier gets; ``remedies`` what would make it fit; ``nodes`` is what each node takes of the gang by itself.
     """
 
     summary: str
     reasons: tuple[Reason, ...] = ()
     levels: tuple[str, ...] = ()
     remedies: tuple[str, ...] = field(default_factory=tuple)
+    nodes: tuple[NodeRoom, ...] = ()
 
 
 Verdict = Placement | Infeasible

@@ -196,13 +196,17 @@ def _refusal_lines(name: str, verdict: Infeasible) -> Iterator[Line]:
 
 
 def _picture(name: str, verdict: Verdict, snapshot: Snapshot, form: str) -> str:
-    from arena_topo.output.topology.render import render_topology
-
     shown, headline = drawn_plan(name, verdict, snapshot)
-    # A gang on one node is drawn as that node with its links, any other as its part of the fabric.
+    if form == "html":
+        from arena_topo.output.topology.page import topology_page
+
+        return topology_page(shown, headline)
+    from arena_topo.output.topology.svg.cluster import cluster_picture
+
+    # Of a gang on one node, its links there are what matters.
     chosen = [share.node for share in verdict.shares] if isinstance(verdict, Placement) else []
-    names = chosen if len(chosen) == 1 else []
-    return render_topology(shown, names, form, headline=headline)
+    detail = next((node for node in shown.nodes if [node.name] == chosen), None)
+    return cluster_picture(shown, headline=headline, detail=detail) + "\n"
 
 
 def drawn_plan(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapshot, Headline]":
@@ -213,7 +217,8 @@ def drawn_plan(name: str, verdict: Verdict, snapshot: Snapshot) -> "tuple[Snapsh
         return _with_workers(name, verdict, snapshot), Headline(*_headline(name, verdict))
     reasons = [reason.text for reason in verdict.reasons[:_MOST_LINES]]
     remedies = [f"what would help: {remedy}" for remedy in verdict.remedies[:1]]
-    return snapshot, Headline(f"{name} does not fit", (verdict.summary, *reasons, *remedies))
+    rooms = {room.node: room for room in verdict.nodes}
+    return snapshot, Headline(f"{name} does not fit", (verdict.summary, *reasons, *remedies), rooms)
 
 
 def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
@@ -226,7 +231,10 @@ def _headline(name: str, verdict: Placement) -> tuple[str, tuple[str, ...]]:
     )
     busbw = [f"predicted busbw: {';  '.join(map(' '.join, rates))}"] if rates else []
     # The criteria that tell places apart come after the one that every place meets.
-    why = [f"{step.criterion}: {step.chosen}" for step in verdict.why[1 : 1 + _MOST_LINES]]
+    why = [
+        f"{step.criterion}: {step.chosen}" + (f", as {step.bound}" if step.bound and step.proven else "")
+        for step in verdict.why[1 : 1 + _MOST_LINES]
+    ]
     # Over several nodes a prediction for each worker would be no more than how many NUMA nodes a machine has.
     is_told = len(verdict.shares) == 1 or any(
         share.alignment and share.alignment.policy for share in verdict.shares

@@ -1,6 +1,6 @@
 """A page that shows a cluster: the overview, and every node behind its tile. It loads nothing and runs no scripts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -11,7 +11,7 @@ from arena_topo.output.topology.domains import Domain, cluster_domains, first_wa
 from arena_topo.output.topology.svg.cluster import cluster_picture, domain_anchor, is_map
 from arena_topo.output.topology.svg.elements import STYLE, Headline
 from arena_topo.output.topology.svg.node import node_picture
-from arena_topo.output.topology.svg.users import user_colours
+from arena_topo.output.topology.svg.users import planned_gpus, user_colours
 
 MOST_DRAWN = 64
 """In larger clusters only one node of each machine type is drawn."""
@@ -50,28 +50,42 @@ def topology_page(snapshot: Snapshot, headline: Headline | None = None) -> str:
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = user_colours(nodes)
-    drawn = nodes if len(nodes) <= MOST_DRAWN else _one_of_each(nodes)
+    planned = [node for node in nodes if planned_gpus(node)][:MOST_DRAWN]
+    others = [node for node in nodes if not planned_gpus(node)]
+    is_whole = len(nodes) <= MOST_DRAWN
+    rest = others if is_whole else _one_of_each(others)
     # From a map without names one comes to the nodes of a domain, from tiles with names to the drawing of each.
     zooms = is_map(len(nodes)) and len(nodes) <= _MOST_TILES
-    linked = "domain" if zooms else "node" if len(drawn) == len(nodes) else ""
+    linked = "domain" if zooms else "node" if is_whole else ""
     overview = "".join(
         f'<div class="{width}">'
         f"{cluster_picture(snapshot, colours, headline=headline, linked=linked, narrow=width == 'narrow', styled=False)}</div>"
         for width in ("wide", "narrow")
     )
     domains = "".join(_zoomed(domain, snapshot, colours) for domain in _finest(root)) if zooms else ""
-    figures = "".join(
-        f'<figure id="node-{_escaped(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
-        for node in drawn
+    headings = (
+        "Planned nodes",
+        ("Other nodes" if planned else "Nodes") if is_whole else "One node of each machine type",
     )
-    title = "Nodes" if len(drawn) == len(nodes) else "One node of each machine type"
+    figures = "".join(
+        _figures(heading, listed, colours)
+        for heading, listed in zip(headings, (planned, rest), strict=True)
+        if listed
+    )
     name = _escaped(f"{snapshot.cluster or 'cluster'}: GPU topology")
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f'<meta name="viewport" content="width=device-width"><style>{STYLE}{_PAGE_STYLE}</style></head>'
-        f'<body><main id="top">{overview}{domains}<h2>{title}</h2>'
-        f'<div class="nodes">{figures}</div>{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n'
+        f'<body><main id="top">{overview}{domains}{figures}{_warnings(snapshot)}{_footer(snapshot)}</main></body></html>\n'
     )
+
+
+def _figures(heading: str, nodes: Sequence[GpuNode], colours: Mapping[str, int]) -> str:
+    drawn = "".join(
+        f'<figure id="node-{_escaped(node.name)}">{node_picture(node, colours, styled=False)}</figure>'
+        for node in nodes
+    )
+    return f'<h2>{heading}</h2><div class="nodes">{drawn}</div>'
 
 
 def _finest(domain: Domain) -> Iterator[Domain]:

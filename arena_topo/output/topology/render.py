@@ -4,14 +4,10 @@ Each form is imported only when it is asked for: networkx alone takes longer to 
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.output.topology.domains import select_nodes
-
-if TYPE_CHECKING:
-    from arena_topo.output.topology.svg.elements import Headline
 
 FORMS = ("text", "json", "yaml", "dot", "graphml", "svg", "html")
 
@@ -22,13 +18,11 @@ def render_topology(
     form: str = "text",
     *,
     colour: bool = False,
-    headline: "Headline | None" = None,
     width: int | None = None,
 ) -> str:
     """Return *snapshot*, or only the nodes *names* of it, in one of ``FORMS``.
 
-    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named;
-    above SVG and HTML stands the *headline* of a plan. Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
+    Text and SVG show a tree or map of the cluster, and the links, GPUs and NICs of a node where one is named. Text leaves out what *width* has no room for. Raises ``UsageError`` for a node that does not exist.
     """
     chosen = select_nodes(snapshot, names)
     match form:
@@ -48,11 +42,11 @@ def render_topology(
 
             return graphml(chosen)
         case "svg":
-            return _svg(chosen, headline, named=bool(names))
+            return _svg(chosen, named=bool(names))
         case "html":
             from arena_topo.output.topology.page import topology_page
 
-            return topology_page(chosen, headline)
+            return topology_page(chosen)
         case _:
             raise UsageError(f"{form!r} is not a form of a topology", hint=f"one of {', '.join(FORMS)}")
 
@@ -67,11 +61,11 @@ def _text(snapshot: Snapshot, width: int | None, *, named: bool, colour: bool) -
     return cluster_tree(snapshot, colour=colour, width=width)
 
 
-def _svg(snapshot: Snapshot, headline: "Headline | None", *, named: bool) -> str:
+def _svg(snapshot: Snapshot, *, named: bool) -> str:
     if named and len(snapshot.nodes) == 1:
         from arena_topo.output.topology.svg.node import node_picture
 
-        return node_picture(snapshot.nodes[0], headline=headline) + "\n"
+        return node_picture(snapshot.nodes[0]) + "\n"
     from arena_topo.output.topology.svg.cluster import cluster_picture
 
-    return cluster_picture(snapshot, headline=headline) + "\n"
+    return cluster_picture(snapshot) + "\n"

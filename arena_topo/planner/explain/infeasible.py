@@ -8,7 +8,7 @@ from arena_topo.model.cluster.snapshot import GpuNode
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.notation.words import natural_sort_key, plural, written_amount
 from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Infeasible, Reason
+from arena_topo.model.plan.placement import Infeasible, NodeRoom, Reason
 from arena_topo.planner.explain.remedies import best_of_level, remedies
 from arena_topo.planner.nodes.alignment import containers_of
 from arena_topo.planner.nodes.fit import CORDON, open_to, requests, selected, serves_resource
@@ -22,7 +22,7 @@ _NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
 def infeasible(
     demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits, *, advises: bool = True
 ) -> Infeasible:
-    """Return why *demand* has no place within *limits*; how far each level gets, and what would help, where it *advises*."""
+    """Return why *demand* has no place within *limits*; where it *advises* how far each level gets, what each node takes and what would help."""
     level = level_words(fleet)[limits.widest]
     most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
@@ -33,6 +33,7 @@ def infeasible(
         reasons=(*exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
         levels=tuple(_levels(demand, fleet, capacity)) if advises else (),
         remedies=remedies(demand, fleet, capacity, limits) if advises else (),
+        nodes=tuple(_rooms(demand, fleet, capacity)) if advises else (),
     )
 
 
@@ -126,6 +127,15 @@ def _first_obstacles(
     ):
         return {}
     return Counter(map(first, positions))
+
+
+def _rooms(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[NodeRoom]:
+    """Yield what each node that counts takes of the gang."""
+    for position, node in enumerate(fleet.nodes):
+        if _is_candidate(demand, fleet.state(position)):
+            places = capacity.places[position]
+            obstacle = "" if places else next(_obstacles(demand, fleet, position, node), "")
+            yield NodeRoom(node.name, places, _agreeing(obstacle, 1) if obstacle else "")
 
 
 def _is_candidate(demand: Demand, state: NodeState) -> bool:

@@ -80,7 +80,7 @@ def test_a_picture_has_a_headline(form: str) -> None:
 
     assert f">vgg: 4 workers of 1 GPU on node {answer.domain}<" in drawn
     assert ">predicted busbw: whole gang 60 GB/s (40 to 93" in drawn
-    assert f">level: {answer.why[1].chosen}<" in drawn
+    assert f">level: {answer.why[1].chosen}, as {answer.why[1].bound}<" in drawn
 
 
 @pytest.mark.parametrize("form", ["svg", "html"])
@@ -94,6 +94,20 @@ def test_the_picture_of_a_refusal_shows_where_and_why_it_does_not_fit(form: str)
     assert all(f">{escape(reason.text, quote=False)}<" in drawn for reason in refusal.reasons[:3])
     assert f">what would help: {refusal.remedies[0]}<" in drawn
     assert [] == [node.name for node in CLUSTER.nodes if node.name not in drawn]
+    for room in refusal.nodes:
+        told = f"takes {room.workers} worker" if room.workers else room.obstacle.removeprefix("has ")
+        assert f">{told}<" in drawn, room
+    assert (">takes workers<" in drawn) == any(room.workers for room in refusal.nodes)
+
+
+@pytest.mark.parametrize("form", ["svg", "html"])
+def test_the_picture_of_a_plan_on_one_node_shows_the_cluster_and_the_node(form: str) -> None:
+    """Where the node stands, and the links between the GPUs that were chosen on it."""
+    drawn = render_plan("vgg", plan(Demand(4, 1), CLUSTER), CLUSTER, form)
+
+    assert [] == [node.name for node in CLUSTER.nodes if f">{node.name}<" not in drawn]
+    assert 'class="card chosen"' in drawn
+    assert "links as published: " in drawn
 
 
 def test_gpus_that_nobody_can_name_are_drawn_as_planned() -> None:

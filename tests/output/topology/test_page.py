@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_demand
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
@@ -120,7 +122,7 @@ def test_a_browser_paints_the_page(tmp_path: Path) -> None:
     page.write_text(topology_page(small_cluster()), encoding="utf-8")
     counts = pixels(painted(page.as_uri(), tmp_path, width=720))
 
-    assert counts[0x35, 0xA5, 0x77] > 100  # double NVLinks
+    assert counts[0x1D, 0x82, 0x57] > 100  # double NVLinks
     assert counts[0x7A, 0x4F, 0xB5] > 100  # a GPU of the second holder
     assert counts[0xF5, 0xF7, 0xFA] > 10_000  # the background of the drawings
 
@@ -143,7 +145,7 @@ texts.forEach((a, at) => {
   }
 });
 const card = (text) => {
-  const first = text.closest("g")?.querySelector(":scope > rect.card, :scope > rect.nic");
+  const first = text.closest("g")?.querySelector(":scope > rect.card:not(.badge), :scope > rect.nic");
   return first && box(first).width > 20 ? first : text.ownerSVGElement.querySelector(".page");
 };
 const outside = texts.filter((text) => {
@@ -221,6 +223,76 @@ def test_a_page_is_dark_where_the_reader_wants_it_dark(tmp_path: Path) -> None:
 
     assert ["rgb(233, 237, 242)", "rgb(245, 247, 250)", "rgb(29, 39, 51)"] == light
     assert ["rgb(11, 15, 20)", "rgb(18, 23, 29)", "rgb(230, 235, 241)"] == dark
+
+
+READ = """
+const box = (shape) => shape.getBoundingClientRect();
+const shown = (text) => box(text).width && text.textContent.trim();
+const scale = (svg) => box(svg).width / svg.viewBox.baseVal.width;
+const pixels = (text) => parseFloat(window.getComputedStyle(text).fontSize) * scale(text.ownerSVGElement);
+const channels = (colour) => {
+  const numbers = colour.match(/[0-9.]+/g).slice(0, 3).map(Number);
+  return colour.startsWith("color(") ? numbers : numbers.map((part) => part / 255);
+};
+const luminance = (colour) => {
+  const linear = channels(colour).map((part) => part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+};
+const contrast = (a, b) => {
+  const [high, low] = [luminance(a), luminance(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
+};
+// What is painted last before a text, under its middle, is its ground; a text along an arc stands on the arc.
+const ground = (text) => {
+  const path = text.querySelector("textPath");
+  if (path) return window.getComputedStyle(page.querySelector(path.getAttribute("href"))).stroke;
+  const own = box(text), x = (own.left + own.right) / 2, y = (own.top + own.bottom) / 2;
+  const under = [...text.ownerSVGElement.querySelectorAll("rect, circle")].filter((shape) => {
+    const room = box(shape), before = shape.compareDocumentPosition(text) & Node.DOCUMENT_POSITION_FOLLOWING;
+    return before && room.left <= x && x <= room.right && room.top <= y && y <= room.bottom;
+  });
+  return window.getComputedStyle(under.pop()).fill;
+};
+const texts = [...page.querySelectorAll("svg text")].filter(shown);
+const told = new Map();
+for (const text of texts) {
+  const key = text.getAttribute("class") + " on " + ground(text);
+  if (!told.has(key)) {
+    told.set(key, contrast(window.getComputedStyle(text).fill, ground(text)));
+  }
+}
+return {
+  small: [...new Set(texts.filter((text) => pixels(text) < 10).map((text) => text.textContent))],
+  faint: [...told].filter(([, ratio]) => !(ratio >= 4.5)),
+  pairs: told.size,
+};
+"""
+"""Which texts are smaller than ten pixels as they are shown, and which have less contrast with their ground than WCAG asks."""
+
+
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_every_text_is_large_and_dark_enough(tmp_path: Path, dark: bool) -> None:
+    """On the screen of a phone, too: ten pixels, and a contrast of 4.5 to 1 with what is painted below it."""
+    seen = measured(written(tmp_path), READ, tmp_path, dark=dark)
+
+    assert {} == {name: look for name, look in seen.items() if "error" in look}
+    assert {} == {name: look["small"] for name, look in seen.items() if look["small"]}
+    assert {} == {name: look["faint"] for name, look in seen.items() if look["faint"]}
+    assert all(look["pairs"] > 3 for look in seen.values())
+
+
+@needs_chromium
+def test_small_and_faint_texts_are_noticed(tmp_path: Path) -> None:
+    """Letters of half the size, and grey ones."""
+    page, spoiled = tmp_path / "page.html", "svg text.small { font-size: 5px; fill: #bbbbbb }"
+    page.write_text(
+        topology_page(small_cluster()).replace("</style>", f"{spoiled}</style>", 1), encoding="utf-8"
+    )
+    seen = measured({"page": (page, 1400)}, READ, tmp_path)["page"]
+
+    assert "8xV100-cubemesh" in seen["small"]
+    assert seen["faint"]
 
 
 ZOOM = """

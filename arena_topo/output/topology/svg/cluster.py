@@ -6,8 +6,11 @@ from textwrap import wrap
 
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.notation.words import elided, last_part, plural
+from arena_topo.model.plan.placement import NodeRoom
 from arena_topo.output.topology.domains import Domain, cluster_domains, remarks, state_marks
 from arena_topo.output.topology.svg.elements import Headline, element, label, picture, titled
+from arena_topo.output.topology.svg.node import WIDTH as NODE_WIDTH
+from arena_topo.output.topology.svg.node import node_height, node_picture
 from arena_topo.output.topology.svg.users import planned_gpus, user_colours, users_of
 
 _SMALL_FROM = 150
@@ -64,6 +67,7 @@ def cluster_picture(
     users: Mapping[str, int] | None = None,
     *,
     headline: Headline | None = None,
+    detail: GpuNode | None = None,
     linked: str = "",
     large: bool = False,
     narrow: bool = False,
@@ -72,27 +76,39 @@ def cluster_picture(
     """Return the drawing of *snapshot* as an SVG document.
 
     *users* as in ``node_picture``; tiles lead to the anchors ``#node-NAME`` of a page where ``node`` is *linked*, and
-    domains to ``#domain-NAME`` where ``domain`` is. A plan's *headline* stands above the drawing. *large* tiles are not
+    domains to ``#domain-NAME`` where ``domain`` is. A plan's *headline* stands above the drawing, and the
+    node that it is about, in *detail*, below. *large* tiles are not
     shrunk to a map, however many they are, and a *narrow* drawing is as wide as the screen of a phone.
     """
     root = cluster_domains(snapshot)
     nodes = list(root.all_nodes)
     colours = users if users is not None else user_colours(nodes)
     scale = _scale(len(nodes), large=large, narrow=narrow)
-    tiles = {node.name: _tile(node, colours, scale, linked=linked == "node") for node in nodes}
-    box = _inside(root, tiles, scale.widest, scale, linked=linked == "domain")
     said = headline or Headline(root.name)
+    tiles = {
+        node.name: _tile(node, colours, scale, said.rooms.get(node.name), linked=linked == "node")
+        for node in nodes
+    }
+    counts = {name: room.workers for name, room in said.rooms.items()}
+    box = _inside(root, tiles, scale.widest, scale, counts, linked=linked == "domain")
     lines = [*said.lines, f"{plural(len(nodes), 'node')}  ·  {root.free:,} of {root.total:,} GPUs free"]
     # A long line is broken before it makes a small drawing wide, which would then be shown small.
     longest = min(_SOFT_LETTER * max(map(len, lines)), _LONG_LINE)
     inner = scale.widest if narrow else min(max(box.width, longest, _LEAST), scale.widest)
+    inner = max(inner, NODE_WIDTH - 2 * scale.margin) if detail else inner
     head, top = _head(said.title, lines, inner, scale.margin)
-    legend = _flow([_entry(*entry) for entry in _legend(nodes, scale)], inner, 14.0)
+    legend = _flow([_entry(*entry) for entry in _legend(nodes, scale, said.rooms)], inner, 14.0)
     height = top + box.height + 14 + legend.height + scale.margin - 4
+    below = node_picture(detail, colours, styled=False, top=height) if detail else ""
     return picture(
         inner + 2 * scale.margin,
-        height,
-        [*head, _placed(box, scale.margin, top), _placed(legend, scale.margin, top + box.height + 14)],
+        height + (node_height(detail) if detail else 0),
+        [
+            *head,
+            _placed(box, scale.margin, top),
+            _placed(legend, scale.margin, top + box.height + 14),
+            below,
+        ],
         name=f"{root.name} topology",
         described=" ".join([said.title, *lines]),
         styled=styled,
@@ -125,11 +141,20 @@ def is_map(nodes: int) -> bool:
     return nodes >= _SMALL_FROM
 
 
-def _domain(domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Scale, *, linked: bool) -> _Box:
-    """Return a domain as a titled box around what is in it."""
-    inner = _inside(domain, tiles, widest - 2 * scale.pad, scale, linked=linked)
+def _domain(
+    domain: Domain,
+    tiles: Mapping[str, _Box],
+    widest: float,
+    scale: _Scale,
+    rooms: Mapping[str, int],
+    *,
+    linked: bool,
+) -> _Box:
+    """Return a domain as a titled box around what is in it; in its corner its free GPUs, or how many workers *rooms* has."""
+    inner = _inside(domain, tiles, widest - 2 * scale.pad, scale, rooms, linked=linked)
     tier = last_part(domain.tier)
-    count = f"{domain.free}/{domain.total}"
+    fitting = sum(rooms.get(node.name, 0) for node in domain.all_nodes)
+    count = f"{fitting} fit" if rooms else f"{domain.free}/{domain.total}"
     title = f"{tier} {domain.name}" if domain.name else f"in no {tier}"
     # A domain of one small tile is still as wide as its title, and a long name does not widen the whole row.
     title = elided(title, max(24, int((inner.width + 2 * scale.pad) / 7.4) - len(count) - 2))
@@ -153,8 +178,16 @@ def domain_anchor(domain: Domain) -> str:
     return f"domain-{domain.nodes[0].name}"
 
 
-def _inside(domain: Domain, tiles: Mapping[str, _Box], widest: float, scale: _Scale, *, linked: bool) -> _Box:
-    boxes = [_domain(below, tiles, widest, scale, linked=linked) for below in domain.domains]
+def _inside(
+    domain: Domain,
+    tiles: Mapping[str, _Box],
+    widest: float,
+    scale: _Scale,
+    rooms: Mapping[str, int],
+    *,
+    linked: bool,
+) -> _Box:
+    boxes = [_domain(below, tiles, widest, scale, rooms, linked=linked) for below in domain.domains]
     own = [tiles[node.name] for node in domain.nodes]
     # Without domains the map is as wide as the page.
     row = widest if not domain.tier else min(widest, scale.across * (scale.tile[0] + scale.gap))
@@ -181,17 +214,28 @@ def _entry(style: str, words: str) -> _Box:
     return _Box(start + _SMALL_LETTER * len(words), 18.0, (*mark, label(words, start, 12, "small")))
 
 
-def _legend(nodes: Sequence[GpuNode], scale: _Scale) -> Iterator[tuple[str, str]]:
+def _legend(
+    nodes: Sequence[GpuNode], scale: _Scale, rooms: Mapping[str, NodeRoom]
+) -> Iterator[tuple[str, str]]:
     """Yield the style of each mark that is drawn, and what it means."""
     planned = any(planned_gpus(node) for node in nodes)
     if planned:
         yield "u0", "planned"
+    if any(rooms[node.name].workers for node in nodes if node.name in rooms):
+        yield "card takes", "takes workers"
+    if rooms and any(room.workers for room in rooms.values()):
+        yield "", "fit: workers that fit side by side"
     if not scale.named:
         steps = {_free_step(node) for node in nodes if not planned_gpus(node)}
         yield from [("gpu-heat-4", "all free")] if 4 in steps else []
         yield from [("gpu-heat-2", "some free")] if steps & {1, 2, 3} else []
         yield from [("gpu-heat-0", "none free")] if 0 in steps else []
-        yield "", f"numbers: free GPUs{' or planned ones' if planned else ''} of a node"
+        numbers = (
+            "workers that a node takes"
+            if rooms
+            else f"free GPUs{' or planned ones' if planned else ''} of a node"
+        )
+        yield "", f"numbers: {numbers}"
         return
     others = any(holder.gpus for node in nodes for holder in node.holders if not holder.is_planned)
     marks = [state for node in nodes for state in state_marks(node)]
@@ -206,9 +250,13 @@ def _mark(x: float, y: float, style: str) -> str:
     return element("rect", x=x, y=y, width=13, height=13, rx=6.5 if style == "u0" else 3, class_=style)
 
 
-def _tile(node: GpuNode, colours: Mapping[str, int], scale: _Scale, *, linked: bool) -> _Box:
-    words = [f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free", node.machine, *remarks(node)]
-    drawn = _large_tile(node, colours) if scale.named else _small_tile(node)
+def _tile(
+    node: GpuNode, colours: Mapping[str, int], scale: _Scale, room: NodeRoom | None, *, linked: bool
+) -> _Box:
+    told = _room_words(room) if room else ""
+    free = f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free"
+    words = [free, told, node.machine, *remarks(node)]
+    drawn = _large_tile(node, colours, room) if scale.named else _small_tile(node, room)
     group = titled([word for word in words if word], *drawn)
     if linked:
         group = element("a", group, href=f"#node-{node.name}")
@@ -221,9 +269,16 @@ def _extra(node: GpuNode) -> float:
     return 17.0 * ((len(state_marks(node)) - 1) // _PER_ROW) if state_marks(node) else 0.0
 
 
-def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
+def _room_words(room: NodeRoom) -> str:
+    """Return what a node takes of a job without a place, or what keeps it off, without a verb: ``fewer than 8 free GPUs``."""
+    if room.workers:
+        return f"takes {plural(room.workers, 'worker')}"
+    return room.obstacle.removeprefix("has ").removeprefix("is ")
+
+
+def _large_tile(node: GpuNode, colours: Mapping[str, int], room: NodeRoom | None) -> list[str]:
     width, height = _LARGE.tile
-    card = "card chosen" if planned_gpus(node) else "card"
+    card = "card chosen" if planned_gpus(node) else "card takes" if room and room.workers else "card"
     parts = [
         element("rect", width=width, height=height + _extra(node), rx=8, class_=card),
         label(elided(node.name, 21), 9, 17, "small strong"),
@@ -233,10 +288,11 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int]) -> list[str]:
         mark = _mark(x, y, style)
         parts.append(titled(tip, mark) if tip else mark)
     closed = not node.ready or node.unschedulable
-    words = ", ".join(remarks(node)) if closed else node.machine
-    parts.append(
-        label(elided(words, 25), 9, height - 7 + _extra(node), "small warn" if closed else "small soft")
-    )
+    told = _room_words(room) if room else ""
+    words = told or (", ".join(remarks(node)) if closed else node.machine)
+    # What keeps workers off is what one looks for where a job does not fit.
+    style = "warn" if closed or (told and room and not room.workers) else "soft"
+    parts.append(label(elided(words, 22), 9, height - 7 + _extra(node), f"small {style}"))
     return parts
 
 
@@ -259,15 +315,17 @@ def _marks(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[str, str
             yield _STATE_STYLES[state], ""
 
 
-def _small_tile(node: GpuNode) -> list[str]:
+def _small_tile(node: GpuNode, room: NodeRoom | None) -> list[str]:
     """Return a tile that is the greener the more is free, with the number of free GPUs; the rest is in the tooltip.
 
-    The ends of a tile with planned GPUs are round.
+    The ends of a tile with planned GPUs are round. Of a job without a place the number is that of the workers that fit.
     """
     width, height = _SMALL.tile
     planned, step = planned_gpus(node), _free_step(node)
     style = "u0" if planned else f"gpu-heat-{step}"
     number, ink = (planned, " on-user") if planned else (_free(node), " on-user" if step == 4 else "")
+    if room:
+        number, style = room.workers, f"{style} takes" if room.workers else style
     return [
         element("rect", width=width, height=height, rx=height / 2 if planned else 3, class_=style),
         label(str(number), width / 2, height / 2 + 3.5, f"tiny middle{ink}"),

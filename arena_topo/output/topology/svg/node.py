@@ -7,25 +7,26 @@ from typing import TypeVar
 
 from arena_topo.model.cluster.hardware import Link, LinkClass
 from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.notation.words import elided, written_bytes, written_duration
+from arena_topo.model.notation.words import elided, plural, written_bytes, written_duration
 from arena_topo.output.topology.domains import gpu_count, remarks
-from arena_topo.output.topology.svg.elements import Headline, element, label, picture, seen, titled
+from arena_topo.output.topology.svg.elements import element, label, picture, seen, titled
 from arena_topo.output.topology.svg.ring_layout import Ring, polar, ring_of
 from arena_topo.output.topology.svg.users import GpuUser, user_colours, users_of
 
 Value = TypeVar("Value")
 
-WIDTH = 600
-_CENTRE = (300.0, 304.0)
-_RADIUS = 140.0
-_ROOT_RADIUS = 180.0
-_GROUP_RADIUS = 198.0
-_NIC_RADIUS = 224.0
-_HUB = 46.0
-_TOP = 556.0
+WIDTH = 408
+"""The width of a phone's screen, on which its text is read as it is: in a page's columns no drawing has more than that either."""
+_CENTRE = (204.0, 240.0)
+_RADIUS = 88.0
+_ROOT_RADIUS = 111.0
+_GROUP_RADIUS = 125.0
+_NIC_RADIUS = 148.0
+_HUB = 41.0
+_TOP = 424.0
 _LINE = 21.0
 _MOST_NAMES = 3
-_LETTERS = 78  # of the text below a headline, in the width of the picture
+_NIC_LETTERS = 10
 _PULL = 0.22
 """How far the middle of a chord is pulled towards the centre."""
 
@@ -34,13 +35,13 @@ def node_picture(
     node: GpuNode,
     users: Mapping[str, int] | None = None,
     *,
-    headline: Headline | None = None,
     styled: bool = True,
+    top: float = 0.0,
 ) -> str:
     """Return the drawing of *node* as an SVG document.
 
-    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page. A plan's
-    *headline* stands above the drawing.
+    *users* gives users their colours (``user_colours``), so that a job has one colour on a whole page. Within another
+    document the drawing is not *styled* again, and begins at *top*.
     """
     colours = users if users is not None else user_colours([node])
     ring = ring_of(node, gpu_count(node))
@@ -52,33 +53,30 @@ def node_picture(
         *_gpus(node, ring, colours),
     ]
     legend, height = _legend(node, colours)
-    said = headline or Headline("")
-    lines = [part for line in said.lines for part in wrap(line, _LETTERS)]
-    head = [label(elided(said.title, 52), 24, 36, "title")] if said.title else []
-    head += [label(line, 24, 58 + 19 * row, "soft") for row, line in enumerate(lines)]
-    top = 30 + 19 * (len(lines) + 1) if head else 0
-    drawn = element("g", *children, *legend, transform=f"translate(0 {top})")
     return picture(
         WIDTH,
-        height + top,
-        [*head, drawn],
+        height,
+        [*children, *legend],
         name=f"{node.name} {node.machine}",
-        described=" ".join(
-            [said.title, *said.lines, f"{node.gpu_free} of {node.gpu_total} GPUs free", *remarks(node)]
-        ).strip(),
+        described=", ".join([f"{node.gpu_free} of {node.gpu_total} GPUs free", *remarks(node)]),
         styled=styled,
+        top=top,
     )
+
+
+def node_height(node: GpuNode) -> float:
+    """Return the height of the drawing of *node*, whatever its GPUs are used for."""
+    return _legend(node, user_colours([node]))[1]
 
 
 def _heading(node: GpuNode) -> Iterator[str]:
     product = node.gpus[0].product if node.gpus else ""
     memory = node.gpus[0].memory if node.gpus else 0
     words = [node.machine, product, written_bytes(memory * 2**20) if memory else ""]
-    yield label(node.name, 24, 36, "title")
-    yield label("  ·  ".join(word for word in words if word), 24, 57, "soft")
+    yield label(elided(node.name, 24), 24, 36, "title")
+    yield label(elided("  ·  ".join(word for word in words if word), 56), 24, 57, "soft small")
     yield label(f"{node.gpu_free} of {node.gpu_total} free", WIDTH - 24, 36, "end strong")
-    # Two remarks are too long to stand in the line of the product.
-    yield label(", ".join(remarks(node)), WIDTH - 24, 57 if len(remarks(node)) < 2 else 76, "end warn small")
+    yield label(elided(", ".join(remarks(node)), 60), 24, 75, "warn small")
 
 
 def _arcs(node: GpuNode, ring: Ring) -> Iterator[str]:
@@ -123,7 +121,7 @@ def _arc(ring: Ring, members: Sequence[int], radius: float, style: str, identity
 def _along(path: str, text: str) -> str:
     """Return *text* in the middle of the arc *path*."""
     run = element("textPath", seen(text), href=f"#{path}", startOffset="50%")
-    return element("text", run, class_="tiny middle soft", dy=3.5)
+    return element("text", run, class_="tiny middle", dy=3.5)
 
 
 def _nics(node: GpuNode, ring: Ring) -> Iterator[str]:
@@ -131,10 +129,13 @@ def _nics(node: GpuNode, ring: Ring) -> Iterator[str]:
     for nics, members in _runs(ring, [gpu.nics for gpu in node.gpus]):
         angle = sum(ring.angles[index] for index in members) / len(members)
         x, y = polar(angle, _NIC_RADIUS, _CENTRE)
-        names = nics[0] if len(nics) == 1 else f"{nics[0]} +{len(nics) - 1}"
+        first = elided(nics[0], _NIC_LETTERS)
+        names = first if len(nics) == 1 else f"{first} +{len(nics) - 1}"
         width = 12 + 6.4 * len(names)
         # Left of the ring a box ends at its point, right of it it begins there, above and below it is centred.
-        x = x - width if x < _CENTRE[0] - 60 else x if x > _CENTRE[0] + 60 else x - width / 2
+        x = x - width if x < _CENTRE[0] - 40 else x if x > _CENTRE[0] + 40 else x - width / 2
+        # A long name may reach into the ring's room, and not beyond the picture.
+        x = min(max(x, 4.0), WIDTH - 4.0 - width)
         box = element("rect", x=x, y=y - 10, width=width, height=20, rx=10, class_="nic")
         yield titled(
             f"nearest NICs: {', '.join(nics)}", box, label(names, x + width / 2, y + 4, "small middle soft")
@@ -190,13 +191,13 @@ def _hub(switched: Mapping[int, Link], ring: Ring) -> Iterator[str]:
     link = next(iter(switched.values()))
     yield element("circle", cx=_CENTRE[0], cy=_CENTRE[1], r=_HUB, class_="hub")
     yield label("NVSwitch", _CENTRE[0], _CENTRE[1] - 2, "middle strong")
-    yield label(f"{link.count} links each", _CENTRE[0], _CENTRE[1] + 15, "middle small soft")
+    yield label(plural(link.count, "link"), _CENTRE[0], _CENTRE[1] + 15, "middle small soft")
 
 
 def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str]:
     # Circles shrink where many GPUs share the ring: 0.0174 radians are a degree, and a diameter of 0.8 of a GPU's
     # stretch of the ring leaves a gap between neighbours.
-    radius = min(26.0, _RADIUS * 0.0174 * ring.span * 0.4)
+    radius = min(20.0, _RADIUS * 0.0174 * ring.span * 0.4)
     users = users_of(node)
     for position in ring.angles:
         gpu = node.gpus[position] if position < len(node.gpus) else None
@@ -205,9 +206,18 @@ def _gpus(node: GpuNode, ring: Ring, colours: Mapping[str, int]) -> Iterator[str
         style, words = _state(node, position, users, colours)
         text = "middle strong on-user" if style.startswith("u") else "middle strong"
         tip = [f"GPU{index}: {words}", *([gpu.uuid] if gpu and gpu.uuid else [])]
-        circle = element("circle", cx=x, cy=y, r=radius, class_=style)
         badge = _badge(users.get(index), ring.point(position, _RADIUS - radius - 2, _CENTRE))
-        yield titled(tip, circle, label(str(index), x, y + 5, text), *badge)
+        yield titled(tip, _mark(x, y, radius, style), label(str(index), x, y + 5, text), *badge)
+
+
+def _mark(x: float, y: float, radius: float, style: str) -> str:
+    """Return a GPU as the whole cluster's drawing has it, too: a square, or a disc where it is planned."""
+    if style == "u0":
+        return element("circle", cx=x, cy=y, r=radius, class_=style)
+    side = 1.8 * radius
+    return element(
+        "rect", x=x - side / 2, y=y - side / 2, width=side, height=side, rx=radius / 3, class_=style
+    )
 
 
 def _badge(user: GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
@@ -217,7 +227,7 @@ def _badge(user: GpuUser | None, centre: tuple[float, float]) -> Iterator[str]:
     text = f"w{user.worker}"
     width = 9 + 6 * len(text)
     yield element(
-        "rect", x=centre[0] - width / 2, y=centre[1] - 8, width=width, height=16, rx=8, class_="card"
+        "rect", x=centre[0] - width / 2, y=centre[1] - 8, width=width, height=16, rx=8, class_="card badge"
     )
     yield label(text, centre[0], centre[1] + 3.5, "tiny middle")
 
@@ -252,15 +262,16 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
         ]
     for row, (style, words) in enumerate(right):
         y = _TOP + _LINE * row
-        parts += [element("circle", cx=340, cy=y, r=6.5, class_=style)] if style else []
-        parts.append(label(words, 354, y + 4.5, "small"))
+        parts += [element("g", _mark(0, 0, 6.5, style), transform=f"translate(292 {y:.0f})")] if style else []
+        parts.append(label(words, 305, y + 4.5, "small"))
     bottom = _TOP + _LINE * max(len(left), len(right))
     source = next((fact for fact in node.facts if fact.subject == "links"), None)
     if source:
         age = "" if source.age is None else f", {written_duration(source.age)} old"
         words = f"links {'assumed' if source.assumed else 'as published'}: {source.source}{age}"
-        parts.append(label(elided(words, 100), 24, bottom + 8, "small soft"))
-        bottom += _LINE
+        told = wrap(elided(words, 130), 62)
+        parts += [label(line, 24, bottom + 8 + 16 * row, "small soft") for row, line in enumerate(told)]
+        bottom += 5 + 16 * len(told)
     return parts, bottom + 6
 
 
@@ -307,7 +318,7 @@ def _gpu_entries(node: GpuNode, colours: Mapping[str, int]) -> Iterator[tuple[st
         yield "u0", "planned"
     names = sorted({user.key for user in users.values() if not user.is_planned})
     for name in names[:_MOST_NAMES]:
-        yield f"u{colours.get(name, 0)}", elided(name, 34)
+        yield f"u{colours.get(name, 0)}", elided(name, 15)
     if len(names) > _MOST_NAMES:
         yield "", f"and {len(names) - _MOST_NAMES} more"
     styles = {_state(node, position, users, colours)[0] for position in range(gpu_count(node))}

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -61,7 +61,7 @@ def test_it_says_how_to_install_what_it_needs(invoke: Invoke, monkeypatch: pytes
 
 @contextmanager
 def on_a_terminal(
-    config: Path, folder: Path, **environment: str
+    config: Path, folder: Path, program: Sequence[str] = (str(PROGRAM),), **environment: str
 ) -> Iterator[tuple[int, int, "subprocess.Popen[bytes]"]]:
     """Run the view on a terminal of 100 columns; yield both ends of it, and the process."""
     ours, theirs = pty.openpty()
@@ -73,7 +73,7 @@ def on_a_terminal(
         "LANG": "C.UTF-8",
         **environment,
     }
-    command = [str(PROGRAM), "top", "--watch", "--kubeconfig", str(config)]
+    command = [*program, "top", "--watch", "--kubeconfig", str(config)]
     process = subprocess.Popen(command, env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
     try:
         yield ours, theirs, process
@@ -122,6 +122,29 @@ def test_a_signal_leaves_the_terminal_as_it_was(config: Path, tmp_path: Path) ->
         read_until(ours, b"\x1b[?1049l")
         assert 130 == process.wait(60)
         assert before == termios.tcgetattr(theirs)
+
+
+FAULTS = {
+    "reading": "from arena_topo.cli.commands.cluster.top_watch import LiveCluster as at; at.wait = lambda self: 1 / 0",
+    "drawing": "import arena_topo.output.live.app as at; at.summary = lambda overview: 1 / 0",
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_leaves_the_terminal_as_it_was(config: Path, tmp_path: Path, fault: str) -> None:
+    """What went wrong is said on the user's own screen, with the cursor back, after the view's has been left."""
+    ended = "import sys; from arena_topo.cli.errors import run; sys.exit(run(sys.argv[1:]))"
+    program = (sys.executable, "-c", f"{FAULTS[fault]}\n{ended}")
+    with on_a_terminal(config, tmp_path, program) as (ours, theirs, process):
+        before = termios.tcgetattr(theirs)
+        drawn = read_until(ours, b"ZeroDivisionError")
+        assert 1 == process.wait(60)
+        assert before == termios.tcgetattr(theirs)
+    view, _, after = drawn.rpartition(b"\x1b[?1049l")
+    assert b"\x1b[?1049h" in view
+    assert b"internal error" in after
+    assert b"\x1b[?25h" in drawn
+    assert b"\x1b[?25l" not in after
 
 
 def test_a_server_that_never_answered_is_an_error(tmp_path: Path) -> None:

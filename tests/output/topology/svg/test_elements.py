@@ -49,6 +49,18 @@ def test_text_on_a_gpu_can_be_read(scheme: str, ground: str) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("ground", ["page", "card"])
+@pytest.mark.parametrize(
+    "mark", ["freeline", "bad", "nv1", "nv2", "nv3", "switch", "xgmi", "pcie", "far", "soft", "u0", "u6"]
+)
+def test_marks_and_lines_can_be_seen(scheme: str, ground: str, mark: str) -> None:
+    """WCAG asks for a contrast of 3 to 1 of what is not text."""
+    colours = palette(scheme)
+
+    assert contrast(colours[mark], colours[ground]) >= 3
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_numbers_on_a_node_of_a_map_can_be_read(scheme: str) -> None:
     """However free it is; browsers mix the ground from two colours."""
     colours = palette(scheme)

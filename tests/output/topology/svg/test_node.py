@@ -15,20 +15,21 @@ from tests.output.drawings import SVG, tips
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_every_gpu_of_every_machine_is_drawn(kind: str) -> None:
-    """One circle a GPU, all of them within the picture."""
+    """One square a GPU, all of them within the picture."""
     node = machine("gpu-1", kind)
     root = ET.fromstring(node_picture(node))
     width, height = float(root.get("width", "0")), float(root.get("height", "0"))
-    circles = [
-        circle
-        for circle in root.iter(f"{SVG}circle")
-        if circle.get("class") == "gpu-free" and circle.get("r") != "6.5"
+    squares = [
+        square
+        for square in root.iter(f"{SVG}rect")
+        # That of the legend stands at its entry's origin.
+        if square.get("class") == "gpu-free" and float(square.get("x", "0")) > 0
     ]
 
-    assert node.gpu_total == len(circles)
-    for circle in circles:
-        assert 30 < float(circle.get("cx", "0")) < width - 30
-        assert 30 < float(circle.get("cy", "0")) < height - 30
+    assert node.gpu_total == len(squares)
+    for square in squares:
+        assert 30 < float(square.get("x", "0")) < width - 30 - float(square.get("width", "0"))
+        assert 30 < float(square.get("y", "0")) < height - 30 - float(square.get("height", "0"))
 
 
 def test_point_to_point_links_are_chords_as_wide_as_their_count() -> None:
