@@ -178,11 +178,13 @@ def _jobs_by_node(overview: Overview) -> dict[str, list[str]]:
 def jobs_table(overview: Overview) -> Table:
     """Return the jobs: those that run and wait first, then those that have ended."""
     uses = {use.job: use for use in overview.uses}
-    # One namespace needs no column.
+    # One namespace needs no column, and neither does one kind.
     everywhere = len({job.namespace for job in overview.jobs}) > 1
+    of_kinds = len({job.kind for job in overview.jobs}) > 1
     columns = (
         *((Column("NAMESPACE", 2),) if everywhere else ()),
         Column("NAME"),
+        *((Column("KIND", 6),) if of_kinds else ()),
         Column("STATUS"),
         Column("READY", 1),
         Column("GPUS", 3),
@@ -192,7 +194,8 @@ def jobs_table(overview: Overview) -> Table:
         Column("BUSBW", 5),
     )
     rows = [
-        _job_row(job, uses.get(_key(job)), overview.snapshot, everywhere=everywhere) for job in overview.jobs
+        _job_row(job, uses.get(_key(job)), overview.snapshot, everywhere=everywhere, of_kinds=of_kinds)
+        for job in overview.jobs
     ]
     return Table("jobs", columns, tuple(rows[:_MOST_ROWS]), ("state", "name", "GPUs", "age"))
 
@@ -201,12 +204,15 @@ def _key(job: JobView) -> JobKey:
     return job.namespace, job.name
 
 
-def _job_row(job: JobView, use: LinkUse | None, snapshot: Snapshot, *, everywhere: bool) -> Row:
+def _job_row(
+    job: JobView, use: LinkUse | None, snapshot: Snapshot, *, everywhere: bool, of_kinds: bool
+) -> Row:
     running = sum(1 for one in job.instances if not one.chief and one.status == "Running")
     prediction = use.prediction if use else None
     cells: list[Line] = [
         *([[Span(job.namespace, "")]] if everywhere else []),
         [Span(job.name, "bold")],
+        *([[Span(job.kind, "dim")]] if of_kinds else []),
         [Span(job.status.value, _STATUS_STYLES[job.status])],
         [Span(f"{running}/{job.workers}", "")],
         [Span(str(job.requested_gpus), "")],

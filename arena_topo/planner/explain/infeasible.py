@@ -22,7 +22,7 @@ _NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
 def infeasible(
     demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits, *, advises: bool = True
 ) -> Infeasible:
-    """Return why *demand* has no place within *limits*; where it *advises* how far each level gets, what each node takes and what would help."""
+    """Return why *demand* has no place within *limits*; where it *advises*, also how far levels get, what nodes take, what helps."""
     level = level_words(fleet)[limits.widest]
     most, _ = best_of_level(fleet, capacity, limits.widest)
     where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"

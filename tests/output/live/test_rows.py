@@ -179,3 +179,14 @@ def test_what_others_wrote_does_nothing(name: str) -> None:
 
     assert "owned" in shown
     assert "\x1b" not in shown
+
+
+def test_jobs_of_several_kinds_say_theirs() -> None:
+    """Where all are of one kind there is no column for it, and neither is there on a narrow terminal."""
+    torch = replace(job("bert2"), kind="PyTorchJob")
+    table = jobs_table(replace(OVERVIEW, jobs=(*OVERVIEW.jobs, torch)))
+
+    assert "KIND" not in [each.heading for each in jobs_table(OVERVIEW).columns]
+    assert {"MPIJob", "PyTorchJob"} == set(column(table, "KIND"))
+    shown = [table.columns[place].heading for place, _ in fitting_columns(table, table.rows, 60)]
+    assert ("NAME" in shown, "KIND" in shown) == (True, False)
