@@ -19,7 +19,7 @@ _NEW = (*_JOB, "--gputopology", "--gang", "--image=train:1.0")
 BEFORE = (
     ("submit", "mpi", "--name=there", *_NEW, "sleep 3600", "--wait=running"),
     ("submit", "mpi", "--name=failed", "--image=train:1.0", "exit 3"),
-    ("submit", "mpi", "--name=waits", *_NEW, "--workers=99", "sleep 3600"),
+    ("submit", "mpi", "--name=waits", *_NEW, "--workers=16", "sleep 3600"),
     ("wait", "failed", "--for=succeeded"),
 )
 """A job that runs, one that fails and one that waits for a place."""
@@ -62,6 +62,7 @@ COMMANDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
     "logviewer": (("logviewer", "there"),),
     "config view": (("config", "view"), ("config", "view", "submit", "mpi")),
     "version": (("version",),),
+    "scale": (("scale", "there", "--workers=3"),),
     "delete": (("delete", "there", "nothing"),),
 }
 """What is typed, by the command that it tries. The jobs of ``BEFORE`` are there, and the last one deletes one."""
