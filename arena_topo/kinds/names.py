@@ -28,18 +28,18 @@ def named_job(text: str) -> str:
     return name
 
 
-def check_pod_names(name: str, workers: int, kind: Kind) -> None:
-    """Raise ``UsageError`` where *kind* names the pods of a job with *workers* so that *name* cannot be used."""
+def check_pod_names(name: str, workers: int, kind: Kind, role: str = "worker") -> None:
+    """Raise ``UsageError`` where *kind* names so many *workers*, or pods of another *role*, so that *name* cannot be used."""
     if kind not in _DIGIT_MAY_COME_FIRST and not name[0].isalpha():
         raise UsageError(
             f"the job name {name!r} must start with a letter: the workers' host names are made from it",
             hint=f"for example --name=job-{name}",
         )
     # No worker has a longer name than the last one.
-    longest = kind.pod_name(Member(name, "worker", max(workers - 1, 0)))
+    longest = kind.pod_name(Member(name, role, max(workers - 1, 0)))
     if len(longest) > 63:
         raise UsageError(
-            f"the worker's name {longest!r} would have {len(longest)} characters, and 63 are allowed",
+            f"the {role}'s name {longest!r} would have {len(longest)} characters, and 63 are allowed",
             hint="use a shorter --name",
         )
 

@@ -6,8 +6,11 @@ from dataclasses import dataclass, field, replace
 from arena_topo.manifest import code_sync, tensorboard
 from arena_topo.model import keys
 from arena_topo.model.cluster.scheduling import Toleration
-from arena_topo.model.job.job_spec import Compute, JobSpec
+from arena_topo.model.job.job_spec import Compute, JobSpec, RoleSpec
 from arena_topo.model.objects import Object
+
+_TF_PORT = "tfjob-port"
+"""The name by which the training operator finds the port of a TFJob's pods."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +34,8 @@ class PodParts:
     restart_policy: str = ""
     init_containers: list[Object] = field(default_factory=list)
     container: str = "mpi"
+    image: str = ""
+    affinity: Object = field(default_factory=dict)
 
 
 def worker(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
@@ -93,6 +98,56 @@ def rank(
     return replace(base, command=command, container=container, restart_policy=restart_policy)
 
 
+def of_role(
+    job: JobSpec, role: RoleSpec, container: str, *, gpu_resource: str, host_network: bool
+) -> PodParts:
+    """Return a pod of *role*, in whose *container* the command of the job runs."""
+    own = replace(
+        job,
+        gpus=role.gpus,
+        compute=role.compute,
+        # The labels of a topology group are of the pods that have GPUs.
+        topology=job.topology and role.gpus > 0,
+        pod=replace(
+            job.pod,
+            selector=role.selector or job.pod.selector,
+            # Other devices are a worker's, as its GPUs are; a parameter server has the network's.
+            devices=job.pod.devices if role.name != "ps" else {},
+        ),
+    )
+    base = rank(own, container, gpu_resource=gpu_resource, host_network=host_network)
+    port = {"name": _TF_PORT, "containerPort": role.port}
+    return replace(
+        base,
+        image=role.image,
+        ports=[port] if role.port else [],
+        affinity=_affinity(job.name, role),
+        resources=_with_limits(base.resources, role.limits),
+    )
+
+
+def _affinity(job: str, role: RoleSpec) -> Object:
+    """Return the affinity of the pods of *role* to each other, by the labels that the operator gives them."""
+    if not role.affinity:
+        return {}
+    own = {keys.OPERATOR_JOB_NAME: job, keys.OPERATOR_REPLICA_TYPE: role.name}
+    term = {"topologyKey": keys.HOSTNAME, "labelSelector": {"matchLabels": own}}
+    rule = "podAntiAffinity" if role.affinity == "spread" else "podAffinity"
+    if role.required:
+        return {rule: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    preferred = {"weight": 100, "podAffinityTerm": term}
+    return {rule: {"preferredDuringSchedulingIgnoredDuringExecution": [preferred]}}
+
+
+def _with_limits(resources: Object, limits: Compute) -> Object:
+    """Return *resources*, whose requests and limits are equal, with other *limits* of cpu and memory."""
+    given = {name: limit for name, limit in (("cpu", limits.cpu), ("memory", limits.memory)) if limit}
+    if not given:
+        return resources
+    requests, bounds = resources.get("requests") or {}, resources.get("limits") or {}
+    return {"requests": {**given, **requests}, "limits": {**bounds, **given}}
+
+
 def literal(text: str) -> str:
     """Return *text* so that the container gets it unchanged: the kubelet expands ``$(NAME)`` and ``$$``.
 
@@ -123,7 +178,7 @@ def gang_labels(job: JobSpec) -> dict[str, str]:
         return {}
     return {
         keys.GANG_NAME: f"{job.kind.lower()}-{job.name}",
-        keys.GANG_MIN_AVAILABLE: str(job.elastic.least if job.elastic else job.workers),
+        keys.GANG_MIN_AVAILABLE: str(job.elastic.least if job.elastic else job.pods),
     }
 
 
@@ -131,7 +186,8 @@ def topology_labels(job: JobSpec) -> dict[str, str]:
     """Return Arena's labels that ask for a placement by GPU topology."""
     if not job.topology:
         return {}
-    return {keys.TOPOLOGY_NAME: job.name, keys.TOPOLOGY_REPLICA: str(job.workers)}
+    replicas = sum(role.pods for role in job.roles if role.gpus) or job.workers
+    return {keys.TOPOLOGY_NAME: job.name, keys.TOPOLOGY_REPLICA: str(replicas)}
 
 
 def _labels(job: JobSpec) -> dict[str, str]:
@@ -148,7 +204,7 @@ def _labels(job: JobSpec) -> dict[str, str]:
 
 def _annotations(job: JobSpec) -> dict[str, str]:
     model = {keys.MODEL_SOURCE: job.model.source} if job.model else {}
-    return {**job.pod.annotations, **model, keys.ARENA_REQUESTED_GPUS: str(job.workers * job.gpus)}
+    return {**job.pod.annotations, **model, keys.ARENA_REQUESTED_GPUS: str(job.gpus_in_all)}
 
 
 def _has_no_gpu(job: JobSpec) -> bool:

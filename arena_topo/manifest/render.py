@@ -54,7 +54,8 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
 
     Raises ``UsageError`` for what this version of the API cannot express, ``DocumentError`` for a bad template.
     """
-    check_pod_names(job.name, job.workers, context.kind)
+    for role, count in [(role.name, role.pods) for role in job.roles] or [("worker", job.workers)]:
+        check_pod_names(job.name, count, context.kind, role)
     _check_expressible(job, context.kind)
     name = f"{context.kind.kind.lower()}.{context.kind.version}.yaml.j2"
     rendered = _parse(
@@ -79,6 +80,13 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
         "annotations": pods.job_annotations(job),
         "launcher_resources": launcher.resources,
     }
+    if job.roles:
+        container = context.kind.container
+        own = [
+            pods.of_role(job, role, container, gpu_resource=context.gpu_resource, host_network=network)
+            for role in job.roles
+        ]
+        return {**common, "roles": list(zip(job.roles, own, strict=True))}
     if not isinstance(context.kind, ApiVersion):
         pod = pods.rank(
             job,

@@ -14,6 +14,7 @@ _JOB = ("--image=i", "--workers=2", "--gpus=2")
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "submit mpi": ("submit", "mpi", "--name=NEW", *_JOB, "--gputopology", "--gang", f"--config-file={MATRIX}:/m", "c"),
     "submit pytorch": ("submit", "pytorch", "--name=NEW", *_JOB, "--gputopology", "c"),
+    "submit tf": ("submit", "tf", "--name=NEW", *_JOB, "--ps=1", "--gputopology", "c"),
     "submit jobset": ("submit", "jobset", "--name=NEW", *_JOB, "--gputopology", "c"),
     "plan mpi": ("plan", "mpi", *_JOB),
     "plan mpi --when": ("plan", "mpi", *_JOB, "--when"),

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.manifest.pods import literal
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model.cluster.scheduling import Toleration
@@ -25,6 +27,7 @@ from arena_topo.model.job.job_spec import (
     LauncherOptions,
     MpiOptions,
     PodOptions,
+    RoleSpec,
     RunOptions,
     TensorBoard,
     TrainedModel,
@@ -69,6 +72,26 @@ FULL = replace(
     launcher=LauncherOptions(compute=Compute(cpu="1", memory="2Gi"), selector={"pool": "cpu"}),
     run=RunOptions(retry=2, clean_policy="Running", ttl=60, timeout=3600),
 )
+SERVED = replace(
+    TOPOLOGY,
+    kind="TFJob",
+    pod=PodOptions(devices={"example.com/fpga": "2"}, selector={"pool": "a100"}, rdma=True),
+    roles=(
+        RoleSpec(name="chief", gpus=1, port=2224, compute=Compute(cpu="2")),
+        RoleSpec(name="worker", pods=4, gpus=1, affinity="spread", required=True),
+        RoleSpec(
+            name="ps",
+            pods=2,
+            image="ps:1",
+            compute=Compute(cpu="4"),
+            limits=Compute(cpu="8", memory="16Gi"),
+            selector={"pool": "cpu"},
+            affinity="spread",
+        ),
+    ),
+    run=RunOptions(retry=2, clean_policy="Running", ttl=60, timeout=3600, success_policy="AllWorkers"),
+)
+RANKS = replace(TOPOLOGY, kind="PyTorchJob", processes="gpu", run=RunOptions(clean_policy="Running"))
 FULL_ALPHA = replace(
     FULL, slots=1, launcher=replace(FULL.launcher, selector={}), run=RunOptions(retry=2, clean_policy="None")
 )
@@ -106,6 +129,8 @@ def pod_of(job: Any, role: str = "Worker") -> Any:
         ("full.v1alpha1", FULL_ALPHA, RenderContext(ALPHA)),
         ("beside.v2beta1", BESIDE, RenderContext(V2)),
         ("beside.v1alpha1", BESIDE, RenderContext(ALPHA)),
+        ("topology.pytorchjob", RANKS, RenderContext(PYTORCHJOB)),
+        ("served.tfjob", SERVED, RenderContext(TFJOB)),
     ],
 )
 def test_the_manifest_is_the_golden_one(name: str, job: JobSpec, context: RenderContext) -> None:

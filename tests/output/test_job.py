@@ -5,9 +5,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from arena_topo.jobs.status.view import job_view
+from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.kinds.training_operator import TrainingOperatorKind
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView
+from arena_topo.model.objects import Object
 from arena_topo.output.job import job_document, job_table
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
+from tests.kinds.jobs import pod_of, training_job
 
 CREATED = datetime(2026, 11, 21, 1, 23, 45, tzinfo=UTC)
 
@@ -51,6 +57,112 @@ def test_the_table_is_the_documented_one(documented: DocumentedJob) -> None:
     """Every byte of the eight tables in the vendor's guides."""
     assert 5 == len(view(documented).instances)
     assert documented.table == job_table(view(documented))
+
+
+TF_TABLE = """\
+Name:        tf-dist-git
+Status:      SUCCEEDED
+Namespace:   default
+Priority:    N/A
+Trainer:     TFJOB
+Duration:    6m
+CreateTime:  {created}
+EndTime:     {ended}
+
+Instances:
+  NAME                  STATUS       AGE  IS_CHIEF  GPU(Requested)  NODE
+  ----                  ------       ---  --------  --------------  ----
+  tf-dist-git-ps-0      Terminating  6m   false     0               cn-hongkong.192.168.2.109
+  tf-dist-git-worker-0  Completed    6m   true      1               cn-hongkong.192.168.2.108
+  tf-dist-git-worker-1  Terminating  6m   false     1               cn-hongkong.192.168.2.110
+"""
+"""The instances are those of Arena's guide docs/training/tfjob/distributed.md; the head is as 0.15.5 prints it."""
+
+PYTORCH_TABLE = """\
+Name:        pytorch-dist-git
+Status:      SUCCEEDED
+Namespace:   default
+Priority:    N/A
+Trainer:     PYTORCHJOB
+Duration:    6m
+CreateTime:  {created}
+EndTime:     {ended}
+
+Instances:
+  NAME                       STATUS     AGE  IS_CHIEF  GPU(Requested)  NODE
+  ----                       ------     ---  --------  --------------  ----
+  pytorch-dist-git-master-0  Completed  6m   true      1               172.16.0.210
+  pytorch-dist-git-worker-0  Completed  6m   false     1               172.16.0.210
+"""
+"""The job of Arena's guide docs/training/pytorchjob/distributed.md, as 0.15.5 prints it."""
+
+
+def ended_pod(
+    kind: TrainingOperatorKind, job: str, role: str, index: int, *, node: str, **more: bool
+) -> Object:
+    """Return a pod that has completed on *node*, with a GPU unless it is a server; or is ``terminating``."""
+    pod = pod_of(kind, role, index, chief=more.get("chief", False))
+    going = {"deletionTimestamp": "2026-11-21T01:29:45Z"} if more.get("terminating") else {}
+    done = {"name": kind.container, "state": {"terminated": {"reason": "Completed", "exitCode": 0}}}
+    limits = {} if role == "ps" else {"nvidia.com/gpu": "1"}
+    return {
+        "metadata": {
+            **pod["metadata"],
+            "name": f"{job}-{role}-{index}",
+            "creationTimestamp": "2026-11-21T01:23:45Z",
+            **going,
+        },
+        "spec": {"nodeName": node, "containers": [{"name": kind.container, "resources": {"limits": limits}}]},
+        "status": {
+            "phase": "Running" if going else "Succeeded",
+            "containerStatuses": [] if going else [done],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "roles", "pods", "table"),
+    [
+        (
+            TFJOB,
+            "tf-dist-git",
+            {"Worker": 2, "PS": 1},
+            [
+                ("worker", 1, "cn-hongkong.192.168.2.110", {"terminating": True}),
+                ("worker", 0, "cn-hongkong.192.168.2.108", {"chief": True}),
+                ("ps", 0, "cn-hongkong.192.168.2.109", {"terminating": True}),
+            ],
+            TF_TABLE,
+        ),
+        (
+            PYTORCHJOB,
+            "pytorch-dist-git",
+            {"Master": 1, "Worker": 1},
+            [("worker", 0, "172.16.0.210", {}), ("master", 0, "172.16.0.210", {"chief": True})],
+            PYTORCH_TABLE,
+        ),
+    ],
+    ids=["TFJob", "PyTorchJob"],
+)
+def test_jobs_of_roles_are_printed_as_arena_prints_them(
+    kind: TrainingOperatorKind,
+    name: str,
+    roles: dict[str, int | None],
+    pods: list[tuple[str, int, str, dict[str, bool]]],
+    table: str,
+) -> None:
+    """From the objects to the byte: by role and index, whichever of them is the chief."""
+    ended = CREATED + timedelta(minutes=6)
+    job = training_job(kind, roles)
+    job["metadata"] |= {"name": name, "namespace": "default", "creationTimestamp": CREATED.isoformat()}
+    condition = {"type": "Succeeded", "status": "True", "lastTransitionTime": ended.isoformat()}
+    job["status"] = {"conditions": [condition], "completionTime": ended.isoformat()}
+    found = [ended_pod(kind, name, role, index, node=node, **more) for role, index, node, more in pods]
+    seen = job_view(kind, job, found, now=ended)
+    times = {"created": CREATED, "ended": ended}
+    written = {key: f"{time.astimezone():%Y-%m-%d %H:%M:%S}" for key, time in times.items()}
+
+    assert table.format(**written) == job_table(seen, wide=True)
 
 
 def test_the_wide_table_tells_when_the_job_was_created_and_ended() -> None:

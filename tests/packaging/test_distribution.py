@@ -24,6 +24,7 @@ TEMPLATES = {
     "mpijob.v1alpha1.yaml.j2",
     "mpijob.v2beta1.yaml.j2",
     "pytorchjob.v1.yaml.j2",
+    "tfjob.v1.yaml.j2",
 }
 DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
 

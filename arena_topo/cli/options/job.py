@@ -260,9 +260,14 @@ class JobCommand(FlagCommand):
 
 
 def job_spec(
-    flags: CommonJobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str
+    flags: CommonJobFlags,
+    *,
+    words: Sequence[str],
+    argv: tuple[str, ...] | None,
+    namespace: str,
+    least_workers: int = 1,
 ) -> "JobSpec":
-    """Return the job that *flags* describe.
+    """Return the job that *flags* describe, of *least_workers* at least.
 
     *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
     followed ``--``, run as it is. Raises ``UsageError``.
@@ -272,7 +277,7 @@ def job_spec(
     validation.check_job_name(flags.name)
     if not flags.image:
         raise UsageError("--image must be set", hint="for example --image=registry.example.com/train:1.0")
-    gpus, workers = _at_least("--gpus", flags.gpus, 0), _at_least("--workers", flags.workers, 1)
+    gpus, workers = _at_least("--gpus", flags.gpus, 0), _at_least("--workers", flags.workers, least_workers)
     common = JobSpec(
         name=flags.name,
         namespace=namespace,

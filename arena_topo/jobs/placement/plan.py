@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from arena_topo.jobs.placement.demand import Question, demand_of
+from arena_topo.jobs.placement.demand import Question, demand_of, gang_of_roles
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.table import newest_kind
 from arena_topo.manifest.render import RenderContext, render
@@ -104,6 +104,11 @@ def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict
     """Return the plan of *job* as it would be submitted to the cluster of *snapshot*. Raises ``UsageError``."""
     least = job.elastic.least if job.elastic else 0
     return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options, least=least)
+
+
+def plan_roles(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> GangVerdict:
+    """Return the plan of *job* role by role, also where all of them are alike. Raises ``UsageError``."""
+    return plan_gang(gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot, options.model)
 
 
 def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:

@@ -130,12 +130,19 @@ def _instance(pod: Object, chief: Object | None, now: datetime) -> Instance:
     )
 
 
-def _sort_key(pod: Object) -> tuple[int, int, str]:
-    """Launchers first, then workers by index: worker-10 comes after worker-9."""
+def _sort_key(pod: Object) -> tuple[int, str, int, str]:
+    """Launchers first, then workers by index: worker-10 comes after worker-9.
+
+    Pods of several roles come role by role, by name as Arena lists them: parameter servers before worker 0, also where
+    that is the chief.
+    """
     name = pod["metadata"]["name"]
+    of_role, _, number = name.rpartition("-")
+    if keys.OPERATOR_REPLICA_TYPE in (pod["metadata"].get("labels") or {}):
+        return (1, of_role, optional_number(number) or 0, name)
     if is_chief(pod):
-        return (0, 0, name)
-    return (1, optional_number(name.rpartition("-")[2]) or 0, name)
+        return (0, "", 0, name)
+    return (1, "", optional_number(number) or 0, name)
 
 
 def _pod_gpus(pod: Object) -> int:

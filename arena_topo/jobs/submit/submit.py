@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
+from arena_topo.errors import UsageError
 from arena_topo.gang.auto import with_cluster_facts
 from arena_topo.gang.backends import decorate
 from arena_topo.jobs.hand_over import answered, left_to
@@ -134,7 +135,7 @@ def prepare_offline(job: JobSpec, options: SubmitOptions) -> PreparedJob:
 
 
 def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place: PlaceOptions) -> Manifest:
-    """Return the objects of *job*, in the shape that fits *cluster* best where that may be chosen.
+    """Return the objects of *job*, in the shape that fits *cluster* best where that may be chosen. Raises ``UsageError``.
 
     The planner reads its question from a rendered job, so a job that changes its shape is rendered once in each.
     """
@@ -142,6 +143,8 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
     if cluster.snapshot is None:
         return manifest
     # There is a snapshot only where --coalesce may change the shape.
+    if job.roles:
+        raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
     demand = demand_of(manifest.job, cluster.snapshot, place.plan)
     verdict = plan(demand, cluster.snapshot, place.plan.model)
     # Without a place now the job keeps the shape that the user gave it, and waits in it.

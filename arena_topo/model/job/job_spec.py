@@ -72,6 +72,27 @@ class Compute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RoleSpec:
+    """The ``pods`` of one role, in a job whose roles differ: what is said of them beside what is said of all pods.
+
+    ``name`` is as the pods have it. An empty ``image`` and an empty ``selector`` are those of the job. What ``limits`` leaves
+    open is bounded by the request, and the other way round. ``affinity`` to the role's own pods is ``spread`` or
+    ``binpack``, over nodes, and ``required`` or preferred; empty for none.
+    """
+
+    name: str
+    pods: int = 1
+    gpus: int = 0
+    image: str = ""
+    port: int | None = None
+    compute: Compute = field(default_factory=Compute)
+    limits: Compute = field(default_factory=Compute)
+    selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LauncherOptions:
     """What the user requests for the launcher alone."""
 
@@ -113,9 +134,13 @@ class PodOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
-    """How the job runs and ends; times in seconds, None for no limit."""
+    """How the job runs and ends; times in seconds, None for no limit.
+
+    ``success_policy`` is the TFJob's, empty for the end of its chief, or of worker 0 where it has none.
+    """
 
     retry: int = 0
+    success_policy: str = ""
     clean_policy: str = "All"
     ttl: int | None = None
     timeout: int | None = None
@@ -146,7 +171,8 @@ class JobSpec:
 
     ``kind`` is as the API writes it. ``command`` is the argument vector of the launcher's container, or of every one's
     where there is no launcher; ``processes`` is how many torchrun starts in each pod, a number or a word of torchrun's. ``slots`` is the number of ranks a worker
-    takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology.
+    takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology. ``roles`` is empty
+    where all workers are alike; else it has every role, the workers' among them.
     ``elastic`` is None for a job whose ``workers`` stay as many as they are.
     """
 
@@ -169,3 +195,14 @@ class JobSpec:
     kind: str = "MPIJob"
     processes: str = ""
     elastic: WorkerRange | None = None
+    roles: tuple[RoleSpec, ...] = ()
+
+    @property
+    def pods(self) -> int:
+        """The number of pods that train, a launcher not counted."""
+        return sum(role.pods for role in self.roles) or self.workers
+
+    @property
+    def gpus_in_all(self) -> int:
+        """The GPUs of all pods together."""
+        return sum(role.pods * role.gpus for role in self.roles) if self.roles else self.workers * self.gpus

@@ -8,7 +8,6 @@ from arena_topo.errors import UsageError
 
 _BESIDE = "use arena itself, which works beside arena-topo on the same cluster: arena {words}"
 _KINDS = {
-    "TensorFlow": ("tfjob", "tf"),
     "Horovod": ("horovodjob", "horovod", "hj"),
     "elastic training": ("etjob", "et"),
     "DeepSpeed": ("deepspeedjob", "dp"),
@@ -19,7 +18,7 @@ _KINDS = {
 
 REFUSED = {
     **{
-        f"submit {name}": f"arena-topo submits MPI jobs, PyTorch jobs and JobSets, and no {kind} jobs"
+        f"submit {name}": f"arena-topo submits MPI, PyTorch and TensorFlow jobs and JobSets, and no {kind} jobs"
         for kind, names in _KINDS.items()
         for name in names
     },

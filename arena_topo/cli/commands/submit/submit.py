@@ -17,6 +17,7 @@ from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.job import CommonJobFlags, JobFlags, JobSetFlags, PyTorchFlags, job_spec
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kinds.elastic import check_elastic
+from arena_topo.cli.options.kinds.tf import TfFlags, tf_job
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
 from arena_topo.cli.options.placement import (
@@ -50,7 +51,7 @@ _WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's sus
 
 submit = CommandGroup(
     name="submit",
-    aliases={"mpi": ("mpijob", "mj"), "pytorch": ("pytorchjob", "py")},
+    aliases={"mpi": ("mpijob", "mj"), "pytorch": ("pytorchjob", "py"), "tf": ("tfjob",)},
     help="Submit a training job.",
 )
 
@@ -163,6 +164,13 @@ class SubmitPyTorchFlags(SubmitFlags):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitTfFlags(SubmitFlags):
+    """What ``submit tf`` takes."""
+
+    job: TfFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubmitJobSetFlags(SubmitFlags):
     """What ``submit jobset`` takes."""
 
@@ -198,6 +206,22 @@ def pytorch(flags: SubmitPyTorchFlags) -> None:
     _run(flags, "pytorch")
 
 
+@command("tf", SubmitTfFlags, cls=FileCommand)
+def tf(flags: SubmitTfFlags) -> None:
+    """Submit a TensorFlow job.
+
+    Its roles are workers and, where asked for, parameter servers, a chief and an evaluator; the operator tells each of all
+    others in TF_CONFIG. With a plan parameter servers go where NIC rate is free: plan tf shows it. The command is one
+    quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit tf --name=wide --workers=4 --gpus=2 --ps=2 --ps-cpu=8 --gputopology=true \\
+          --image=IMAGE "python train.py"
+      arena-topo submit tf --name=est --chief --evaluator --workers=2 --gpus=1 --image=IMAGE "python train.py"
+    """
+    _run(flags, "tf")
+
+
 @command("jobset", SubmitJobSetFlags, cls=FileCommand)
 def jobset(flags: SubmitJobSetFlags) -> None:
     """Submit a JobSet.
@@ -225,7 +249,7 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     check_gang(flags.enforcement, gang=flags.job.gang)
     options = SubmitOptions(version=version, template=flags.template)
     place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
-    described = job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    described = _described(flags)
     check_elastic(described, place.plan)
     job = held_by_kube_queue(described, flags.enforcement)
     # What cannot be submitted is not worth saving: the flags were read before.
@@ -241,8 +265,17 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
             _submit(job, options, place, flags)
 
 
+def _described(flags: SubmitFlags) -> "JobSpec":
+    """Return the job that *flags* describe."""
+    namespace = _namespace(flags)
+    if isinstance(flags.job, TfFlags):
+        return tf_job(flags.job, words=flags.words, argv=flags.argv, namespace=namespace)
+    return job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=namespace)
+
+
 submit.add_command(mpi)
 submit.add_command(pytorch)
+submit.add_command(tf)
 submit.add_command(jobset)
 
 
@@ -387,7 +420,7 @@ def _client_dry_run(
     except (ConnectionFailed, DocumentError) as error:
         if names_cluster(flags.kube):
             raise
-        say(f"no cluster reachable ({error.message}); rendering for the current version of MPIJob")
+        say(f"no cluster reachable ({error.message}); rendering for the current version of {job.kind}")
         prepared = prepare_offline(job, options)
     _print_notes(prepared.warnings, prepared.notes)
     _print_objects(prepared.manifest.objects, flags.output, " (dry run)")

@@ -4,8 +4,8 @@ Workers and chief have ``--gpus`` GPUs, and so has the evaluator where ``--evalu
 it. A selector of a role goes in place of ``--selector``, not beside it.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -18,8 +18,7 @@ from arena_topo.cli.options.numbers import Whole
 from arena_topo.errors import UsageError
 
 if TYPE_CHECKING:
-    from arena_topo.model.cluster.scheduling import Toleration
-    from arena_topo.model.plan.roles import Role, Slice, Spread
+    from arena_topo.model.job.job_spec import RoleSpec
 
 Pairs = tuple[tuple[str, str], ...]
 
@@ -143,17 +142,7 @@ class TfRoleFlags:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllPods:
-    """What is said of all pods of a TensorFlow job: node labels, tolerations, workers and the GPUs of each."""
-
-    workers: int
-    gpus: int
-    selector: Mapping[str, str]
-    tolerations: "tuple[Toleration, ...]"
-
-
-def tf_roles(flags: TfRoleFlags, pods: AllPods) -> "tuple[Role, ...]":
+def tf_roles(flags: TfRoleFlags, pods: "AllPods") -> "tuple[RoleSpec, ...]":
     """Return the roles that *flags* describe, the chief first; raises ``UsageError``."""
     # A chief trains like a worker, and may be the only one.
     for flag, number, least in (
@@ -173,73 +162,75 @@ def tf_roles(flags: TfRoleFlags, pods: AllPods) -> "tuple[Role, ...]":
     return tuple(_roles(flags, pods))
 
 
-def _roles(flags: TfRoleFlags, pods: AllPods) -> Iterator["Role"]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllPods:
+    """What is said of all that train: the number of workers, and the GPUs, CPUs and memory of each unless its role says it."""
+
+    workers: int
+    gpus: int
+    cpu: str = ""
+    memory: str = ""
+
+
+def _roles(flags: TfRoleFlags, pods: AllPods) -> Iterator["RoleSpec"]:
+    from arena_topo.model.job.job_spec import Compute, RoleSpec
+
+    def request(cpu: str, memory: str, limits: Compute) -> Compute:
+        # A limit alone is the request as well, as the API server has it; before it came what is said of all pods.
+        return Compute(
+            cpu=cpu or ("" if limits.cpu else pods.cpu),
+            memory=memory or ("" if limits.memory else pods.memory),
+        )
+
     if flags.chief:
-        amounts = {
-            "cpu": flags.chief_cpu or flags.chief_cpu_limit,
-            "memory": flags.chief_memory or flags.chief_memory_limit,
-        }
-        yield replace(_role(pods, "chief", amounts, flags.chief_selector), gpus=pods.gpus)
+        limits = Compute(cpu=flags.chief_cpu_limit, memory=flags.chief_memory_limit)
+        yield RoleSpec(
+            name="chief",
+            gpus=pods.gpus,
+            image=flags.worker_image,
+            port=flags.chief_port,
+            compute=request(flags.chief_cpu, flags.chief_memory, limits),
+            limits=limits,
+            selector=dict(flags.chief_selector),
+        )
     if pods.workers:
-        amounts = {
-            "cpu": flags.worker_cpu or flags.worker_cpu_limit,
-            "memory": flags.worker_memory or flags.worker_memory_limit,
-        }
-        worker = _role(pods, "worker", amounts, flags.worker_selector)
-        yield replace(
-            worker,
+        limits = Compute(cpu=flags.worker_cpu_limit, memory=flags.worker_memory_limit)
+        yield RoleSpec(
+            name="worker",
             pods=pods.workers,
             gpus=pods.gpus,
-            spread=_spread(flags.worker_affinity_policy, flags.worker_affinity_constraint),
-            slices=_one_node(flags, pods.workers),
+            image=flags.worker_image,
+            port=flags.worker_port,
+            compute=request(flags.worker_cpu, flags.worker_memory, limits),
+            limits=limits,
+            selector=dict(flags.worker_selector),
+            affinity=_affinity(flags.worker_affinity_policy),
+            required=flags.worker_affinity_constraint == "required",
         )
     if flags.ps:
-        amounts = {
-            "cpu": flags.ps_cpu or flags.ps_cpu_limit,
-            "memory": flags.ps_memory or flags.ps_memory_limit,
-        }
-        yield replace(
-            _role(pods, "ps", amounts, flags.ps_selector),
+        yield RoleSpec(
+            name="ps",
             pods=flags.ps,
             gpus=flags.ps_gpus,
-            serves="worker" if pods.workers else "chief",
-            spread=_spread(flags.ps_affinity_policy, flags.ps_affinity_constraint),
+            image=flags.ps_image,
+            port=flags.ps_port,
+            compute=Compute(cpu=flags.ps_cpu, memory=flags.ps_memory),
+            limits=Compute(cpu=flags.ps_cpu_limit, memory=flags.ps_memory_limit),
+            selector=dict(flags.ps_selector),
+            affinity=_affinity(flags.ps_affinity_policy),
+            required=flags.ps_affinity_constraint == "required",
         )
     if flags.evaluator:
-        amounts = {
-            "cpu": flags.evaluator_cpu or flags.evaluator_cpu_limit,
-            "memory": flags.evaluator_memory or flags.evaluator_memory_limit,
-        }
-        yield replace(
-            _role(pods, "evaluator", amounts, flags.evaluator_selector),
+        limits = Compute(cpu=flags.evaluator_cpu_limit, memory=flags.evaluator_memory_limit)
+        yield RoleSpec(
+            name="evaluator",
             gpus=pods.gpus if flags.evaluator_gpus is None else flags.evaluator_gpus,
-            anywhere=True,
+            image=flags.worker_image,
+            compute=request(flags.evaluator_cpu, flags.evaluator_memory, limits),
+            limits=limits,
+            selector=dict(flags.evaluator_selector),
         )
 
 
-def _role(pods: AllPods, name: str, amounts: Mapping[str, str], selector: Pairs) -> "Role":
-    from arena_topo.model.notation.quantity import resources
-    from arena_topo.model.plan.roles import Role
-
-    return Role(
-        name=name,
-        # Where only a limit is given, the API server makes it the request as well.
-        requests=resources({resource: amount for resource, amount in amounts.items() if amount}),
-        node_selector=dict(selector) or pods.selector,
-        tolerations=pods.tolerations,
-    )
-
-
-def _spread(policy: str, constraint: str) -> "Spread":
-    from arena_topo.model.plan.roles import Spread
-
-    if policy != "spread":
-        return Spread.NONE
-    return Spread.REQUIRED if constraint == "required" else Spread.PREFERRED
-
-
-def _one_node(flags: TfRoleFlags, workers: int) -> "tuple[Slice, ...]":
-    from arena_topo.model.plan.roles import Slice
-
-    packed = (flags.worker_affinity_policy, flags.worker_affinity_constraint) == ("binpack", "required")
-    return (Slice(workers, "node"),) if packed else ()
+def _affinity(policy: str) -> str:
+    return "" if policy == "none" else policy

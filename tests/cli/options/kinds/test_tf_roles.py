@@ -7,12 +7,12 @@ import pytest
 from arena_topo.cli.command import command
 from arena_topo.cli.options.kinds.tf_roles import AllPods, RoleSequence, TfRoleFlags, tf_roles
 from arena_topo.errors import UsageError
-from arena_topo.model.plan.roles import Role, Slice, Spread
+from arena_topo.model.job.job_spec import Compute, RoleSpec
 
-PODS = AllPods(workers=4, gpus=2, selector={"zone": "a"}, tolerations=())
+PODS = AllPods(workers=4, gpus=2, cpu="2")
 
 
-def roles(*words: str, pods: AllPods = PODS) -> dict[str, Role]:
+def roles(*words: str, pods: AllPods = PODS) -> dict[str, RoleSpec]:
     """Return the roles of the flags *words* beside *pods*, by name."""
     typed: list[TfRoleFlags] = []
     command("tf", TfRoleFlags)(typed.append).main(list(words), standalone_mode=False)
@@ -20,16 +20,16 @@ def roles(*words: str, pods: AllPods = PODS) -> dict[str, Role]:
 
 
 def test_a_job_of_workers_alone_has_one_role() -> None:
-    """It asks for the GPUs, and for the labels of all pods."""
-    assert {"worker": Role(name="worker", pods=4, gpus=2, node_selector={"zone": "a"})} == roles()
+    """It asks for what is said of all pods."""
+    assert {"worker": RoleSpec(name="worker", pods=4, gpus=2, compute=Compute(cpu="2"))} == roles()
 
 
-def test_the_selector_of_a_role_goes_in_place_of_that_of_all_pods() -> None:
-    """Arena's rule: not beside it."""
-    found = roles("--ps=1", "--ps-selector=disk=fast")
+def test_what_is_said_of_all_pods_is_said_of_those_that_train() -> None:
+    """Parameter servers have requests of their own alone, and a role's own flag comes first."""
+    found = roles("--ps=1", "--chief", "--chief-cpu=3", "--evaluator")
 
-    assert {"worker": {"zone": "a"}, "ps": {"disk": "fast"}} == {
-        name: role.node_selector for name, role in found.items()
+    assert {"chief": "3", "worker": "2", "ps": "", "evaluator": "2"} == {
+        name: role.compute.cpu for name, role in found.items()
     }
 
 
@@ -40,39 +40,44 @@ def test_the_evaluator_has_the_gpus_of_a_worker() -> None:
 
 
 def test_a_limit_alone_is_the_request_as_well() -> None:
-    """The API server fills requests in that way."""
-    found = roles("--ps=1", "--ps-cpu-limit=4", "--worker-cpu=500m", "--worker-cpu-limit=2")
+    """What is said of all pods does not contradict it; the API server fills requests in that way."""
+    found = roles("--ps=1", "--ps-cpu-limit=4", "--worker-cpu-limit=8")
 
-    assert ({"cpu": 4000}, {"cpu": 500}) == (found["ps"].requests, found["worker"].requests)
+    assert (Compute(), Compute(cpu="4")) == (found["ps"].compute, found["ps"].limits)
+    assert (Compute(), Compute(cpu="8")) == (found["worker"].compute, found["worker"].limits)
 
 
 @pytest.mark.parametrize(
-    ("policy", "constraint", "spread", "slices"),
+    ("policy", "constraint", "expected"),
     [
-        ("none", "preferred", Spread.NONE, ()),
-        ("none", "required", Spread.NONE, ()),
-        ("spread", "preferred", Spread.PREFERRED, ()),
-        ("spread", "required", Spread.REQUIRED, ()),
-        ("binpack", "preferred", Spread.NONE, ()),
-        ("binpack", "required", Spread.NONE, (Slice(4, "node"),)),
+        ("none", "preferred", ("", False)),
+        ("spread", "preferred", ("spread", False)),
+        ("spread", "required", ("spread", True)),
+        ("binpack", "required", ("binpack", True)),
     ],
 )
 def test_affinity_policies_spread_or_pack_the_workers(
-    policy: str, constraint: str, spread: Spread, slices: tuple[Slice, ...]
+    policy: str, constraint: str, expected: tuple[str, bool]
 ) -> None:
-    """Few nodes are the choice without a policy, so only a required binpack says more."""
+    """As preferred or required."""
     words = (f"--worker-affinity-policy={policy}", f"--worker-affinity-constraint={constraint}")
     worker = roles(*words)["worker"]
 
-    assert (spread, slices) == (worker.spread, worker.slices)
+    assert expected == (worker.affinity, worker.required)
 
 
-def test_parameter_servers_serve_the_chief_where_it_trains_alone() -> None:
-    """A job may have a chief and no workers."""
-    found = roles("--chief", "--ps=2", pods=replace(PODS, workers=0))
+def test_each_role_has_its_own_image_port_and_selector() -> None:
+    """Those of the chief and the evaluator are the workers' image, as Arena's are."""
+    found = roles(
+        *("--ps=1", "--chief", "--worker-image=w", "--ps-image=p", "--ps-port=2222", "--chief-port=3333"),
+        *("--ps-selector=disk=fast", "--chief-selector=pool=a"),
+    )
 
-    assert ["chief", "ps"] == list(found)
-    assert "chief" == found["ps"].serves
+    assert {
+        "chief": ("w", 3333, {"pool": "a"}),
+        "worker": ("w", None, {}),
+        "ps": ("p", 2222, {"disk": "fast"}),
+    } == {name: (role.image, role.port, dict(role.selector)) for name, role in found.items()}
 
 
 @pytest.mark.parametrize(
