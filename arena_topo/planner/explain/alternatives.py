@@ -36,7 +36,7 @@ class Alternative:
 
 
 def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative]:
-    """Yield what other objectives than that of *problem* pick, where it has another busbw or leaves other GPUs over."""
+    """Yield what other objectives than that of *problem* pick, where it has more busbw or leaves fewer GPUs over."""
     if isinf(chosen.pick.busbw):
         # Single GPUs, and pods without any, have no bandwidth to give up.
         return
@@ -45,7 +45,8 @@ def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative
         if objective is Objective.PACK and chosen.pick.stranded == 0:
             continue
         other = choose_domain(replace(problem, objective=objective), chosen.level).pick
-        if (other.busbw, other.stranded) != (chosen.pick.busbw, chosen.pick.stranded):
+        # A search that did not end may miss what another order of choice meets: what wins or loses in both is no price.
+        if (other.busbw > chosen.pick.busbw) != (other.stranded < chosen.pick.stranded):
             yield Alternative(objective, other)
 
 
