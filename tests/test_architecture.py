@@ -46,6 +46,7 @@ UNMIRRORED = {
     "tests/test_security.py": "the page on security, against the code",
     "tests/test_repository.py": "the files that hosting, editors and hooks read",
     "tests/cli/test_any_flags.py": "every command, on whatever is typed",
+    "tests/gang/test_kinds.py": "every back-end with every kind of job",
     "tests/cli/test_arena.py": "every command and flag of Arena",
     "tests/cli/test_help.py": "the help of every command",
     "tests/cli/test_narrow_terminal.py": "every command, on a terminal of 60 columns",

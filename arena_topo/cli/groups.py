@@ -15,13 +15,18 @@ from arena_topo.cli.help_page import CONNECTION, PageContext
 class CommandGroup(click.Group):
     """A group of commands in the order in which they were added, some of which have aliases.
 
+    ``of_file`` is the command that takes -f where no command is named.
+
     kubectl's flags may stand before the command, as Arena's may: they are passed on to it.
     """
 
     context_class = PageContext
 
-    def __init__(self, *, aliases: Mapping[str, Sequence[str]] | None = None, **attributes: Any) -> None:
+    def __init__(
+        self, *, aliases: Mapping[str, Sequence[str]] | None = None, of_file: str = "", **attributes: Any
+    ) -> None:
         super().__init__(**attributes)
+        self._of_file = of_file
         self._aliases = aliases or {}
         self._by_alias = {alias: name for name, others in self._aliases.items() for alias in others}
 
@@ -53,6 +58,9 @@ class CommandGroup(click.Group):
             from arena_topo.cli.options.kube import hoist
 
             args = hoist(args)
+        # As with kubectl, a file says by itself what is in it.
+        if self._of_file and args and args[0].startswith("-") and any(map(_names_file, args)):
+            args = [self._of_file, *args]
         return super().parse_args(ctx, args)
 
     def resolve_command(
@@ -78,6 +86,10 @@ class CommandGroup(click.Group):
                 (name, command.get_short_help_str(limit=200)) for name, command in commands if command
             ]
         }
+
+
+def _names_file(arg: str) -> bool:
+    return arg.startswith("-f") or arg.partition("=")[0] == "--file"
 
 
 def refused(ctx: click.Context, name: str) -> click.Command | None:

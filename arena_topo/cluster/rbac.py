@@ -24,26 +24,36 @@ def _rule(groups: str, resources: str, verbs: str) -> Object:
 
 USER_RULES = [
     _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "create get list watch delete"),
-    _rule("jobset.x-k8s.io", "jobsets", "get list watch delete"),
+    _rule("jobset.x-k8s.io", "jobsets", "create get list watch delete"),
+    _rule("trainer.kubeflow.org", "trainjobs", "create get list watch delete"),
+    _rule("batch", "jobs", "create get list watch delete"),
     _rule("core", "pods", "get list watch"),
     _rule("core", "pods/log", "get"),
+    _rule("trainer.kubeflow.org", "trainingruntimes", "get"),
+    _rule("core", "services", "create"),
     _rule("core", "events", "list watch"),
     _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "patch"),
     _rule("core", "configmaps", "create"),
     _rule("core", "pods", "patch"),
-    _rule("batch", "jobs", "get list"),
+    _rule("jobset.x-k8s.io", "jobsets", "patch"),
+    _rule("trainer.kubeflow.org", "trainjobs", "patch"),
+    _rule("batch", "jobs", "patch"),
     _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
     _rule("resource.k8s.io", "resourceclaims", "create"),
     _rule("kueue.x-k8s.io", "localqueues", "get"),
     _rule("kueue.x-k8s.io", "workloads", "list"),
 ]
-"""In the namespace of the jobs: submit, get, logs and delete, plans; then files, gates, v1alpha1, gangs, exact GPUs, queues."""
+"""In the namespace of the jobs: submit, get, logs and delete; then runtimes, Services, events, plans, files, gates, gangs,
+exact GPUs and queues."""
 
 TOPOLOGY_RULES = [
     _rule("core", "nodes pods", "list"),
     _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
     _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "list"),
     _rule("jobset.x-k8s.io", "jobsets", "list"),
+    _rule("trainer.kubeflow.org", "trainjobs", "list"),
+    _rule("trainer.kubeflow.org", "clustertrainingruntimes", "get"),
+    _rule("batch", "jobs", "list"),
     _rule("core", "resourcequotas", "list"),
     _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
     _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 
 from arena_topo.errors import UsageError
 from arena_topo.gang import ack, coscheduling, gates, kai, koordinator, kueue, native, volcano, yunikorn
+from arena_topo.gang.pod_groups import unsupported_version
 from arena_topo.model.job.gang import Decoration, Gang
 
 BACKENDS: Mapping[str, Callable[[Gang], Decoration]] = {
@@ -31,4 +32,6 @@ def check_backend(backend: str) -> None:
 def decorate(backend: str, gang: Gang) -> Decoration:
     """Return what *backend* adds to the job. Raises ``UsageError`` where it cannot keep the gang together."""
     check_backend(backend)
+    if why := gang.kind.refused_by.get(backend):
+        raise unsupported_version(gang, backend, why)
     return BACKENDS[backend](gang)

@@ -4,7 +4,7 @@ Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import refuse_other_operator, unsupported_version
+from arena_topo.gang.pod_groups import refuse_other_operator
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.keys import KAI_QUEUE
 from arena_topo.model.notation.words import last_part
@@ -18,8 +18,6 @@ def decorate(gang: Gang) -> Decoration:
     ``minAvailable`` stays unset: the pod-grouper counts launcher and workers itself, and subtracts a launcher that
     waits from whatever number it finds.
     """
-    if not gang.kind.suspend:
-        raise unsupported_version(gang, "kai", "its pod-grouper supports v2beta1 and v1")
     refuse_other_operator(gang, "kai")
     if not gang.queue:
         raise UsageError(

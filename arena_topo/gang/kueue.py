@@ -4,7 +4,7 @@ Source: kueue 0.19 (pkg/controller/jobs/mpijob, apis/kueue/v1beta2/topology_type
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.gang.pod_groups import operator_policy, unsupported_version
+from arena_topo.gang.pod_groups import operator_policy
 from arena_topo.model.job.gang import Decoration, Gang
 from arena_topo.model.keys import KUEUE_QUEUE, PREFERRED_LEVEL, REQUIRED_LEVEL
 
@@ -19,8 +19,6 @@ def decorate(gang: Gang) -> Decoration:
     Raises ``UsageError`` without a queue. Without a level no annotation is set: where no flavor has a topology, a job
     with a topology request is never admitted.
     """
-    if "kueue" in gang.kind.refused_by:
-        raise unsupported_version(gang, "kueue", "Kueue queues MPIJobs of v2beta1 only")
     if not gang.queue:
         raise UsageError(
             "--gang-scheduler kueue needs a queue",
@@ -38,7 +36,9 @@ def decorate(gang: Gang) -> Decoration:
 
 
 def _notes(gang: Gang) -> tuple[str, ...]:
-    notes = [f"Kueue admits launcher and {gang.workers} workers at once, from queue {gang.queue}"]
+    has_launcher = gang.kind.kind == "MPIJob"
+    pods = f"launcher and {gang.workers} workers" if has_launcher else f"all {gang.workers} pods"
+    notes = [f"Kueue admits {pods} at once, from queue {gang.queue}"]
     if gang.planned:
         notes.append(
             "arena-topo's controller gives the workers their places at the admission, and pins them there"
@@ -48,7 +48,7 @@ def _notes(gang: Gang) -> tuple[str, ...]:
             "Kueue counts quota, not nodes, where no topology level is requested: "
             "what it admits may still wait for a node, pod by pod"
         )
-    if not gang.launcher_requests:
+    if has_launcher and not gang.launcher_requests:
         notes.append("Kueue admits pods by their requests, and the launcher has none: it counts for nothing")
     if gang.level and not gang.planned and not gang.placement.get("tolerations"):
         notes.append("Kueue checks taints itself: workers for tainted GPU nodes need explicit tolerations")

@@ -6,7 +6,7 @@ from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.kind import title
+from arena_topo.model.job.kind import Kind, title
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
 from arena_topo.model.notation.quantity import parse_quantity
 from arena_topo.model.objects import Object
@@ -28,13 +28,18 @@ def operator_policy(gang: Gang) -> dict[str, Any]:
     that creates no PodGroup ignores it.
     """
     # None: the operator's flags cannot be seen, so that it may create one.
-    may_create_one = gang.operator_gangs != "" and bool(gang.kind.suspend)
+    may_create_one = gang.operator_gangs != "" and _has_run_policy(gang.kind)
     return {"minAvailable": gang.size} if may_create_one else {}
 
 
 def operator_creates_group(gang: Gang) -> bool:
     """Whether the operator is known to create the PodGroup itself."""
-    return bool(gang.operator_gangs) and bool(gang.kind.suspend)
+    return bool(gang.operator_gangs) and _has_run_policy(gang.kind)
+
+
+def _has_run_policy(kind: Kind) -> bool:
+    """Whether jobs of *kind* have the part that an operator of Kubeflow reads its gang from."""
+    return kind.suspend[:1] == ("runPolicy",)
 
 
 def total_requests(quantities: Mapping[str, str], count: int) -> dict[str, str]:
@@ -48,11 +53,12 @@ def _plain_decimal(value: Decimal) -> str:
 
 
 def unsupported_version(gang: Gang, backend: str, why: str) -> UsageError:
-    """Return the error for a version of MPIJob with which *backend* cannot work."""
+    """Return the error for a kind of job, or a version of MPIJob, with which *backend* cannot work."""
+    newer = ", or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)"
     return UsageError(
         f"--gang-scheduler {backend} cannot be used with {title(gang.kind)}: {why}",
-        hint="use another gang scheduler (arena-topo doctor lists what this cluster has), "
-        "or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
+        hint="use another gang scheduler (arena-topo doctor lists what this cluster has)"
+        f"{newer if gang.kind.kind == 'MPIJob' else ''}",
     )
 
 
@@ -62,7 +68,7 @@ def refuse_other_operator(gang: Gang, backend: str, *own: str) -> None:
     It overwrites the scheduler's name and creates a PodGroup of its own. The operator of v1alpha1 does neither.
     """
     scheduler = gang.operator_gangs
-    if not scheduler or scheduler in own or not gang.kind.suspend:
+    if not scheduler or scheduler in own or not _has_run_policy(gang.kind):
         return
     fitting = "volcano" if scheduler == "volcano" else "coscheduling"
     raise UsageError(

@@ -51,6 +51,10 @@ def look_up_job(session: Session, name: str) -> tuple[Kind, Object | None]:
             if not is_unserved(error):
                 first = first or kind
             continue
+        # A Job that nobody called a training job is none of ours, and what Trainer made of a TrainJob is a part of that.
+        if not kind.counts(job):
+            first = first or kind
+            continue
         _remember(session, kind)
         # Both follow from the path that was asked for; a server that leaves them out is no reason to fail later.
         return kind, {**job, "apiVersion": api_version(kind), "kind": kind.kind}

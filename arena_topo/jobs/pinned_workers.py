@@ -4,7 +4,7 @@ from arena_topo.errors import Forbidden
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
 from arena_topo.kube.session import Session
-from arena_topo.model.job.kind import pod_name_at
+from arena_topo.model.job.kind import number_of
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.plan.plan_record import PlanRecord
 
@@ -19,18 +19,20 @@ def unpinned_workers(
 
     The operator creates all of them in one go, so that the first look which finds one tells.
     """
-    planned = {
-        pod_name_at(served.kind, served.job, slot.worker): record.hostname(slot.node) for slot in record.slots
-    }
+    planned = {slot.worker: record.hostname(slot.node) for slot in record.slots}
     for _ in range(_LOOKS):
         try:
             pods = pods_of(session, served)
         except Forbidden:
             # Whoever may submit need not be allowed to see pods.
             return ()
-        workers = {pod["metadata"]["name"]: pod for pod in pods if pod["metadata"]["name"] in planned}
+        numbers = ((number_of(served.kind, served.job, pod), pod) for pod in pods)
+        workers = [(number, pod) for number, pod in numbers if number in planned]
         if workers:
-            selectors = {name: pod["spec"].get("nodeSelector") or {} for name, pod in workers.items()}
-            return tuple(name for name in workers if selectors[name].get(HOSTNAME) != planned[name])
+            return tuple(
+                str(pod["metadata"]["name"])
+                for number, pod in workers
+                if (pod["spec"].get("nodeSelector") or {}).get(HOSTNAME) != planned[number]
+            )
         waiter.pause("waiting for the operator to create the workers", _PAUSE)
     return ()

@@ -7,10 +7,15 @@ from arena_topo.model.objects import Object
 
 def is_chief(pod: Object) -> bool:
     """Whether *pod* is its job's launcher, master or first pod."""
-    if keys.JOBSET_NAME in (pod["metadata"].get("labels") or {}):
-        # Most commands read jobs of the operators, and need not import it.
+    labels = pod["metadata"].get("labels") or {}
+    # Most commands read jobs of the operators, and need not import these.
+    if keys.JOBSET_NAME in labels:
         from arena_topo.kinds.jobset import JOBSET
 
         return JOBSET.is_chief(pod)
+    if keys.COMPLETION_INDEX in labels:
+        from arena_topo.kinds.indexed_job import INDEXED_JOB
+
+        return INDEXED_JOB.is_chief(pod)
     # The training operator gives the chief of each of its kinds the role that its launchers have.
     return is_launcher(pod)

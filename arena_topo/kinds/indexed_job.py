@@ -3,7 +3,8 @@
 Sources: k8s.io/api/batch/v1 (types.go); KEP-2926, what of a template may change while a Job is suspended.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from arena_topo.model import keys
 from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
@@ -22,8 +23,8 @@ class IndexedJobKind:
     version: str = "v1"
     kind: str = "Job"
     plural: str = "jobs"
-    words: tuple[str, ...] = ("job",)
-    container: str = ""
+    words: tuple[str, ...] = ("job", "indexedjob")
+    container: str = "main"
     ranks: tuple[str, ...] = (_ROLE,)
     job_label: str = keys.BATCH_JOB_NAME
     # Jobs of a JobSet are indexed too, and belong to that.
@@ -34,13 +35,19 @@ class IndexedJobKind:
     succeeded: str = "Complete"
     failed: str = "Failed"
     served_by: str = "Kubernetes itself"
-    refused_by: frozenset[str] = frozenset()
+    refused_by: Mapping[str, str] = field(default_factory=dict, hash=False)
+    # A cluster has batch Jobs of all sorts: those that nobody called training jobs are none of ours.
+    listed: str = f"{keys.TRAINING_JOB}=true"
     # Its size is in two fields, which may change together alone.
     elastic: Elastic | None = None
     is_pinnable: str = (
         f"has({_LABELS}) && '{keys.COMPLETION_INDEX}' in {_LABELS} && !('{keys.JOBSET_NAME}' in {_LABELS})"
     )
     index: str = f"int({_LABELS}['{keys.COMPLETION_INDEX}'])"
+
+    def counts(self, job: Object) -> bool:
+        """Whether *job* has the label of a training job."""
+        return (job["metadata"].get("labels") or {}).get(keys.TRAINING_JOB) == "true"
 
     def replicas(self, job: Object) -> list[Replicas]:
         """Return the pods of *job*."""

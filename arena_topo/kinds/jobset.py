@@ -6,7 +6,8 @@ of the template says it. With two pods a Job, pod 1 of Job 1 has index 3 in its 
 Sources: JobSet 0.12 (api/jobset/v1alpha2/jobset_types.go, pkg/webhooks/jobset_webhook.go).
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from arena_topo.kinds.indexed_job import pods_at_once
 from arena_topo.model import keys
@@ -15,6 +16,10 @@ from arena_topo.model.notation.bounded_json import optional_number
 from arena_topo.model.objects import Object
 
 _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
+NODE = "node"
+"""What Trainer calls the role whose pods train, and their container."""
+INITIALIZERS = ("dataset-initializer", "model-initializer")
+"""Roles of Trainer whose pods fetch what is trained, and end before training begins."""
 _UNPINNED = 1_000_000_000
 """Pods per Job where nobody says it: a pod of any other Job than the first is then beyond the end of every list."""
 
@@ -38,7 +43,8 @@ class JobSetKind:
     succeeded: str = "Completed"
     failed: str = "Failed"
     served_by: str = "the JobSet controller"
-    refused_by: frozenset[str] = frozenset()
+    refused_by: Mapping[str, str] = field(default_factory=dict, hash=False)
+    listed: str = ""
     # The gate by which its Jobs may grow is off.
     elastic: Elastic | None = None
     is_pinnable: str = (
@@ -48,6 +54,11 @@ class JobSetKind:
         f"int({_LABELS}['{keys.JOBSET_JOB_INDEX}']) * ('{keys.PODS_PER_JOB}' in {_ANNOTATIONS}"
         f" ? int({_ANNOTATIONS}['{keys.PODS_PER_JOB}']) : {_UNPINNED}) + int({_LABELS}['{keys.COMPLETION_INDEX}'])"
     )
+
+    def counts(self, job: Object) -> bool:
+        """Whether *job* is none that Trainer made of a TrainJob, which has the same name and the same pods."""
+        owners = job["metadata"].get("ownerReferences") or ()
+        return not any(isinstance(owner, dict) and owner.get("kind") == "TrainJob" for owner in owners)
 
     def replicas(self, job: Object) -> list[Replicas]:
         """Return the pods of *job*, by role in the order in which it names them."""
@@ -79,9 +90,16 @@ class JobSetKind:
         return f"{member.job}-{member.role}-0-{member.index}-"
 
     def is_chief(self, pod: Object) -> bool:
-        """Whether *pod* is the first of all."""
+        """Whether *pod* is the first of all; where Trainer made the set, the first of those that train."""
         labels = pod["metadata"].get("labels") or {}
-        return (labels.get(keys.JOBSET_GLOBAL_INDEX), labels.get(keys.COMPLETION_INDEX)) == ("0", "0")
+        if labels.get(keys.COMPLETION_INDEX) != "0" or labels.get(keys.JOBSET_ROLE) in INITIALIZERS:
+            return False
+        if labels.get(keys.JOBSET_GLOBAL_INDEX) == "0":
+            return True
+        # Behind initializers the first that trains is not the first of all. Trainer calls its role, and the container, node.
+        names = [container.get("name") for container in (pod.get("spec") or {}).get("containers") or ()]
+        is_first_node = (labels.get(keys.JOBSET_ROLE), labels.get(keys.JOBSET_JOB_INDEX)) == (NODE, "0")
+        return is_first_node and NODE in names
 
 
 def _jobs(role: Object) -> int:

@@ -104,6 +104,11 @@ class ApiVersion(Enum):
         return () if self is ApiVersion.V1ALPHA1 else ("runPolicy", "suspend")
 
     @property
+    def listed(self) -> str:
+        """All of them count."""
+        return ""
+
+    @property
     def loose(self) -> Loose:
         """No webhook keeps templates as they are."""
         return Loose.NOTHING if self is ApiVersion.V1ALPHA1 else Loose.EVERYTHING
@@ -124,10 +129,12 @@ class ApiVersion(Enum):
         return "the Kubeflow MPI operator"
 
     @property
-    def refused_by(self) -> frozenset[str]:
+    def refused_by(self) -> Mapping[str, str]:
         """The gang back-ends whose schedulers do not take this version."""
-        refusals = {ApiVersion.V1: {"kueue"}, ApiVersion.V1ALPHA1: {"kueue", "kai"}}
-        return frozenset(refusals.get(self, ()))
+        if self is ApiVersion.V2BETA1:
+            return {}
+        kueue = {"kueue": "Kueue queues MPIJobs of v2beta1 only"}
+        return kueue if self is ApiVersion.V1 else {**kueue, "kai": "its pod-grouper supports v2beta1 and v1"}
 
     @property
     def elastic(self) -> Elastic | None:
@@ -150,6 +157,10 @@ class ApiVersion(Enum):
         has none.
         """
         return "int(object.metadata.name.substring(object.metadata.name.lastIndexOf('-') + 1))"
+
+    def counts(self, job: Object) -> bool:  # noqa: ARG002  # no other kind is made of MPIJobs
+        """Whether somebody submitted *job*."""
+        return True
 
     def replicas(self, job: Object) -> list[Replicas]:
         """Return the pods of *job*, workers first."""

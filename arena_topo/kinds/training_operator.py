@@ -38,7 +38,8 @@ class TrainingOperatorKind:
     succeeded: str = "Succeeded"
     failed: str = "Failed"
     served_by: str = "the Kubeflow training operator"
-    refused_by: frozenset[str] = frozenset()
+    refused_by: Mapping[str, str] = field(default_factory=dict)
+    listed: str = ""
 
     @property
     def ranks(self) -> tuple[str, ...]:
@@ -72,6 +73,10 @@ class TrainingOperatorKind:
     @property
     def _operator(self) -> str:
         return f"{self.kind.lower()}-controller"
+
+    def counts(self, job: Object) -> bool:  # noqa: ARG002  # no other kind is made of these
+        """Whether somebody submitted *job*."""
+        return True
 
     def replicas(self, job: Object) -> list[Replicas]:
         """Return the pods of *job*, by role in the order of ranks."""

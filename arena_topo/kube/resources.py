@@ -44,7 +44,13 @@ KAI_TOPOLOGIES = Resource("kai.scheduler", "v1alpha1", "topologies", namespaced=
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 
 
-TRAINING_JOBS = {"MPIJob": "mpijobs", "PyTorchJob": "pytorchjobs", "TFJob": "tfjobs", "JobSet": "jobsets"}
+TRAINING_JOBS = {
+    "MPIJob": "mpijobs",
+    "PyTorchJob": "pytorchjobs",
+    "TFJob": "tfjobs",
+    "TrainJob": "trainjobs",
+    "JobSet": "jobsets",
+}
 """The plurals of the kinds of jobs, which most commands would import all the modules of kinds for."""
 
 # Discovery would tell the plurals as well, at the price of one request for each API group.

@@ -17,9 +17,9 @@ def gang_of(job: Object) -> Gang:
     kind = kind_of(job)
     check_templates(kind, job)
     first, *others = roles = planned_replicas(kind, job)
-    spec = first.template.get("spec") or {}
+    spec = first.pods.get("spec") or {}
     limits = worker_range(kind, job)
-    requests = [_quantities(pod_spec_requests(role.template.get("spec") or {})) for role in roles]
+    requests = [quantities(pod_spec_requests(role.pods.get("spec") or {})) for role in roles]
     return Gang(
         job=job["metadata"]["name"],
         namespace=job["metadata"]["namespace"],
@@ -29,13 +29,12 @@ def gang_of(job: Object) -> Gang:
         launcher_waits=_launcher_waits(job, kind),
         # What pods of unlike roles request is no multiple of what one does.
         requests=requests[0] if all(each == requests[0] for each in requests) else {},
-        launcher_requests=_quantities(_launcher_requests(job, kind)),
+        launcher_requests=quantities(_launcher_requests(job, kind)),
         # A PodGroup has one placement for all its pods.
         placement={
             key: spec[key]
             for key in _PLACEMENT
-            if spec.get(key)
-            and all((role.template.get("spec") or {}).get(key) == spec[key] for role in others)
+            if spec.get(key) and all((role.pods.get("spec") or {}).get(key) == spec[key] for role in others)
         },
         priority=str(spec.get("priorityClassName") or ""),
     )
@@ -54,14 +53,14 @@ def _launcher_waits(job: Object, kind: Kind) -> bool:
 def _launcher_requests(job: Object, kind: Kind) -> Resources:
     if kind is not ApiVersion.V1ALPHA1:
         launcher = next((pods for pods in kind.replicas(job) if not is_planned(kind, pods.role)), None)
-        return pod_spec_requests(launcher.template.get("spec") or {}) if launcher else {}
+        return pod_spec_requests(launcher.pods.get("spec") or {}) if launcher else {}
     # The launcher of v1alpha1 shares the workers' template, but not their resources.
     section = job["spec"].get("launcherResources") or {}
     # As for any container, requests that are not set are those of the limits.
     return resources(section.get("requests") or section.get("limits"))
 
 
-def _quantities(requests: Resources) -> dict[str, str]:
+def quantities(requests: Resources) -> dict[str, str]:
     """Return *requests* as the API writes them: cpu in cores, everything else in its own unit."""
     return {
         name: times(f"{amount}m", 1) if name == "cpu" else str(amount) for name, amount in requests.items()

@@ -88,6 +88,8 @@ def _pin(replicas: Replicas, pins: Pins, *, labels: Mapping[str, str], offset: i
             _metadata(template, "annotations").update(replicas.annotations)
         _request_by_claim(template)
     if pins.annotations:
+        # Of a job that was suspended those of an earlier plan may be left.
+        _drop_lists(template)
         # The lists are the whole job's, in each template: the policy adds the offset to a pod's own index.
         _metadata(template, "annotations").update(
             {
@@ -116,10 +118,14 @@ def without_pins(job: Object, pins: Pins) -> Object:
     return free
 
 
-def _unpin(template: Object, pins: Pins) -> None:
+def _drop_lists(template: Object) -> None:
     annotations = _metadata(template, "annotations")
     for key in (PIN_NODES, PIN_GPUS, PIN_CLAIMS, PIN_OFFSET):
         annotations.pop(key, None)
+
+
+def _unpin(template: Object, pins: Pins) -> None:
+    _drop_lists(template)
     spec = section(template, "spec")
     if pins.node_term:
         _drop_term(spec, pins.node_term)

@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from arena_topo.kinds.indexed_job import IndexedJobKind
+from arena_topo.kinds.jobset import JobSetKind
 from arena_topo.manifest import code_sync, tensorboard
 from arena_topo.model import keys
 from arena_topo.model.cluster.scheduling import Toleration
 from arena_topo.model.job.job_spec import Compute, JobSpec, RoleSpec
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.objects import Object
 
 _TF_PORT = "tfjob-port"
@@ -32,6 +35,7 @@ class PodParts:
     security_context: Object = field(default_factory=dict)
     host_network: bool = False
     restart_policy: str = ""
+    subdomain: str = ""
     init_containers: list[Object] = field(default_factory=list)
     container: str = "mpi"
     image: str = ""
@@ -89,19 +93,23 @@ def shared(job: JobSpec, *, gpu_resource: str, host_network: bool) -> PodParts:
     return replace(base, command=[literal(word) for word in job.command], restart_policy="Never")
 
 
-def rank(
-    job: JobSpec, container: str, *, gpu_resource: str, host_network: bool, restart_policy: str = ""
-) -> PodParts:
-    """Return the pod of a job without a launcher, in whose *container* the job's command runs."""
+def rank(job: JobSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> PodParts:
+    """Return the pod of a job of *kind*, which has no launcher: the job's command runs in it."""
     base = worker(job, gpu_resource=gpu_resource, host_network=host_network)
-    command = [literal(word) for word in job.command]
-    return replace(base, command=command, container=container, restart_policy=restart_policy)
+    return replace(
+        base,
+        command=[literal(word) for word in job.command],
+        container=kind.container,
+        # A container would be started again by itself, and the other ranks would wait for the one that is gone.
+        # The training operator has a field of its own for it.
+        restart_policy="Never" if isinstance(kind, JobSetKind | IndexedJobKind) else "",
+        # Of an indexed Job nobody but its submitter makes the Service by which its pods find each other.
+        subdomain=job.name if isinstance(kind, IndexedJobKind) and job.workers > 1 else "",
+    )
 
 
-def of_role(
-    job: JobSpec, role: RoleSpec, container: str, *, gpu_resource: str, host_network: bool
-) -> PodParts:
-    """Return a pod of *role*, in whose *container* the command of the job runs."""
+def of_role(job: JobSpec, role: RoleSpec, kind: Kind, *, gpu_resource: str, host_network: bool) -> PodParts:
+    """Return a pod of *role* of a job of *kind*, in which the command of the job runs."""
     own = replace(
         job,
         gpus=role.gpus,
@@ -115,7 +123,7 @@ def of_role(
             devices=job.pod.devices if role.name != "ps" else {},
         ),
     )
-    base = rank(own, container, gpu_resource=gpu_resource, host_network=host_network)
+    base = rank(own, kind, gpu_resource=gpu_resource, host_network=host_network)
     port = {"name": _TF_PORT, "containerPort": role.port}
     return replace(
         base,

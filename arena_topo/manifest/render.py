@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.kinds.jobset import JOBSET
+from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.mpijob import ApiVersion, version_of
 from arena_topo.kinds.names import check_pod_names
 from arena_topo.kinds.table import kind_of
+from arena_topo.kinds.trainjob import MANAGER, TRAINJOB
 from arena_topo.manifest import host_discovery, over_ssh, pods
 from arena_topo.manifest.templates import render_template
 from arena_topo.manifest.tensorboard import tensorboard_objects
 from arena_topo.model import keys
 from arena_topo.model.cluster.pod_requests import pod_spec_requests
-from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.job_spec import JobSpec, PodOptions
 from arena_topo.model.job.kind import Kind, title
 from arena_topo.model.job.object_shapes import TRAINING_JOB
 from arena_topo.model.notation.shapes import misfit
@@ -65,38 +66,43 @@ def render(job: JobSpec, context: RenderContext, *, template: str = "") -> Manif
     return Manifest(
         job=rendered,
         kind=kind_of(rendered),
-        companions=(*_companions(job, context.kind), *tensorboard_objects(job, context.kind)),
+        companions=(
+            *_companions(job, context.kind),
+            *_meeting_point(job, context.kind),
+            *tensorboard_objects(job, context.kind),
+        ),
         notes=_notes(job, context),
     )
 
 
 def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
+    if context.kind is TRAINJOB and context.gpu_resource == keys.DRA_GPU:
+        raise UsageError(
+            "the GPUs of this cluster are claimed from a DRA driver, and a TrainJob cannot claim any",
+            hint="use arena-topo submit jobset",
+        )
     network = uses_host_network(job, context)
     worker = pods.worker(job, gpu_resource=context.gpu_resource, host_network=network)
     launcher = pods.launcher(job, host_network=network)
     common = {
         "job": job,
-        "labels": pods.job_labels(job),
+        # A cluster has batch Jobs of all sorts: by this label those that train are told apart.
+        "labels": {
+            **pods.job_labels(job),
+            **({keys.TRAINING_JOB: "true"} if context.kind is INDEXED_JOB else {}),
+        },
         "annotations": pods.job_annotations(job),
         "launcher_resources": launcher.resources,
+        "manager": MANAGER,
     }
     if job.roles:
-        container = context.kind.container
         own = [
-            pods.of_role(job, role, container, gpu_resource=context.gpu_resource, host_network=network)
+            pods.of_role(job, role, context.kind, gpu_resource=context.gpu_resource, host_network=network)
             for role in job.roles
         ]
         return {**common, "roles": list(zip(job.roles, own, strict=True))}
     if not isinstance(context.kind, ApiVersion):
-        pod = pods.rank(
-            job,
-            context.kind.container,
-            gpu_resource=context.gpu_resource,
-            host_network=network,
-            # A JobSet would start a container again by itself, and the other ranks would wait for the one that is gone.
-            # The training operator has a field of its own for it.
-            restart_policy="Never" if context.kind is JOBSET else "",
-        )
+        pod = pods.rank(job, context.kind, gpu_resource=context.gpu_resource, host_network=network)
         return {**common, "pod": pod}
     if context.kind is ApiVersion.V1ALPHA1:
         return {**common, "pod": pods.shared(job, gpu_resource=context.gpu_resource, host_network=network)}
@@ -133,11 +139,38 @@ def _check_expressible(job: JobSpec, kind: Kind) -> None:
         ApiVersion.V1: {**by_ssh, **elastic},
         ApiVersion.V1ALPHA1: {**newer_than_alpha, **by_ssh, **elastic},
     }
+    if kind is TRAINJOB:
+        _check_left_to_runtime(job)
     for flag, is_used in lacking.get(kind, {}).items():
         if is_used:
             raise UsageError(
                 f"{flag} cannot be expressed in {title(kind)}, the version that this cluster serves",
                 hint="leave it out, or ask the cluster's admin for mpi-operator 0.5 or later (v2beta1)",
+            )
+
+
+def _check_left_to_runtime(job: JobSpec) -> None:
+    """Raise ``UsageError`` for what only the runtime of a TrainJob says: what its patches may not change."""
+    pod, usual = job.pod, PodOptions()
+    says = {
+        "--scheduler": bool(pod.scheduler),
+        "--priority": bool(pod.priority),
+        "--env-from": bool(pod.env_from),
+        "--hostNetwork": pod.host_network,
+        "--hostIPC": pod.host_ipc,
+        "--hostPID": pod.host_pid,
+        "--working-dir": pod.working_dir != usual.working_dir,
+        "--image-pull-policy": pod.pull_policy != usual.pull_policy,
+        "--sync-mode": pod.code is not None,
+        "--tensorboard": job.tensorboard is not None,
+        "--retry": job.run.retry > 0,
+        "--ttl-after-finished": job.run.ttl is not None,
+    }
+    for flag, is_used in says.items():
+        if is_used:
+            raise UsageError(
+                f"{flag} cannot be expressed in a TrainJob: its runtime says it",
+                hint="leave it out, choose another --runtime, or use arena-topo submit jobset",
             )
 
 
@@ -175,7 +208,7 @@ def _check_requests(name: str, job: Object) -> None:
     """Raise ``DocumentError`` for pods whose number or requests cannot be counted."""
     try:
         for pods_of_role in kind_of(job).replicas(job):
-            pod_spec_requests(pods_of_role.template.get("spec") or {})
+            pod_spec_requests(pods_of_role.pods.get("spec") or {})
     except ValueError as error:
         raise DocumentError(f"template {name} renders to pods that cannot be counted: {error}") from error
 
@@ -207,6 +240,20 @@ def _files(job: JobSpec) -> tuple[Object, ...]:
     return (
         {**config, **({"data": texts} if texts else {}), **({"binaryData": binaries} if binaries else {})},
     )
+
+
+def _meeting_point(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
+    """Return the Service by which the pods of an indexed Job find each other, as NAME-0.NAME and so on."""
+    if kind is not INDEXED_JOB or job.workers == 1:
+        return ()
+    spec = {
+        "clusterIP": "None",
+        # They look for each other before they are ready.
+        "publishNotReadyAddresses": True,
+        "selector": {keys.BATCH_JOB_NAME: job.name},
+    }
+    metadata = {"name": job.name, "namespace": job.namespace, "labels": pods.job_labels(job)}
+    return ({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec},)
 
 
 def _notes(job: JobSpec, context: RenderContext) -> tuple[str, ...]:

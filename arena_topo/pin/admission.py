@@ -8,7 +8,6 @@ pods of other kinds by labels. No process has to stay alive for it, and a recrea
 Source: k8s.io/api/admissionregistration/v1.
 """
 
-from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.table import KINDS
 from arena_topo.model.keys import (
     HAMI_USE_GPUS,
@@ -113,7 +112,7 @@ def _spec(*, gangs: bool) -> Object:
 
 
 # A name says less than labels: it is asked last. Three versions of MPIJob share one rule.
-_RULES = tuple(dict.fromkeys((kind.is_pinnable, kind.index) for kind in (INDEXED_JOB, *reversed(KINDS))))
+_RULES = tuple(dict.fromkeys((kind.is_pinnable, kind.index) for kind in reversed(KINDS)))
 
 
 def _index() -> str:

@@ -8,6 +8,7 @@ import click
 from arena_topo.cli.app import cli
 from tests.paths import DATA
 
+MANIFEST = str(DATA / "manifests" / "pytorchjob.yaml")
 MATRIX = str(DATA / "topologies" / "v100-sxm2-8gpu-driver580.txt")
 
 _JOB = ("--image=i", "--workers=2", "--gpus=2")
@@ -16,6 +17,12 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
     "submit pytorch": ("submit", "pytorch", "--name=NEW", *_JOB, "--gputopology", "c"),
     "submit tf": ("submit", "tf", "--name=NEW", *_JOB, "--ps=1", "--gputopology", "c"),
     "submit jobset": ("submit", "jobset", "--name=NEW", *_JOB, "--gputopology", "c"),
+    "submit train": ("submit", "train", "--name=NEW", "--workers=2", "--gpus=2", "--runtime=r", "--gputopology", "c"),
+    "submit job": ("submit", "job", "--name=NEW", *_JOB, "--gputopology", "c"),
+    "submit manifest": ("submit", "-f", MANIFEST),
+    "plan train": ("plan", "train", *_JOB),
+    "plan job": ("plan", "job", *_JOB),
+    "plan manifest": ("plan", "-f", MANIFEST),
     "plan mpi": ("plan", "mpi", *_JOB),
     "plan mpi --when": ("plan", "mpi", *_JOB, "--when"),
     "plan pytorch": ("plan", "pytorch", *_JOB),

@@ -19,7 +19,13 @@ MINIMAL = 'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: 
 def test_all_kinds_have_a_template() -> None:
     """In the package or beside it."""
     mpijobs = (f"mpijob.{version}.yaml.j2" for version in ("v1", "v1alpha1", "v2beta1"))
-    others = {"pytorchjob.v1.yaml.j2", "tfjob.v1.yaml.j2", "jobset.v1alpha2.yaml.j2"}
+    others = {
+        "pytorchjob.v1.yaml.j2",
+        "tfjob.v1.yaml.j2",
+        "trainjob.v1alpha1.yaml.j2",
+        "jobset.v1alpha2.yaml.j2",
+        "job.v1.yaml.j2",
+    }
     assert {"_pod.yaml.j2", *others, *mpijobs} == {path.name for path in packaged().iterdir()}
 
 

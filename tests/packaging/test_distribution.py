@@ -19,12 +19,14 @@ from tests.paths import ROOT
 
 TEMPLATES = {
     "_pod.yaml.j2",
+    "job.v1.yaml.j2",
     "jobset.v1alpha2.yaml.j2",
     "mpijob.v1.yaml.j2",
     "mpijob.v1alpha1.yaml.j2",
     "mpijob.v2beta1.yaml.j2",
     "pytorchjob.v1.yaml.j2",
     "tfjob.v1.yaml.j2",
+    "trainjob.v1alpha1.yaml.j2",
 }
 DRY_RUN = ("submit", "mpi", "--dry-run=client", "-o", "name", "--name=a", "--image=b", "--", "true")
 

@@ -13,6 +13,7 @@ Keys are flags without their dashes, and values are taken as they are written. W
 a flag that may be repeated adds to the file's values.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -32,6 +33,8 @@ _COMMAND, _ARGV = "command", "argv"
 _EXAMPLE = (
     "such a file has a line for each flag, such as workers: 4; arena-topo submit mpi --save FILE writes one"
 )
+_MANIFEST = re.compile(r"^(?:apiVersion|kind) *:|^\s*\{", re.MULTILINE)
+"""What a manifest has, as YAML or as JSON, and no file of flags."""
 _OF_ONE_RUN = frozenset(
     {"--file", "--save", "--dry-run", "--plan", "--output", "--follow", "--wait", "--help"}
 )
@@ -90,6 +93,11 @@ class FileCommand(JobCommand):
 
         shown = "stdin" if file == "-" else file
         text = read_text(file, "--file", LARGEST_SETTING)
+        if _MANIFEST.search(text):
+            raise UsageError(
+                f"{shown} is a manifest, and {ctx.command_path.partition(' ')[2]} takes a file of flags",
+                hint=f"arena-topo submit -f {shown} submits it as it is, planned and pinned",
+            )
         try:
             profile = parse_profile(text, shown)
         except UsageError as error:

@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         HostDirectory,
         JobSpec,
         PodOptions,
+        RuntimeRef,
     )
 
 
@@ -78,6 +79,30 @@ class Processes(Notation[str]):
                 f"{flag}: {text!r} is no number of processes", hint="use a number, auto, gpu or cpu"
             )
         return text
+
+
+class RuntimeName(Notation["RuntimeRef | None"]):
+    """The name of a runtime, behind the word for one of the namespace where it is no runtime of the cluster."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> "RuntimeRef | None":
+        """Return the runtime, None for nothing."""
+        from arena_topo.model.job.job_spec import RuntimeRef
+
+        if not text:
+            return None
+        word, slash, name = text.rpartition("/")
+        validation.check_object_name(flag, name)
+        if slash and word.lower() not in _RUNTIMES:
+            raise UsageError(
+                f"{flag}: {text!r} is no runtime",
+                hint="give the name of a ClusterTrainingRuntime, or trainingruntime/NAME",
+            )
+        return RuntimeRef(name, _RUNTIMES[word.lower()]) if slash else RuntimeRef(name)
+
+
+_RUNTIMES = {"trainingruntime": "TrainingRuntime", "clustertrainingruntime": "ClusterTrainingRuntime"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +265,29 @@ class JobSetFlags(CommonJobFlags):
     """What the user says of a JobSet: one Job whose pods are all alike."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedJobFlags(CommonJobFlags):
+    """What the user says of an indexed Job, whose pods are all alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainFlags(CommonJobFlags):
+    """What the user says of a TrainJob; its runtime says the rest."""
+
+    runtime: "RuntimeRef | None" = option(
+        "--runtime",
+        type=RuntimeName(),
+        metavar="NAME",
+        help="Runtime that has the pods: a ClusterTrainingRuntime, or trainingruntime/NAME of the namespace (required).",
+    )
+    nproc_per_node: int | None = option(
+        "--nproc-per-node",
+        type=Whole(),
+        metavar="N",
+        help="Processes that each pod starts; the runtime's by default.",
+    )
+
+
 class JobCommand(FlagCommand):
     """A command that describes a job; what follows ``--`` is the job's own command, word by word.
 
@@ -275,14 +323,16 @@ def job_spec(
     from arena_topo.model.job.job_spec import Compute, JobSpec, RunOptions
 
     validation.check_job_name(flags.name)
-    if not flags.image:
+    # A runtime has an image, and its command.
+    is_train = isinstance(flags, TrainFlags)
+    if not flags.image and not is_train:
         raise UsageError("--image must be set", hint="for example --image=registry.example.com/train:1.0")
     gpus, workers = _at_least("--gpus", flags.gpus, 0), _at_least("--workers", flags.workers, least_workers)
     common = JobSpec(
         name=flags.name,
         namespace=namespace,
         image=flags.image,
-        command=_command(flags.shell, words, argv),
+        command=() if is_train and not (argv or any(words)) else _command(flags.shell, words, argv),
         workers=workers,
         gpus=gpus,
         compute=Compute(cpu=flags.cpu, memory=flags.memory),
@@ -305,7 +355,26 @@ def job_spec(
         return elastic_job(job, elastic)
     if isinstance(flags, JobSetFlags):
         return replace(common, kind="JobSet")
+    if isinstance(flags, IndexedJobFlags):
+        return replace(common, kind="Job")
+    if isinstance(flags, TrainFlags):
+        return _train_job(common, flags)
     return _mpi_job(common, flags) if isinstance(flags, JobFlags) else common
+
+
+def _train_job(job: "JobSpec", flags: TrainFlags) -> "JobSpec":
+    if flags.runtime is None:
+        raise UsageError(
+            "--runtime must be set",
+            hint="for example --runtime=torch-distributed; kubectl get clustertrainingruntimes lists those of the cluster",
+        )
+    processes = flags.nproc_per_node
+    return replace(
+        job,
+        kind="TrainJob",
+        runtime=flags.runtime,
+        processes="" if processes is None else str(_at_least("--nproc-per-node", processes, 1)),
+    )
 
 
 def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":

@@ -32,6 +32,7 @@ def kept_fields(document: Object, kind: Kind) -> frozenset[str] | None:
     if schema is None:
         return None
     # Descend to the pod's schema. A part that is open keeps everything below it, one that is closed nothing.
+    schema = _resolved(schema, schemas)
     for step in kind.pod_spec_path:
         below = (
             schema.get("additionalProperties") or schema.get("items")
@@ -40,8 +41,17 @@ def kept_fields(document: Object, kind: Kind) -> frozenset[str] | None:
         )
         if not isinstance(below, dict):
             return _kept(schema, ())
-        schema = below
+        schema = _resolved(below, schemas)
     return _kept(schema, schema.get("properties") or {})
+
+
+def _resolved(schema: Object, schemas: Object) -> Object:
+    """Return *schema*, or the one that it refers to, as those of Kubernetes' own kinds do."""
+    # A reference stands alone, or as the only one of which all must hold, beside a description.
+    (first, *_) = schema.get("allOf") or ({},)
+    reference = schema.get("$ref") or (first.get("$ref") if isinstance(first, dict) else None)
+    found = schemas.get(str(reference).rpartition("/")[2]) if reference else None
+    return found if isinstance(found, dict) else schema
 
 
 def _kept(schema: Object, properties: Container[str]) -> frozenset[str]:

@@ -84,7 +84,7 @@ def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
         slots = job["spec"].get("slotsPerWorker")
         check_ranks(options.parallel, workers, role.gpus or (slots if isinstance(slots, int) else 1))
     # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
-    launcher = others[0].template if others else None
+    launcher = others[0].pods if others else None
     return replace(
         role.demand,
         workers=workers,
@@ -112,8 +112,8 @@ def _are_alike(roles: Sequence[Role]) -> bool:
 
 def _role(pods: Replicas, names: Sequence[str], snapshot: Snapshot) -> Role:
     """Return what *pods*, of a job that has the roles *names*, ask for."""
-    spec = pods.template.get("spec") or {}
-    requests = _requests(pods.template)
+    spec = pods.pods.get("spec") or {}
+    requests = _requests(pods.pods)
     gpu_resource = _gpu_resource(requests, snapshot)
     apart = _near_itself(spec, pods, "podAntiAffinity")
     return Role(
@@ -139,7 +139,7 @@ def _near_itself(spec: Object, pods: Replicas, rule: str) -> str:
 
     The terms for nodes alone count: what a plan makes of any wider domain is the fabric's. Empty where there is none.
     """
-    metadata = pods.template.get("metadata") or {}
+    metadata = pods.pods.get("metadata") or {}
     labels = {**(metadata.get("labels") or {}), **pods.labels}
     affinity = (spec.get("affinity") or {}).get(rule) or {}
     for strength in (_REQUIRED, _PREFERRED):

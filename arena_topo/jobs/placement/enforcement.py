@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
 from arena_topo.manifest.plan_on_job import Pins
-from arena_topo.model.job.kind import Kind
+from arena_topo.model.job.kind import Kind, Loose
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import (
     Enforcement,
@@ -47,6 +47,18 @@ def choose_enforcement(pin: Pin, support: PinSupport, *, gates_are_the_gang: boo
         return Enforcement.ADMISSION
     if each_worker and support.keeps_gates:
         return Enforcement.GATES
+    # An affinity is known once the plan is confirmed, and then neither the webhook of JobSet nor Kubernetes takes it any more.
+    if support.kind.loose is Loose.SCHEDULING:
+        if pin is Pin.AUTO:
+            return Enforcement.NONE
+        raise UsageError(
+            f"--pin={pin.value} cannot be enforced for a {support.kind.kind}: the template of its pods takes no node "
+            "affinity once it is created"
+            if pin is Pin.NODES
+            else f"--pin={pin.value} cannot be enforced on this cluster: neither the admission policy nor scheduling gates "
+            "can be used",
+            hint="use --pin=workers, which the admission policy or scheduling gates enforce, or --pin=none",
+        )
     # Affinity does not decide for each worker, so it is too weak where that was asked for.
     if pin in (Pin.WORKERS, Pin.GPUS):
         raise UsageError(

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from arena_topo.jobs.placement.demand import Question, demand_of, gang_of_roles
+from arena_topo.jobs.placement.demand import Question, demand_of, gang_of_roles, question_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.table import newest_kind
 from arena_topo.manifest.render import RenderContext, render
@@ -109,6 +109,11 @@ def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict
 def plan_roles(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> GangVerdict:
     """Return the plan of *job* role by role, also where all of them are alike. Raises ``UsageError``."""
     return plan_gang(gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot, options.model)
+
+
+def plan_job(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+    """Return the plan of a *job* that is written already. Raises ``UsageError``."""
+    return plan_question(question_of(job, snapshot, options), snapshot, options)
 
 
 def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:

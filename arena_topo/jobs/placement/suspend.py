@@ -12,7 +12,7 @@ from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import Pins, changes, with_pins, without_pins
-from arena_topo.model.job.kind import is_suspended, title
+from arena_topo.model.job.kind import Loose, is_suspended, title
 from arena_topo.model.keys import KUEUE_QUEUE
 from arena_topo.model.notation.words import plural, written_duration
 from arena_topo.model.objects import Object
@@ -42,7 +42,13 @@ def suspended(session: Session, served: ServedJob, record: PlanRecord | None) ->
     """Return the job as the server has it once it is suspended, without the pins and reservations of *record*."""
     after = with_pins(served.job, Pins(plan=None, suspended=True))
     if record:
-        bare = without_pins(served.job, rewritten(served.job, replace(record, stage=Stage.CONFIRMED)))
+        # Some templates may not change as long as a pod is left: old pins do no harm there until new ones replace them.
+        is_fixed = served.kind.loose is Loose.SCHEDULING
+        bare = (
+            served.job
+            if is_fixed
+            else without_pins(served.job, rewritten(served.job, replace(record, stage=Stage.CONFIRMED)))
+        )
         after = with_pins(bare, Pins(plan=encode(_unplaced(record)), suspended=True))
     path = jobs_of(served.kind).path(session.namespace, served.name)
     try:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.errors import NotFound
+from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.lookup import in_served_version, means_mpijobs, other_kinds
 from arena_topo.jobs.reading.meanwhile import Meanwhile
 from arena_topo.jobs.status.conditions import ended_without_condition
@@ -63,8 +63,16 @@ def list_jobs(
 
     def others() -> list[JobView] | None:
         kinds = other_kinds(session)
-        found = (_jobs_of_kind(session, kind, namespace, selector, whole=whole) for kind in kinds)
-        return [view for views in found for view in views] if kinds else None
+        found: list[JobView] = []
+        for kind in kinds:
+            try:
+                found += _jobs_of_kind(session, kind, namespace, selector, whole=whole)
+            except Forbidden:
+                # Every cluster has batch Jobs, and whoever may not list them is no worse off than without these.
+                if session.kinds or not kind.listed:
+                    raise
+        # Batch Jobs are served everywhere: they alone are no reason to take a cluster for one that has training jobs.
+        return found if found or not all(kind.listed for kind in kinds) else None
 
     if not means_mpijobs(session):
         return newest_first(others() or ())
@@ -87,7 +95,9 @@ def _jobs_of_kind(
 ) -> Iterator[JobView]:
     """Yield the jobs of *kind*, and make no further call where there are none."""
     path = jobs_of(kind).path(namespace)
-    jobs = session.list(path, decode=read_body if whole else _lean(path), labelSelector=selector or None)
+    chosen = ",".join(filter(None, (kind.listed, selector)))
+    found = session.list(path, decode=read_body if whole else _lean(path), labelSelector=chosen or None)
+    jobs = [job for job in found if kind.counts(job)]
     pods = _whole_pods(session, kind, namespace) if jobs else {}
     now = datetime.now(UTC)
     for job in jobs:

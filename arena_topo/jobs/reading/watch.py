@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from queue import Empty, SimpleQueue
 
-from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired, NotFound
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, Expired, Forbidden, NotFound
 from arena_topo.jobs.lookup import in_served_version, launcher_job_of, look_up_job, means_mpijobs, other_kinds
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kube.resources import PODS, jobs_of
@@ -256,6 +256,16 @@ class JobWatch:
         Raises ``NotFound`` where the cluster serves none.
         """
         others = () if name else other_kinds(self._session)
+        try:
+            return self._opened_among(others, name)
+        except Forbidden:
+            # Every cluster has batch Jobs, and whoever may not watch them is no worse off than without these.
+            allowed = tuple(kind for kind in others if not kind.listed)
+            if self._session.kinds or allowed == others:
+                raise
+            return self._opened_among(allowed, name)
+
+    def _opened_among(self, others: tuple[Kind, ...], name: str) -> tuple[tuple[Kind, ...], Watch]:
         if means_mpijobs(self._session):
             try:
                 version, watch = in_served_version(
@@ -285,7 +295,9 @@ class JobWatch:
 
     def _collections(self, kind: Kind, name: str) -> Iterator[Collection]:
         pods = pod_selector(kind, name) if name else kind.selector
-        yield Collection(jobs_of(kind).path(self._namespace), TRAINING_JOB, self._query)
+        chosen = ",".join(filter(None, (kind.listed, self._query["labelSelector"])))
+        query = {**self._query, "labelSelector": chosen or None}
+        yield Collection(jobs_of(kind).path(self._namespace), TRAINING_JOB, query)
         yield Collection(PODS.path(self._namespace), POD, {"labelSelector": pods})
 
     def views(self) -> dict[JobKey, JobView]:
@@ -315,6 +327,7 @@ class JobWatch:
                 launcher_job=self._launcher_job(uid, job),
             )
             for uid, job in jobs.items()
+            if kind.counts(job)
             for key in [(job["metadata"]["namespace"], job["metadata"]["name"])]
         }
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from arena_topo.model.objects import Object
 
 # Not asked of the kinds, whose table get and logs do without: a test compares them.
-SUCCEEDED = ("Succeeded", "Completed")
+SUCCEEDED = ("Succeeded", "Complete", "Completed")
 """The conditions of jobs of all kinds that have ended well; none uses the word of another for anything else."""
 
 FAILED = ("Failed",)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kinds.table import kind_of
 from arena_topo.model.job.job_view import PlannedWorker, PlanView
-from arena_topo.model.job.kind import pod_name_at
+from arena_topo.model.job.kind import number_of, pod_name_at
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text, pods_text
@@ -25,7 +25,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     except UnreadablePlan as error:
         # The job itself can be shown all the same.
         return PlanView(message=str(error))
-    names = _names(job, record)
+    names = _names(job, record, pods)
     nodes = {name: slot.node for name, slot in zip(names, record.slots, strict=True)}
     moved = tuple(_moved_pods(nodes, pods))
     return PlanView(
@@ -50,10 +50,13 @@ def _moved_pods(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
             yield name
 
 
-def _names(job: Object, record: PlanRecord) -> list[str]:
+def _names(job: Object, record: PlanRecord, pods: Sequence[Object]) -> list[str]:
     """Return the names of the planned pods, in the order of the plan."""
     kind = kind_of(job)
-    return [pod_name_at(kind, job, slot.worker) for slot in record.slots]
+    # Names of some kinds end in random letters: what a pod is called is known once there is one, the newest if several.
+    oldest_first = sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    found = {number_of(kind, job, pod): str(pod["metadata"]["name"]) for pod in oldest_first}
+    return [found.get(slot.worker) or pod_name_at(kind, job, slot.worker) for slot in record.slots]
 
 
 def _message(

@@ -171,7 +171,7 @@ def _has_failed(pod: Object) -> bool:
 
 def _priority(roles: Sequence[Replicas]) -> str:
     # Launcher and workers have the same one unless a template sets them apart: the first that is named stands for all.
-    names = [(role.template.get("spec") or {}).get("priorityClassName") for role in roles]
+    names = [(role.pods.get("spec") or {}).get("priorityClassName") for role in roles]
     return next((name for name in names if name), "")
 
 
@@ -181,7 +181,7 @@ def requested_gpus(kind: Kind, job: Object) -> int:
     annotated = optional_number((job["metadata"].get("annotations") or {}).get(keys.ARENA_REQUESTED_GPUS))
     if annotated is not None:
         return annotated
-    return sum(role.count * _pod_gpus(role.template) for role in kind.replicas(job))
+    return sum(role.count * _pod_gpus(role.pods) for role in kind.replicas(job))
 
 
 def _message(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:

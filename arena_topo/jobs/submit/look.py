@@ -1,23 +1,25 @@
 """Looking at the cluster before a submit: every read that shapes the job, gathered in one frozen value."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from arena_topo.cluster.capabilities.controller import controller_runs
 from arena_topo.cluster.capabilities.detect import detect, uses_device_plugin
 from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASING_NEEDS, check_access
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS, asks_our_planner
-from arena_topo.errors import Forbidden, NotFound, UsageError
+from arena_topo.errors import Conflict, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up_job
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
-from arena_topo.kinds.table import kinds_called
-from arena_topo.kube.discovery import preferred_version
-from arena_topo.kube.resources import PRIORITY_CLASSES
+from arena_topo.kinds.table import KINDS, kinds_called
+from arena_topo.kube.discovery import preferred_version, served_kinds
+from arena_topo.kube.resources import PRIORITY_CLASSES, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.manifest.render import RenderContext
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.kind import Kind, Member
 from arena_topo.model.keys import ACK_GPU, DRA_GPU, NVIDIA_GPU
 from arena_topo.model.plan.capabilities import ClusterFacts
 from arena_topo.model.plan.plan_record import Enforcement
@@ -30,6 +32,7 @@ class TargetCluster:
     ``facts`` are None for a job that needs neither a gang nor a place. ``snapshot``, less what other jobs have
     reserved, is taken only where the shape of the job depends on it. ``controller``: a controller places jobs.
     ``planned_queue``: the queue of Kueue that the job goes into asks our planner; None where the user may not see that.
+    ``warnings`` are what may surprise the user.
     """
 
     context: RenderContext
@@ -37,6 +40,7 @@ class TargetCluster:
     snapshot: Snapshot | None = None
     controller: bool = False
     planned_queue: bool | None = False
+    warnings: tuple[str, ...] = ()
 
 
 def look(
@@ -54,9 +58,10 @@ def look(
         raise name_taken(job.name)
     _check_priority(session, job)
     kind = options.version or served
+    warnings = () if may_exist else tuple(_namesakes(session, job.name, kind))
     # A plain job costs one call, two with a priority: it is created as Arena would create it.
     if not (job.gang or job.topology or place.requested):
-        return TargetCluster(context=RenderContext(kind))
+        return TargetCluster(context=RenderContext(kind), warnings=warnings)
     facts = detect(session, kind=kind)
     coalesced = place.plan.coalesce
     # What cannot be suspended, such as an MPIJob of v1alpha1, cannot wait for anybody.
@@ -67,6 +72,7 @@ def look(
         controller=controller,
         planned_queue=_planned_queue(session, job, facts, place),
         snapshot=unreserved_snapshot(session, levels=place.plan.levels) if coalesced else None,
+        warnings=warnings,
     )
 
 
@@ -76,6 +82,33 @@ def _planned_queue(session: Session, job: JobSpec, facts: ClusterFacts, place: P
     if not (job.gang and place.gang.queue and version):
         return False
     return asks_our_planner(session, version, job.namespace, place.gang.queue)
+
+
+def _namesakes(session: Session, name: str, kind: Kind) -> Iterator[str]:
+    """Yield what to know of jobs of other kinds that have the *name*. Raises ``Conflict`` where their pods have one name too.
+
+    Training operator and MPI operator call the first worker of bert bert-worker-0, whatever its kind.
+    """
+    others = [other for other in KINDS if other.kind != kind.kind]
+    for other in served_kinds(session, others):
+        try:
+            job = session.get(jobs_of(other).path(session.namespace, name))
+        # Whoever may submit one kind of job need not be allowed to see the others.
+        except (NotFound, Forbidden):
+            continue
+        if not other.counts(job):
+            continue
+        pod = Member(name, "worker", 0)
+        if kind.pod_name(pod) == other.pod_name(pod):
+            raise Conflict(
+                f"there is a {other.kind} {name} already, and pods of both would be called {kind.pod_name(pod)}",
+                hint=f"use another --name, or 'arena-topo delete {name} --type={other.words[0]}'",
+                status=409,
+            )
+        yield (
+            f"there is a {other.kind} {name} too: commands that take a name mean one of the two, and --type={kind.words[0]} "
+            "says which"
+        )
 
 
 def missing_rights(session: Session, enforcement: Enforcement, namespace: str) -> tuple[str, ...]:

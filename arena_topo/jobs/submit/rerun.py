@@ -9,18 +9,16 @@ from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.placement.options import options_from_annotation
 from arena_topo.jobs.submit.choose import choose, without_plan
 from arena_topo.jobs.submit.look import look, missing_rights
+from arena_topo.jobs.submit.manifest_file import spec_of
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.jobs.submit.submit import PreparedJob, with_gang
-from arena_topo.kinds.mpijob import replicas, version_of, worker_count
+from arena_topo.kinds.mpijob import version_of, worker_count
 from arena_topo.kinds.names import check_pod_names
 from arena_topo.kube.resources import CONFIG_MAPS
 from arena_topo.kube.session import Session
 from arena_topo.manifest.fresh import FreshJob, fresh
 from arena_topo.manifest.render import Manifest
-from arena_topo.model.job.job_spec import JobSpec, PodOptions
 from arena_topo.model.job.validation import check_job_name
-from arena_topo.model.keys import ACK_GPU, GPU_RESOURCES
-from arena_topo.model.notation.quantity import amount
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
 
@@ -85,7 +83,7 @@ def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptio
     again = fresh(source.job, new_name, rewritten(source.job, record) if record else None)
     job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
     check_pod_names(new_name, worker_count(job), version)
-    spec = _spec_of(job, again)
+    spec = spec_of(job, gang=again.gang, topology=again.topology)
     place = _with_options(place, record, again)
     cluster = look(session, spec, SubmitOptions(), place)
     if cluster.context.kind is not version:
@@ -127,32 +125,6 @@ def _with_options(place: PlaceOptions, record: PlanRecord | None, again: FreshJo
     )
     # A job that had a plan gets one again, whichever flag had asked for it.
     return replace(place, plan=plan, gang=gang, requested=bool(record) and not again.gang)
-
-
-def _spec_of(job: Object, again: FreshJob) -> JobSpec:
-    """Return as much of *job* as a submit asks of a job that is rendered already."""
-    worker, *_ = replicas(job)
-    pod = worker.template.get("spec") or {}
-    limits = [
-        (container.get("resources") or {}).get("limits") or {} for container in pod.get("containers") or ()
-    ]
-    gpus = {
-        name: amount(name, count) for each in limits for name, count in each.items() if name in GPU_RESOURCES
-    }
-    return JobSpec(
-        name=job["metadata"]["name"],
-        namespace=job["metadata"]["namespace"],
-        image="",
-        command=(),
-        workers=worker.count,
-        gpus=sum(gpus.values()),
-        gang=again.gang,
-        topology=again.topology,
-        pod=PodOptions(
-            priority=str(pod.get("priorityClassName") or ""),
-            devices={ACK_GPU: str(gpus[ACK_GPU])} if ACK_GPU in gpus else {},
-        ),
-    )
 
 
 def _files(session: Session, source: Source, again: FreshJob) -> tuple[Object, ...]:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
+from arena_topo.cluster.training_runtime import with_runtime
 from arena_topo.errors import UsageError
 from arena_topo.gang.auto import with_cluster_facts
 from arena_topo.gang.backends import decorate
@@ -39,6 +40,7 @@ from arena_topo.jobs.submit.create import CreatedJob, create
 from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
 from arena_topo.kinds.table import newest_kind
+from arena_topo.kinds.trainjob import TRAINJOB
 from arena_topo.kube.discovery import preferred_version
 from arena_topo.kube.resources import path_of
 from arena_topo.kube.session import Session
@@ -107,7 +109,7 @@ def prepare(
     # Where a controller plans, its users need no rights but those in their own namespace.
     if missing and not cluster.controller:
         choice = without_plan(choice, missing, place)
-    manifest = rendered(job, cluster, options, place)
+    manifest = with_runtime_facts(session, rendered(job, cluster, options, place))
     prepared = with_gang(job, manifest, cluster, choice, place)
     prepared = replace(prepared, notes=(*prepared.notes, *advice_on_command(job)))
     if cluster.controller and choice.enforcement:
@@ -152,11 +154,19 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
     return manifest if shaped is job else render(shaped, cluster.context, template=options.template)
 
 
+def with_runtime_facts(session: Session, manifest: Manifest) -> Manifest:
+    """Return *manifest* with what the runtime of its TrainJob says of placements; that of any other kind as it is."""
+    if manifest.kind is not TRAINJOB:
+        return manifest
+    job, notes = with_runtime(session, manifest.job)
+    return replace(manifest, job=job, notes=(*manifest.notes, *notes))
+
+
 def with_gang(
     job: JobSpec, manifest: Manifest, cluster: TargetCluster, choice: SubmitChoice, place: PlaceOptions
 ) -> PreparedJob:
     """Return *manifest* with what the back-end of its gang adds."""
-    warnings = (*manifest.notes, *choice.warnings)
+    warnings = (*cluster.warnings, *manifest.notes, *choice.warnings)
     if not (choice.backend and cluster.facts):
         alone = (NO_GANG,) if job.gang else ()
         return PreparedJob(manifest=manifest, enforcement=choice.enforcement, warnings=(*warnings, *alone))

@@ -165,11 +165,19 @@ class WorkerRange:
     most: int
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeRef:
+    """The runtime of a TrainJob: of the whole cluster, or of the job's namespace."""
+
+    name: str
+    kind: str = "ClusterTrainingRuntime"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
     """A job of ``workers`` pods with ``gpus`` GPUs each, an MPI job unless its ``kind`` says otherwise.
 
-    ``kind`` is as the API writes it. ``command`` is the argument vector of the launcher's container, or of every one's
+    ``kind`` is as the API writes it; a TrainJob has a ``runtime``, and may leave image and command to it. ``command`` is the argument vector of the launcher's container, or of every one's
     where there is no launcher; ``processes`` is how many torchrun starts in each pod, a number or a word of torchrun's. ``slots`` is the number of ranks a worker
     takes. ``gang``: the workers start together or not at all; ``topology``: they are placed by GPU topology. ``roles`` is empty
     where all workers are alike; else it has every role, the workers' among them.
@@ -195,6 +203,7 @@ class JobSpec:
     kind: str = "MPIJob"
     processes: str = ""
     elastic: WorkerRange | None = None
+    runtime: RuntimeRef | None = None
     roles: tuple[RoleSpec, ...] = ()
 
     @property

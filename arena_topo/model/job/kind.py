@@ -18,7 +18,8 @@ class Replicas:
     ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what it must say
     beside the pins, where a pod could not tell its index otherwise. ``labels`` are what the operator puts onto each pod
     beside those of the template. ``serves`` names the roles, the first that the job has, whose parameters these pods keep;
-    pods that exchange nothing during a step go ``anywhere``.
+    pods that exchange nothing during a step go ``anywhere``. ``whole`` is the template that the pods
+    get, where that in the job only changes one that lies elsewhere.
     """
 
     role: str
@@ -29,6 +30,12 @@ class Replicas:
     labels: Mapping[str, str] = field(default_factory=dict)
     serves: tuple[str, ...] = ()
     anywhere: bool = False
+    whole: Object | None = None
+
+    @property
+    def pods(self) -> Object:
+        """The template that the pods get, for those who read it."""
+        return self.template if self.whole is None else self.whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +48,13 @@ class Member:
 
 
 class Loose(Enum):
-    """What of a pod template may change while its job is suspended."""
+    """What of a pod template may change while its job is suspended.
+
+    ``SCHEDULING``: labels, annotations, node selector, tolerations and scheduling gates, and only once no pod is left.
+    """
 
     NOTHING = "nothing"
-    SCHEDULING = "labels, annotations, node selector, tolerations and scheduling gates"
+    SCHEDULING = "scheduling"
     EVERYTHING = "everything"
 
 
@@ -127,6 +137,11 @@ class Kind(Protocol):
         ...
 
     @property
+    def listed(self) -> str:
+        """The label selector of the jobs that count, empty where all do."""
+        ...
+
+    @property
     def loose(self) -> Loose:
         """What of its templates may change while it is suspended."""
         ...
@@ -147,8 +162,8 @@ class Kind(Protocol):
         ...
 
     @property
-    def refused_by(self) -> frozenset[str]:
-        """The gang back-ends whose schedulers do not take jobs of this kind."""
+    def refused_by(self) -> Mapping[str, str]:
+        """The gang back-ends whose schedulers do not take jobs of this kind, with the reason."""
         ...
 
     @property
@@ -167,6 +182,10 @@ class Kind(Protocol):
 
         Its number is that and the number in the annotation ``arena-topo.dev/pin-offset`` (none is 0).
         """
+        ...
+
+    def counts(self, job: Object) -> bool:
+        """Whether *job* is a training job that somebody submitted, rather than a part of one of another kind."""
         ...
 
     def replicas(self, job: Object) -> list[Replicas]:

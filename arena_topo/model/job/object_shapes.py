@@ -118,6 +118,21 @@ _CONDITIONS = Each(
 
 _REPLICAS = Part({"replicas": count, "template": _TEMPLATE, "restartPolicy": text})
 
+_INDEXED = Part({"parallelism": count, "completions": count, "template": _TEMPLATE})
+_REPLICATED = Each(Part({"name": text, "replicas": count, "template": Part({"spec": _INDEXED})}))
+_SET_SPEC = Part({"template": Part({"spec": Part({"replicatedJobs": _REPLICATED})})})
+"""What a TrainJob's runtime, and a patch of it, say of the JobSet that is made of them."""
+
+TRAINING_RUNTIME = Part(
+    {
+        "metadata": METADATA,
+        "spec": Part(
+            {"mlPolicy": Part({"numNodes": count}), **_SET_SPEC.keys},
+        ),
+    },
+    {"metadata": {**METADATA.required}, "spec": {}},
+)
+
 _REPLICA_SPECS = ("mpiReplicaSpecs", "pytorchReplicaSpecs", "tfReplicaSpecs")
 
 TRAINING_JOB = Part(
@@ -135,6 +150,12 @@ TRAINING_JOB = Part(
                 "elasticPolicy": Part(
                     {"minReplicas": count, "maxReplicas": count, "rdzvHost": text, "metrics": Each(Part({}))}
                 ),
+                "suspend": truth,
+                "parallelism": count,
+                "completions": count,
+                "replicatedJobs": _REPLICATED,
+                "trainer": Part({"numNodes": count, "resourcesPerNode": _RESOURCES}),
+                "runtimePatches": Each(Part({"manager": text, "trainingRuntimeSpec": _SET_SPEC})),
             }
         ),
         "status": Part(

@@ -118,5 +118,8 @@ class ClusterFacts:
         """Return the gang scheduler that the operator of *kind* is set to, as ``operator_gangs``."""
         if "mpi" in kind.words:
             return self.operator_gangs
+        # JobSet, Trainer and Kubernetes itself create no gangs.
+        if kind.suspend[:1] != ("runPolicy",):
+            return ""
         operator = (self.programs or {}).get("training-operator")
         return operator.gangs if operator else None

@@ -23,11 +23,11 @@ def seen(server: Server, job: JobSpec = JOB) -> tuple[TargetCluster, list[str]]:
 
 @pytest.mark.parametrize("version", ApiVersion)
 def test_the_served_version_is_found_by_looking_for_the_name(version: ApiVersion) -> None:
-    """A plain job needs to know nothing else."""
+    """A plain job needs to know nothing else but whether the name is one of a job of another kind."""
     cluster, calls = seen(Server(version))
 
     assert (version, None) == (cluster.context.kind, cluster.facts)
-    assert ["GET job"] * (1 + list(ApiVersion).index(version)) == calls
+    assert [*(["GET job"] * (1 + list(ApiVersion).index(version))), "GET apis"] == calls
 
 
 def test_a_cluster_without_mpijobs_is_told() -> None:
@@ -56,7 +56,9 @@ def test_who_may_not_look_at_priority_classes_may_submit() -> None:
     """The check is a courtesy."""
     server = Server(get_priorityclasses=refusal(403, "Forbidden", "no"))
 
-    assert ["GET job", "GET high"] == seen(server, replace(JOB, pod=PodOptions(priority="high")))[1]
+    assert ["GET job", "GET high", "GET apis"] == seen(server, replace(JOB, pod=PodOptions(priority="high")))[
+        1
+    ]
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from arena_topo.cli.command import argument, command, output_format, switch
+from arena_topo.cli.commands.submit.manifest_file import plan_manifest
 from arena_topo.cli.commands.submit.plan_tf import tf
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.job import (
     CommonJobFlags,
+    IndexedJobFlags,
     JobCommand,
     JobFlags,
     JobSetFlags,
     PyTorchFlags,
+    TrainFlags,
     job_spec,
 )
 from arena_topo.cli.options.job_notations import TEXT
@@ -33,7 +36,13 @@ FORMS = ("text", "json", "yaml", *_PICTURES)
 
 plan = CommandGroup(
     name="plan",
-    aliases={"mpi": ("mpijob", "mj"), "pytorch": ("pytorchjob", "py"), "tf": ("tfjob",)},
+    aliases={
+        "mpi": ("mpijob", "mj"),
+        "pytorch": ("pytorchjob", "py"),
+        "tf": ("tfjob",),
+        "train": ("trainjob",),
+    },
+    of_file="manifest",
     help="Show where a job would run, and why, before anything is created.",
 )
 
@@ -77,6 +86,20 @@ class PlanJobSetFlags(PlanJobFlags):
     job: JobSetFlags
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanIndexedJobFlags(PlanJobFlags):
+    """What ``plan job`` takes."""
+
+    job: IndexedJobFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanTrainFlags(PlanJobFlags):
+    """What ``plan train`` takes."""
+
+    job: TrainFlags
+
+
 @command("mpi", PlanMpiFlags, cls=JobCommand)
 def mpi(flags: PlanMpiFlags) -> ExitCode:
     """Show where an MPI job would run, and why.
@@ -115,6 +138,33 @@ def jobset(flags: PlanJobSetFlags) -> ExitCode:
 
     \b
       arena-topo plan jobset --workers=4 --gpus=8 --rdma
+    """
+    return _plan(flags)
+
+
+@command("train", PlanTrainFlags, cls=JobCommand)
+def train(flags: PlanTrainFlags) -> ExitCode:
+    """Show where a TrainJob would run, and why.
+
+    It takes the flags of submit; name, runtime, image and command may be left out. Its pods are planned by these flags
+    alone: what a runtime says besides, submit finds out. Nothing is created. The exit code is 3 when the job does not fit
+    now.
+
+    \b
+      arena-topo plan train --workers=4 --gpus=8
+    """
+    return _plan(flags)
+
+
+@command("job", PlanIndexedJobFlags, cls=JobCommand)
+def job(flags: PlanIndexedJobFlags) -> ExitCode:
+    """Show where an indexed Job would run, and why.
+
+    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
+    when the job does not fit now.
+
+    \b
+      arena-topo plan job --workers=4 --gpus=8 --rdma
     """
     return _plan(flags)
 
@@ -169,12 +219,19 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
 plan.add_command(mpi)
 plan.add_command(pytorch)
 plan.add_command(tf)
+plan.add_command(train)
 plan.add_command(jobset)
+plan.add_command(job)
+plan.add_command(plan_manifest)
 
 
 def _job(flags: PlanJobFlags) -> "JobSpec":
     """Return the job; what a plan does not depend on may be left out, and gets any valid value."""
     job = replace(flags.job, name=flags.job.name or "job", image=flags.job.image or "none")
+    if isinstance(job, TrainFlags):
+        from arena_topo.model.job.job_spec import RuntimeRef
+
+        job = replace(job, runtime=job.runtime or RuntimeRef("none"))
     argv = ("true",) if flags.argv is None and not flags.words else flags.argv
     return job_spec(job, words=flags.words, argv=argv, namespace=flags.kube.namespace or "default")
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from arena_topo.cli.command import argument, command, option, text
-from arena_topo.cli.commands.submit.submit import Ending, create_and_wait, print_dry_run
+from arena_topo.cli.commands.submit.creation import Ending, create_and_wait, print_dry_run
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import click
 
 from arena_topo.cli.command import command
-from arena_topo.cli.commands.submit.submit import print_placement
+from arena_topo.cli.commands.submit.creation import print_placement
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import job_name, job_type
 from arena_topo.cli.options.placement import wait_limit

@@ -1,20 +1,35 @@
 """``arena-topo submit``."""
 
 import sys
-import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from arena_topo.cli.command import argument, command, option, text
+from arena_topo.cli.commands.submit.creation import (
+    WITHOUT_PLAN,
+    Ending,
+    create_and_wait,
+    print_dry_run,
+    print_notes,
+    print_objects,
+)
+from arena_topo.cli.commands.submit.manifest_file import submit_manifest
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
 from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
 from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.job import CommonJobFlags, JobFlags, JobSetFlags, PyTorchFlags, job_spec
+from arena_topo.cli.options.job import (
+    CommonJobFlags,
+    IndexedJobFlags,
+    JobFlags,
+    JobSetFlags,
+    PyTorchFlags,
+    TrainFlags,
+    job_spec,
+)
 from arena_topo.cli.options.job_notations import TEXT
 from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kinds.tf import TfFlags, tf_job
@@ -28,50 +43,26 @@ from arena_topo.cli.options.placement import (
     place_options,
 )
 from arena_topo.cli.snapshot_source import write_text
-from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, UsageError
+from arena_topo.cli.terminal import say
+from arena_topo.errors import ConnectionFailed, DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model import arena_texts
-from arena_topo.model.objects import Object
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.placement.place import PlacedJob
-    from arena_topo.jobs.submit.create import CreatedJob
     from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
-    from arena_topo.jobs.submit.submit import PreparedJob
-    from arena_topo.kube.session import Session
     from arena_topo.model.job.job_spec import JobSpec
-    from arena_topo.model.job.job_view import Goal
-
-_LAST_LOOK = 5.0
-"""Seconds that the last look at the cluster may take after Ctrl-C."""
-
-_WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
 
 submit = CommandGroup(
     name="submit",
-    aliases={"mpi": ("mpijob", "mj"), "pytorch": ("pytorchjob", "py"), "tf": ("tfjob",)},
+    aliases={
+        "mpi": ("mpijob", "mj"),
+        "pytorch": ("pytorchjob", "py"),
+        "tf": ("tfjob",),
+        "train": ("trainjob",),
+    },
+    of_file="manifest",
     help="Submit a training job.",
 )
-
-
-def print_dry_run(
-    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", output: str | None, *, planned: bool
-) -> None:
-    """Have the server try the job that was prepared, and print it; *planned*: with a plan for this moment."""
-    from arena_topo.jobs.submit.submit import dry_run
-
-    name = str(prepared.manifest.job["metadata"]["name"])
-    _print_notes(prepared.warnings, prepared.notes)
-    tried = dry_run(session, prepared, place, planned=planned)
-    _print_objects(tried.objects, output, " (server dry run)")
-    if tried.placed:
-        print_placement(name, tried.placed)
-    elif planned:
-        say(f"{name} gets no plan: arena-topo doctor says why")
-    elif prepared.enforcement:
-        say(_WITHOUT_PLAN)
 
 
 class MPIJobVersion(Notation[ApiVersion]):
@@ -177,6 +168,20 @@ class SubmitJobSetFlags(SubmitFlags):
     job: JobSetFlags
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitIndexedJobFlags(SubmitFlags):
+    """What ``submit job`` takes."""
+
+    job: IndexedJobFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitTrainFlags(SubmitFlags):
+    """What ``submit train`` takes."""
+
+    job: TrainFlags
+
+
 @command("mpi", SubmitMpiFlags, cls=FileCommand)
 def mpi(flags: SubmitMpiFlags) -> None:
     """Submit an MPI job.
@@ -238,6 +243,38 @@ def jobset(flags: SubmitJobSetFlags) -> None:
     _run(flags, "jobset")
 
 
+@command("train", SubmitTrainFlags, cls=FileCommand)
+def train(flags: SubmitTrainFlags) -> None:
+    """Submit a TrainJob of Kubeflow Trainer.
+
+    --runtime names the runtime, which has the pods; --workers is their number, and what is left out here is as the runtime
+    says. The pods that train are planned and pinned; initializers run wherever there is room. The command is one quoted
+    string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit train --name=bert --workers=4 \\
+          --runtime=torch-distributed --gpus=8 \\
+          --gputopology=true "torchrun train.py"
+    """
+    _run(flags, "train")
+
+
+@command("job", SubmitIndexedJobFlags, cls=FileCommand)
+def job(flags: SubmitIndexedJobFlags) -> None:
+    """Submit an indexed Job of Kubernetes itself, which needs no operator.
+
+    Its --workers pods find each other as NAME-0.NAME, NAME-1.NAME and so on, by a Service that is created with it, each
+    with its index in JOB_COMPLETION_INDEX. --retry is how many of its pods may fail or get lost, and are replaced. The
+    command is one quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit job --name=bert --workers=4 \\
+          --gpus=8 --gputopology=true --image=IMAGE \\
+          './train.sh $JOB_COMPLETION_INDEX'
+    """
+    _run(flags, "job")
+
+
 def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> None:
     """Do what *flags* say with the job that they describe, of the kind that *word* names."""
     from arena_topo.jobs.submit.options import SubmitOptions
@@ -276,7 +313,10 @@ def _described(flags: SubmitFlags) -> "JobSpec":
 submit.add_command(mpi)
 submit.add_command(pytorch)
 submit.add_command(tf)
+submit.add_command(train)
 submit.add_command(jobset)
+submit.add_command(job)
+submit.add_command(submit_manifest)
 
 
 def save_flags(typed: TypedFlags, file: str, word: str) -> None:
@@ -302,85 +342,6 @@ def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", fla
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
-    """What a submit prints in the end: the objects in a form of ``-o``, or the job's log with *follow*."""
-
-    output: str | None
-    follow: bool
-    connection: ConnectionFlags
-
-
-def create_and_wait(
-    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", ending: Ending
-) -> None:
-    """Create the job that was prepared, say so at once, and wait for what the user waits for.
-
-    On Ctrl-C it is said what is left on the cluster, and how to go on or undo it.
-    """
-    from arena_topo.jobs.logs.wait import Waiter
-    from arena_topo.jobs.submit.submit import submit_prepared
-
-    _print_notes(prepared.warnings, prepared.notes)
-    name = str(prepared.manifest.job["metadata"]["name"])
-    created: list[Object] = []
-
-    def report(job: "CreatedJob") -> None:
-        created.extend(job.objects)
-        # JSON and YAML show the objects with their plan, which they do not have yet.
-        if ending.output in (None, "name"):
-            _print_objects(job.objects, ending.output, "")
-        _print_notes((), job.notes)
-
-    started, waiter = time.monotonic(), Waiter(say)
-    try:
-        submitted = submit_prepared(session, prepared, place, waiter, report)
-        if ending.output not in (None, "name"):
-            _print_objects(submitted.objects, ending.output, "")
-        if submitted.placed:
-            print_placement(name, submitted.placed)
-        # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
-        job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
-        say(arena_texts.SUBMITTED.format(name=name))
-        say(arena_texts.SEE_STATUS.format(name=name, type=kind, namespace=job["namespace"]))
-        limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
-        _wait(session, name, job["uid"], place.goal, limit or 0.0, ending)
-    except KeyboardInterrupt:
-        _say_what_is_left(name, ending.connection, was_created=bool(created))
-        raise
-
-
-def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: float, ending: Ending) -> None:
-    from arena_topo.jobs.logs.wait import Waiter
-    from arena_topo.jobs.outcome import followed_to_the_end, wait_for_goal
-    from arena_topo.model.job.job_view import Goal
-    from arena_topo.model.notation.words import written_duration
-
-    if ending.follow:
-        for line in followed_to_the_end(session, name, uid, Waiter(say)):
-            sys.stdout.buffer.write(line)
-            sys.stdout.buffer.flush()
-        say(f"The job {name} has succeeded")
-    elif goal in (Goal.RUNNING, Goal.SUCCEEDED):
-        view = wait_for_goal(session, name, uid, goal, Waiter(say), timeout=limit)
-        verb = "has succeeded" if view.status.is_final else "is running"
-        say(f"The job {name} {verb} after {written_duration(view.duration)}")
-
-
-def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bool) -> None:
-    from arena_topo.jobs.submit.interrupted import left_behind
-    from arena_topo.kube.session import connect
-
-    try:
-        # The kept connection may be in the middle of an answer. Ctrl-C must not take long, and 0 means no limit at all.
-        limit = min(connection.request_timeout or _LAST_LOOK, _LAST_LOOK)
-        fresh = connect(replace(connection, request_timeout=limit))
-        say(f"interrupted: {left_behind(fresh, name, was_created=was_created)}")
-    except ArenaTopoError as error:
-        state = "was created" if was_created else "may have been created"
-        say(f"interrupted: the job {name} {state}; arena-topo get {name} shows it ({error.message})")
-
-
 def _server_dry_run(
     job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
 ) -> None:
@@ -390,21 +351,6 @@ def _server_dry_run(
     session = connect(flags.kube)
     prepared = prepare(session, job, options, place)
     print_dry_run(session, prepared, place, flags.output, planned=flags.show_plan)
-
-
-def print_placement(name: str, placed: "PlacedJob") -> None:
-    """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
-    from arena_topo.output.plan.submitted import submitted_lines
-
-    for line in submitted_lines(
-        name,
-        placed.verdict,
-        placed.record,
-        suspended=placed.suspended,
-        queued=placed.queued,
-        enforced=placed.enforced,
-    ):
-        say(line)
 
 
 def _client_dry_run(
@@ -422,33 +368,15 @@ def _client_dry_run(
             raise
         say(f"no cluster reachable ({error.message}); rendering for the current version of {job.kind}")
         prepared = prepare_offline(job, options)
-    _print_notes(prepared.warnings, prepared.notes)
-    _print_objects(prepared.manifest.objects, flags.output, " (dry run)")
+    print_notes(prepared.warnings, prepared.notes)
+    print_objects(prepared.manifest.objects, flags.output, " (dry run)")
     if prepared.enforcement:
-        say(_WITHOUT_PLAN)
+        say(WITHOUT_PLAN)
 
 
 def names_cluster(connection: ConnectionFlags) -> bool:
     """Whether the user named a kubeconfig or a context, which is then never ignored."""
     return bool(connection.kubeconfig or connection.context)
-
-
-def _print_objects(objects: Sequence[Object], output: str | None, remark: str) -> None:
-    from arena_topo.output.documents import object_name
-    from arena_topo.output.documents import objects as documents
-
-    if output:
-        sys.stdout.write(documents(objects, output))
-        return
-    for item in objects:
-        click.echo(f"{object_name(item)} created{remark}")
-
-
-def _print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
-    for warning in warnings:
-        warn(warning)
-    for note in notes:
-        say(note)
 
 
 def _namespace(flags: SubmitFlags) -> str:

@@ -1,0 +1,133 @@
+"""The runtime of a TrainJob: the pod template lies in it, and what of that decides a placement is written onto the job.
+
+Whoever plans later reads jobs alone, and most users may not read runtimes of other namespaces. For example, of a runtime
+whose pods tolerate a taint and request 4 CPUs, and a job that asks for 8 GPUs a node, the job gets the toleration in its
+own patch, and the annotation ``arena-topo.dev/pod-requests: {"cpu":"4","nvidia.com/gpu":"8"}``.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+
+from arena_topo.errors import Forbidden, NotFound, UsageError
+from arena_topo.kinds.jobset import NODE
+from arena_topo.kinds.trainjob import MANAGER, TRAINJOB, with_patch
+from arena_topo.kube.resources import Resource
+from arena_topo.kube.session import Session
+from arena_topo.manifest.gang_of_job import quantities
+from arena_topo.model.cluster.pod_requests import pod_spec_requests
+from arena_topo.model.job.object_shapes import TRAINING_RUNTIME
+from arena_topo.model.keys import POD_COUNT, POD_REQUESTS
+from arena_topo.model.notation.shapes import fitted
+from arena_topo.model.objects import Object, section
+
+_DEFAULT = "ClusterTrainingRuntime"
+_RUNTIMES = {
+    _DEFAULT: Resource(TRAINJOB.group, TRAINJOB.version, "clustertrainingruntimes", namespaced=False),
+    "TrainingRuntime": Resource(TRAINJOB.group, TRAINJOB.version, "trainingruntimes"),
+}
+_PLACEMENT = ("nodeSelector", "affinity", "tolerations")
+"""Parts of a pod that decide where it may go, and that a patch may change."""
+
+
+def with_runtime(session: Session, job: Object) -> tuple[Object, tuple[str, ...]]:
+    """Return the TrainJob *job* with what its runtime says of placements, and what the user should know.
+
+    Raises ``NotFound`` for a runtime that does not exist, ``UsageError`` for one whose pods cannot be planned.
+    """
+    reference = job["spec"].get("runtimeRef") or {}
+    kind, name = str(reference.get("kind") or _DEFAULT), str(reference.get("name") or "")
+    resource = _RUNTIMES.get(kind)
+    if resource is None or not name:
+        raise UsageError(
+            "spec.runtimeRef must name a ClusterTrainingRuntime, or a TrainingRuntime of the job's namespace"
+        )
+    path = resource.path(session.namespace if resource.namespaced else "", name)
+    try:
+        runtime = fitted(session.get(path), TRAINING_RUNTIME)
+    except Forbidden:
+        note = f"you may not read the {kind} {name}: the job is planned by what it says itself"
+        return with_patch(deepcopy(job)), (note,)
+    except NotFound as error:
+        raise NotFound(
+            f"the {kind} {name} does not exist",
+            hint=f"kubectl get {resource.plural} lists what there is",
+            status=404,
+        ) from error
+    return _written_down(deepcopy(job), runtime, f"{kind} {name}"), ()
+
+
+def _written_down(job: Object, runtime: Object, name: str) -> Object:
+    policy = runtime["spec"].get("mlPolicy") or {}
+    if policy.get("mpi") is not None:
+        raise UsageError(
+            f"the {name} runs MPI with a launcher of its own, whose place cannot be planned",
+            hint="use arena-topo submit mpi, or submit the job with kubectl",
+        )
+    pod = _pod_of(runtime)
+    if pod is None:
+        raise UsageError(
+            f"the {name} has no replicated job {NODE!r} with a container {NODE!r}: its pods cannot be planned"
+        )
+    job = with_patch(job)
+    for patch in _patches_of_others(job):
+        pod = {**pod, **_combined(pod, patch)}
+    (replicas,) = TRAINJOB.replicas(job)
+    own = section(replicas.template, "spec")
+    own.update(_combined(pod, own))
+    annotations = section(job["metadata"], "annotations")
+    trainer = job["spec"].get("trainer") or {}
+    requests = quantities(pod_spec_requests(_with_resources(pod, trainer.get("resourcesPerNode") or {})))
+    # What the job says itself need not be said twice.
+    if requests != quantities(pod_spec_requests(replicas.pods["spec"])):
+        annotations[POD_REQUESTS] = json.dumps(requests, separators=(",", ":"), sort_keys=True)
+    if trainer.get("numNodes") is None and (nodes := policy.get("numNodes")):
+        annotations[POD_COUNT] = str(nodes)
+    if not annotations:
+        del job["metadata"]["annotations"]
+    return job
+
+
+def _pod_of(runtime: Object) -> Object | None:
+    """Return the pod spec of the role that trains, None where there is none."""
+    template = runtime["spec"].get("template") or {}
+    for role in (template.get("spec") or {}).get("replicatedJobs") or ():
+        pod: Object = (((role.get("template") or {}).get("spec") or {}).get("template") or {}).get(
+            "spec"
+        ) or {}
+        names = [container.get("name") for container in pod.get("containers") or ()]
+        if role.get("name") == NODE and NODE in names:
+            return pod
+    return None
+
+
+def _patches_of_others(job: Object) -> Iterator[Object]:
+    """Yield what the patches of other managers say of the pods that train, in the order in which Trainer applies them."""
+    for patch in job["spec"].get("runtimePatches") or ():
+        spec = ((patch.get("trainingRuntimeSpec") or {}).get("template") or {}).get("spec") or {}
+        for role in spec.get("replicatedJobs") or ():
+            if patch.get("manager") != MANAGER and role.get("name") == NODE:
+                template = ((role.get("template") or {}).get("spec") or {}).get("template") or {}
+                yield template.get("spec") or {}
+
+
+def _combined(pod: Object, patch: Object) -> Object:
+    """Return where pods of *pod* with *patch* may go: selectors add up, and the rest of a patch stands for the runtime's."""
+    found = {key: patch.get(key) or pod.get(key) for key in _PLACEMENT}
+    found["nodeSelector"] = {**(pod.get("nodeSelector") or {}), **(patch.get("nodeSelector") or {})}
+    return {key: value for key, value in found.items() if value}
+
+
+def _with_resources(pod: Object, asked: Object) -> Object:
+    """Return *pod* with what the job asks for a node, in its container that trains: each resource replaces the runtime's."""
+    containers = [
+        {**container, "resources": _merged(container.get("resources") or {}, asked)}
+        if container.get("name") == NODE
+        else container
+        for container in pod["containers"]
+    ]
+    return {**pod, "containers": containers}
+
+
+def _merged(base: Mapping[str, Object], asked: Mapping[str, Object]) -> Object:
+    return {key: {**(base.get(key) or {}), **(asked.get(key) or {})} for key in ("requests", "limits")}

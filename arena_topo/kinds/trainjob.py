@@ -1,0 +1,147 @@
+"""The TrainJob of Kubeflow Trainer: a runtime that an admin wrote, made a JobSet of the same name, whose role node trains.
+
+The pod template lies in the runtime. What of it may be changed is a patch on the job, one for each manager, and only while
+the job is suspended and no pod is left. Ours has the pins, and what the runtime says of nodes, so that whoever reads the
+job alone knows where its pods may go; what they request and how many they are is in annotations where the job leaves it to
+the runtime.
+
+Source: trainer 2.3 (pkg/apis/trainer/v1alpha1/trainjob_types.go, pkg/runtime/framework/plugins/jobset).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from arena_topo.kinds.jobset import JOBSET, NODE
+from arena_topo.model import keys
+from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
+from arena_topo.model.notation.bounded_json import optional_number, read_json
+from arena_topo.model.notation.shapes import Named, misfit, quantity
+from arena_topo.model.objects import Object
+
+MANAGER = f"{keys.OUR_DOMAIN}/planner"
+"""By it Trainer tells our patch from those of others."""
+
+_NO_SCHEDULER = "its runtime names the scheduler of the pods, which no TrainJob may change"
+_REFUSED = ("coscheduling", "volcano", "koordinator", "kai", "yunikorn")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainJobKind:
+    """The ``Kind`` of trainer.kubeflow.org/v1alpha1."""
+
+    group: str = "trainer.kubeflow.org"
+    version: str = "v1alpha1"
+    kind: str = "TrainJob"
+    plural: str = "trainjobs"
+    words: tuple[str, ...] = ("trainjob", "train")
+    container: str = NODE
+    ranks: tuple[str, ...] = (NODE,)
+    # Its pods are those of its JobSet, which has its name.
+    job_label: str = JOBSET.job_label
+    selector: str = JOBSET.selector
+    listed: str = ""
+    pod_spec_path: tuple[str, ...] = (
+        *("spec", "runtimePatches", "*", "trainingRuntimeSpec", "template", "spec", "replicatedJobs", "*"),
+        *("template", "spec", "template", "spec"),
+    )
+    suspend: tuple[str, ...] = ("suspend",)
+    loose: Loose = Loose.SCHEDULING
+    succeeded: str = "Complete"
+    failed: str = "Failed"
+    served_by: str = "Kubeflow Trainer"
+    refused_by: Mapping[str, str] = field(
+        default_factory=lambda: dict.fromkeys(_REFUSED, _NO_SCHEDULER), hash=False
+    )
+    # Its number of nodes is immutable.
+    elastic: Elastic | None = None
+    is_pinnable: str = JOBSET.is_pinnable
+    index: str = JOBSET.index
+
+    def counts(self, job: Object) -> bool:  # noqa: ARG002  # no other kind is made of TrainJobs
+        """Whether somebody submitted *job*."""
+        return True
+
+    def replicas(self, job: Object) -> list[Replicas]:
+        """Return the pods of *job* that train; those of initializers end before, and are the runtime's own affair."""
+        template, path = _patched(job) or ({"metadata": {}, "spec": {}}, "")
+        whole = {
+            **template,
+            "spec": {
+                **(template.get("spec") or {}),
+                "containers": [{"name": NODE, "resources": _resources(job)}],
+            },
+        }
+        return [Replicas(NODE, _count(job), template, path, whole=whole)]
+
+    def member(self, pod: Object) -> Member | None:
+        """Return which pod of its job *pod* is, None for an initializer."""
+        member = JOBSET.member(pod)
+        return member if member and member.role == NODE else None
+
+    def pod_name(self, member: Member) -> str:
+        """Return what the name of a pod begins with."""
+        return JOBSET.pod_name(member)
+
+    def is_chief(self, pod: Object) -> bool:
+        """Whether *pod* is the first of those that train."""
+        return JOBSET.is_chief(pod)
+
+
+def with_patch(job: Object) -> Object:
+    """Return *job* with a patch of ours for the pods that train, empty where it has none yet; nothing else is copied."""
+    if _patched(job):
+        return job
+    template: Object = {"metadata": {"labels": {}, "annotations": {}}, "spec": {}}
+    role = {"name": NODE, "template": {"spec": {"template": template}}}
+    patch = {"manager": MANAGER, "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [role]}}}}
+    others = [each for each in job["spec"].get("runtimePatches") or () if each.get("manager") != MANAGER]
+    return {**job, "spec": {**job["spec"], "runtimePatches": [*others, patch]}}
+
+
+def _patched(job: Object) -> tuple[Object, str] | None:
+    """Return the pod template of our patch and the JSON pointer to it, None where there is none."""
+    for number, patch in enumerate(job["spec"].get("runtimePatches") or ()):
+        if patch.get("manager") != MANAGER:
+            continue
+        spec = ((patch.get("trainingRuntimeSpec") or {}).get("template") or {}).get("spec") or {}
+        for place, role in enumerate(spec.get("replicatedJobs") or ()):
+            template = ((role.get("template") or {}).get("spec") or {}).get("template")
+            if role.get("name") == NODE and template:
+                path = (
+                    f"/spec/runtimePatches/{number}/trainingRuntimeSpec/template/spec/replicatedJobs/{place}"
+                )
+                return template, f"{path}/template/spec/template"
+    return None
+
+
+def _resources(job: Object) -> Object:
+    """Return what a pod requests: as the runtime and the job say together, where that was written down, else as the job says."""
+    if noted := _annotation(job, keys.POD_REQUESTS):
+        requests = _quantities(noted)
+        return {"requests": requests, "limits": requests}
+    resources: Object = (job["spec"].get("trainer") or {}).get("resourcesPerNode") or {}
+    return resources
+
+
+def _quantities(text: str) -> Object:
+    """Return the quantities that *text* has as JSON, none where it is anything else: anybody may write an annotation."""
+    try:
+        value = read_json(text)
+    except ValueError:
+        return {}
+    return {} if misfit(value, Named(quantity)) else value
+
+
+def _count(job: Object) -> int:
+    nodes = (job["spec"].get("trainer") or {}).get("numNodes")
+    if nodes is not None:
+        return int(nodes)
+    # Nobody but the runtime knows it.
+    return optional_number(_annotation(job, keys.POD_COUNT)) or 1
+
+
+def _annotation(job: Object, key: str) -> str:
+    return str((job["metadata"].get("annotations") or {}).get(key) or "")
+
+
+TRAINJOB = TrainJobKind()

@@ -1,0 +1,171 @@
+"""Indexed Jobs from submit to delete, on a real API server with the controllers of Kubernetes itself."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
+from tests.controlplane.machines.logs import FakeLog
+from tests.controlplane.plane import ControlPlane
+from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
+from tests.e2e.pinning import admission_policy
+
+JOB = ("batch/v1", "Job")
+SUBMIT = ("submit", "job", "--name=bert", "--workers=3", "--gpus=2", "--image=i", "--retry=2")
+COMMAND = "train --rank=$JOB_COMPLETION_INDEX --note='a  b'"
+SELECTOR = "batch.kubernetes.io/job-name=bert"
+
+
+@pytest.fixture
+def _policy(plane: ControlPlane) -> Iterator[None]:
+    with admission_policy(plane):
+        yield
+
+
+def nodes_of(kube: Kube, namespace: str) -> list[str]:
+    """Return the planned node of each pod, by number."""
+    job = kube.get(*JOB, "bert", namespace)
+    plan = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
+    return [node for node, count in plan["nodes"] for _ in range(count)]
+
+
+def running(kube: Kube, namespace: str, without: str = "") -> list[Object]:
+    """Return the pods of the job by index, once all three run."""
+
+    def found() -> list[Object] | None:
+        listed = kube.list("v1", "Pod", namespace, labelSelector=SELECTOR)
+        whole = len(listed) == 3 and all(map(pods.running, listed))
+        gone = without in [pod["metadata"]["uid"] for pod in listed]
+        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
+
+    return eventually(found, "three pods that run")
+
+
+def places(found: list[Object]) -> list[str]:
+    """Return the node of each pod."""
+    return [pod["spec"]["nodeName"] for pod in found]
+
+
+@pytest.mark.usefixtures("gpu_nodes", "_policy")
+def test_a_job_runs_in_its_places_from_submit_to_delete(
+    arena: Arena, kube: Kube, namespace: str, fake_log: FakeLog
+) -> None:
+    """Each pod on its own node, a lost one again; a Service lets them find each other, and goes with the job."""
+    outcome = arena(*SUBMIT, "--gputopology", "--pin=workers", COMMAND)
+    assert (0, "job.batch/bert created\nservice/bert created\n") == (outcome.code, outcome.out), outcome.err
+
+    members = running(kube, namespace)
+    planned = nodes_of(kube, namespace)
+    assert planned == places(members)
+    (container,) = members[0]["spec"]["containers"]
+    assert ["sh", "-c", COMMAND] == container["command"]
+    assert ("bert-0", "bert") == (members[0]["spec"]["hostname"], members[0]["spec"]["subdomain"])
+    lost = members[1]["metadata"]
+    kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
+    again = running(kube, namespace, without=lost["uid"])
+    assert planned == places(again)
+
+    assert "job.batch/bert running\n" == arena("wait", "bert", "--for=running").out
+    assert "job.batch/bert\n" == arena("list", "-o", "name").out
+    table = arena("get", "bert").out
+    assert "Trainer:   JOB" in table
+    assert [pod["metadata"]["name"] for pod in again] == re.findall(r"^  (bert-\S+)", table, re.MULTILINE)
+    assert re.search(r"^bert +RUNNING +JOB +\w+ +6 +6 ", arena("list", "--type=job").out, re.MULTILINE)
+    assert "bert-0" in arena("describe", "bert").out
+    assert "bert" in arena("top", "job").out
+    fake_log.write("step 1")
+    assert "step 1" in arena("logs", "bert").out
+
+    outcome = arena("delete", "bert")
+    assert (0, "The training job bert has been deleted successfully\n") == (outcome.code, outcome.out)
+    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
+    eventually(lambda: kube.find("v1", "Service", "bert", namespace) is None, "the end of its Service")
+
+
+@pytest.mark.usefixtures("gpu_nodes", "_policy")
+def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: str) -> None:
+    """Kubernetes 1.36 takes new pins of a Job that ran before, once it is suspended and has no pods."""
+    assert 0 == arena(*SUBMIT, "--gputopology", COMMAND).code
+    running(kube, namespace)
+
+    outcome = arena("suspend", "bert")
+    assert 0 == outcome.code, outcome.err
+    assert [] == kube.list("v1", "Pod", namespace, labelSelector=SELECTOR)
+    assert re.search(r"^Status: +SUSPENDED", arena("get", "bert").out, re.MULTILINE)
+    outcome = arena("resume", "bert")
+    assert 0 == outcome.code, outcome.err
+    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
+    arena: Arena, kube: Kube, namespace: str
+) -> None:
+    """The gate stays in the template, so that a suspended Job needs no new one."""
+    outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
+    assert 0 == outcome.code, outcome.err
+    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+
+    assert 0 == arena("suspend", "bert").code
+    outcome = arena("resume", "bert")
+    assert 0 == outcome.code, outcome.err
+    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+
+
+@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.parametrize(("exit_code", "word"), [(0, "SUCCEEDED"), (3, "FAILED")])
+def test_a_job_ends_as_its_pods_do(
+    arena: Arena, kube: Kube, namespace: str, exit_code: int, word: str
+) -> None:
+    """Kubernetes says Complete, or Failed once more pods failed than may."""
+    assert 0 == arena(*SUBMIT, "--retry=0", COMMAND).code
+    for pod in running(kube, namespace):
+        ending = {pods.FINISH: "failed" if exit_code else "succeeded", pods.EXIT_CODE: str(exit_code)}
+        pods.annotate(kube, namespace, pod["metadata"]["name"], **ending)
+
+    assert (5 if exit_code else 0) == arena("wait", "bert", "--for=succeeded").code
+    assert re.search(rf"^Status: +{word}", arena("get", "bert").out, re.MULTILINE)
+
+
+@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.parametrize("kind", ["job", "jobset"])
+def test_a_set_of_nodes_is_refused(arena: Arena, kind: str) -> None:
+    """The affinity would come when the template takes none any more; nothing is created."""
+    outcome = arena(
+        "submit", kind, "--name=bert", "--workers=2", "--gpus=1", "--image=i", "--pin=nodes", COMMAND
+    )
+
+    assert 2 == outcome.code
+    assert "takes no node affinity once it is created" in outcome.err
+    assert "" == outcome.out
+
+
+@pytest.mark.usefixtures("gpu_nodes")
+def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -> None:
+    """Under strict validation."""
+    everything = (
+        *("--ttl-after-finished=1h", "--running-timeout=2h", "--env=A=1", "--cpu=2", "--memory=4Gi"),
+        *(
+            "--label=team=x",
+            "--annotation=note=y",
+            "--selector=a=b",
+            "--toleration=all",
+            "--share-memory=1Gi",
+        ),
+        *("--working-dir=/work", "--rdma"),
+    )
+    outcome = arena(*SUBMIT, *everything, "--dry-run=client", "-o", "yaml", COMMAND)
+    assert 0 == outcome.code, outcome.err
+    for item in yaml.safe_load_all(outcome.out):
+        stored = kube.request(
+            "POST",
+            kube.path(item["apiVersion"], item["kind"], namespace),
+            {**item, "metadata": {**item["metadata"], "namespace": namespace}},
+            query={"dryRun": "All", "fieldValidation": "Strict"},
+        )
+        assert "bert" == stored["metadata"]["name"]
