@@ -83,7 +83,9 @@ def planned(kind: Kind = KINDS[0]) -> Object:
     """Return a job with a plan; of another *kind* than the first it has no pods."""
     job = mpijob("job", workers=1)
     if kind is not KINDS[0]:
-        job = {**job, "apiVersion": api_version(kind), "kind": kind.kind, "spec": {}}
+        # An indexed Job is nothing without its pods' template.
+        spec = {"template": {"spec": {}}} if kind.kind == "Job" else {}
+        job = {**job, "apiVersion": api_version(kind), "kind": kind.kind, "spec": spec}
     job["metadata"]["annotations"] = {PLAN: "before"}
     return job
 
