@@ -84,7 +84,7 @@ def planned(kind: Kind = KINDS[0]) -> Object:
     job = mpijob("job", workers=1)
     if kind is not KINDS[0]:
         # An indexed Job is nothing without its pods' template.
-        spec = {"template": {"spec": {}}} if kind.kind == "Job" else {}
+        spec: Object = {"template": {"spec": {}}} if kind.kind == "Job" else {}
         job = {**job, "apiVersion": api_version(kind), "kind": kind.kind, "spec": spec}
     job["metadata"]["annotations"] = {PLAN: "before"}
     return job

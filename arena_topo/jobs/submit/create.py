@@ -57,7 +57,7 @@ def name_taken(name: str) -> Conflict:
 def _create_job(session: Session, manifest: Manifest, *, dry_run: bool) -> Object:
     name, namespace = manifest.job["metadata"]["name"], manifest.job["metadata"]["namespace"]
     try:
-        return session.create(jobs_of(manifest.kind).path(namespace), manifest.job, dry_run=dry_run)
+        answer = session.create(jobs_of(manifest.kind).path(namespace), manifest.job, dry_run=dry_run)
     except Conflict as error:
         # A quota that two requests change at once is a 409 too: the name is free, and trying again helps.
         if error.reason != "AlreadyExists":
@@ -72,6 +72,8 @@ def _create_job(session: Session, manifest: Manifest, *, dry_run: bool) -> Objec
                 status=404,
             ) from error
         raise
+    # A server in between may answer with an object that does not say what it is.
+    return {**answer, "apiVersion": manifest.job["apiVersion"], "kind": manifest.job["kind"]}
 
 
 def _owned(companion: Object, job: Object) -> Object:
