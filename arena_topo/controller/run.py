@@ -1,5 +1,6 @@
 """The controller's course: wait for the Lease, see everything, then decide at each change until the Lease is gone."""
 
+import gc
 import os
 import platform
 import time
@@ -126,6 +127,9 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
     publisher.start()
     printed: set[str] = set()
+    # What was listed stays: the garbage collector need not go through all of it again and again.
+    gc.collect()
+    gc.freeze()
     try:
         changes: list[Change] = []
         while not is_over():
