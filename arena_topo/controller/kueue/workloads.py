@@ -12,6 +12,7 @@ from datetime import timedelta
 from enum import Enum
 
 from arena_topo.errors import DocumentError
+from arena_topo.kinds.jobset import JobSetKind
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kind_of
 from arena_topo.kinds.training_operator import TrainingOperatorKind
@@ -162,6 +163,9 @@ def _planned(
     try:
         kind = kind_of(owner)
     except DocumentError:
+        return None
+    # A batch Job need not have ranks, and the pod sets of a TrainJob do not tell its runtime.
+    if not isinstance(kind, ApiVersion | TrainingOperatorKind | JobSetKind):
         return None
     pods = {
         pod_set["name"]: (
