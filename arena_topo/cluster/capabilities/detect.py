@@ -72,7 +72,7 @@ def detect(
     programs = _none_if_forbidden(
         lambda: find_programs(session.list(DEPLOYMENTS.path())), default=_NO_PROGRAMS
     )
-    versions = tuple(version for version in ApiVersion if f"kubeflow.org/{version.value}" in served)
+    versions = tuple(version for version in ApiVersion if _serves(session, served, version))
     pod_groups = pod_group_api(session, served)
     return ClusterFacts(
         kubernetes=str(session.get("/version").get("gitVersion") or ""),
@@ -105,6 +105,18 @@ def has_ack(session: Session) -> bool:
     selector = f"{ACK_SCHEDULE}={ACK_SCHEDULE_TOPOLOGY}"
     # One node is proof enough, so the server need not send the others.
     return bool(session.get(NODES.path(), labelSelector=selector, limit=1).get("items"))
+
+
+def _serves(session: Session, served: frozenset[str], version: ApiVersion) -> bool:
+    """Whether MPIJobs of *version* are served."""
+    if f"{version.group}/{version.value}" not in served:
+        return False
+    try:
+        # The kinds of the training operator share a version, and a cluster may serve some of them alone.
+        return bool(version_of_resource(session, served, version.group, (version.value,), version.plural))
+    except (Forbidden, NotFound):
+        # A proxy may tell the groups, and nothing of their resources.
+        return True
 
 
 def pod_group_api(session: Session, served: frozenset[str]) -> str:
