@@ -128,7 +128,10 @@ class Jobs:
         for job in self.kube.list(*MPIJOB, self.namespace):
             self.kube.delete(*MPIJOB, job["metadata"]["name"], self.namespace, propagationPolicy="Background")
         eventually(lambda: not self.kube.list(*MPIJOB, self.namespace), "the end of the jobs")
-        eventually(lambda: not self.kube.list("v1", "Pod", self.namespace), "the end of the pods")
+        # Ranks end by themselves, which takes long where other tests have the processors.
+        eventually(
+            lambda: not self.kube.list("v1", "Pod", self.namespace), "the end of the pods", timeout=400
+        )
 
     def pods(self, name: str, role: str = "") -> list[Object]:
         """Return the pods of a job, of one role if given."""
