@@ -198,6 +198,9 @@ class Placer:
                 continue
             flight = self._flights.get(uid)
             if flight and flight.text != plan_text(job.job):
+                # Who is being told why he waits keeps his turn meanwhile, or younger jobs would go ahead of him.
+                if flight.record.stage is Stage.WAITING:
+                    waiting.append(job)
                 continue
             if self._not_before.get(uid, 0.0) > self.clock():
                 continue
@@ -302,6 +305,9 @@ class Placer:
         self.kept, self._refusals = turns.kept, turns.refusals
         for turn in turns.turns:
             job = waiting[turn.uid]
+            # His last word is not seen yet, and nothing can be written over it: his place is kept until it is.
+            if job.uid in self._flights:
+                continue
             if turn.record.stage is Stage.PROPOSED:
                 yield self._send(job, turn.record, view)
             else:

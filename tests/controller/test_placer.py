@@ -98,6 +98,25 @@ def test_a_place_is_kept_for_the_head(enforcement: Enforcement) -> None:
     assert 4 == len(world.hosts("whole"))
 
 
+def test_who_is_just_being_told_why_he_waits_keeps_his_turn() -> None:
+    """A job that comes later does not get ahead of him while the text is on its way."""
+    world = World()
+    world.submit("first", 4, 8)
+    running = controller(world)
+    running.settle()
+    world.submit("whole", 4, 8)
+    running.catch_up()
+    running.decide()
+    assert ["uid-whole"] == [action.uid for action in running.sent if action.uid]
+    world.delete("mpijobs", "uid-first")
+    world.submit("small", 1, 8)
+    running.catch_up()
+    running.decide()
+    running.settle()
+    assert Stage.CONFIRMED is world.record("whole").stage
+    assert Stage.WAITING is world.record("small").stage
+
+
 def test_what_is_under_way_is_not_given_away() -> None:
     """Between the decision and the server's word nothing has been seen, and a second decision changes nothing."""
     world = World()

@@ -5,9 +5,12 @@ import subprocess
 import sysconfig
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.controlplane.errors import ControlPlaneError
+from tests.controlplane.polling import eventually
 
 TIMEOUT_SECONDS = 150.0  # a command takes one, on a loaded machine many more
 PROGRAM = Path(sysconfig.get_path("scripts")) / "arena-topo"
@@ -96,3 +99,15 @@ class Running:
     def said(self, words: str, *, of: Sequence[str] | None = None) -> bool:
         """Whether *words* were printed so far, on stderr unless *of* says where."""
         return any(words in line for line in (self.err if of is None else of))
+
+    def until_said(self, words: str, what: str, *, of: Sequence[str] | None = None) -> None:
+        """Wait until *words* were printed, as ``said`` looks for them; fail with all that was printed where they never are."""
+        with suppress(ControlPlaneError):
+            eventually(lambda: self.said(words, of=of) or self.process.poll() is not None, what)
+        if self.process.poll() is not None:
+            for reader in self._readers:
+                reader.join(TIMEOUT_SECONDS)
+        if not self.said(words, of=of):
+            raise ControlPlaneError(
+                f"waited for {what}; {self.process.args!r} said {self.out} and {self.err}"
+            )

@@ -67,7 +67,7 @@ def test_a_worker_without_an_ssh_server_holds_its_job_up(jobs: Jobs) -> None:
     assert (1, "") == (launcher.code, launcher.out)
     with jobs.arena.running("logs", "-f", "nosshd") as following:
         said = "waiting for the launcher: nosshd-worker-0: exited with code 127"
-        eventually(lambda: following.said(said), "logs -f to say why it waits")
+        following.until_said(said, "logs -f to say why it waits")
 
 
 def test_a_launcher_that_is_deleted_is_not_called_a_success(jobs: Jobs, kube: Kube) -> None:

@@ -19,9 +19,7 @@ LEASE = ("coordination.k8s.io/v1", "Lease", CONTROLLER)
 def replica(arena: Arena, *flags: str, leads: bool = True) -> Iterator[Running]:
     """Run a replica beside the test; it has the Lease when this enters, unless another one *leads*."""
     with arena.running("controller", "run", *flags) as running:
-        told = "leading" if leads else "waiting"
-        eventually(lambda: running.said(told) or running.process.poll() is not None, "the replica to start")
-        assert running.said(told), running.err
+        running.until_said("leading" if leads else "waiting", "the replica to start")
         yield running
 
 
@@ -29,6 +27,19 @@ def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str) -> Out
     """Submit a gang that is planned."""
     shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", "--image=train")
     return arena("submit", "mpi", "--gang", "--gputopology", *shape, *flags, "--", "mpirun")
+
+
+def pass_second(kube: Kube, namespace: str) -> None:
+    """Wait until the server writes another second onto what is created: jobs of one second are sorted by their uids."""
+
+    def second() -> str:
+        made = kube.create(
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "now-"}}, namespace
+        )
+        return str(made["metadata"]["creationTimestamp"])
+
+    before = second()
+    eventually(lambda: second() != before, "the server's next second")
 
 
 def plan(kube: Kube, namespace: str, name: str) -> PlanRecord:

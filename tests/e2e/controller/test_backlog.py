@@ -5,13 +5,14 @@ from random import Random
 
 import pytest
 
-from arena_topo.jobs.placement.other_plans import order_of
+from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLAN
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode, encode
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import MPIJOB, end, replica, submit
+from tests.e2e.controller.replicas import MPIJOB, end, pass_second, replica, submit
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -39,9 +40,8 @@ def stages(kube: Kube, namespace: str) -> dict[str, Stage]:
 
 
 def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, namespace: str) -> None:
-    """Whatever ends first, the largest is not starved: once a place is kept for it, nobody younger takes of it."""
+    """Whatever ends first, the largest is not starved: the place is kept for it, and nobody younger takes of it."""
     random = Random(14)
-    # The first of them fill the cluster; the whole cluster is asked for while many smaller ones come after.
     kinds = [
         "half",
         "half",
@@ -50,14 +50,14 @@ def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, 
         "whole",
     ]
     sizes = {f"job-{at:02}-{kind}": SIZES[kind] for at, kind in enumerate(kinds)}
-    template = ""
-    for name, (workers, gpus) in sizes.items():
-        if not template:
-            assert 0 == submit(arena, name, workers, gpus).code
-            template = name
-        else:
-            copied(kube, namespace, template, name, workers, gpus)
-    ages = {job["metadata"]["name"]: order_of(job) for job in kube.list(*MPIJOB, namespace)}
+    # The first two fill the cluster, all of which the next one asks for: it is the head of the queue from the beginning.
+    running, head, young = list(sizes)[:2], list(sizes)[2], list(sizes)[3:]
+    for name in running:
+        assert 0 == submit(arena, name, *sizes[name]).code
+    assert 0 == submit(arena, head, *sizes[head]).code
+    pass_second(kube, namespace)
+    for name in young:
+        copied(kube, namespace, head, name, *sizes[name])
     started: list[str] = []
     with replica(arena, "--reserve-after=0"):
         while len(started) < JOBS:
@@ -67,36 +67,27 @@ def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, 
                 started.extend(
                     name for name, stage in now.items() if stage is Stage.CONFIRMED and name not in started
                 )
-                running = [name for name in started if now.get(name) is Stage.CONFIRMED]
+                left = [name for name in started if now.get(name) is Stage.CONFIRMED]
                 # The one that has run for longest ends.
-                for name in running[:1]:
+                for name in left[:1]:
                     end(kube, namespace, name)
                 return len(started) > done
 
             eventually(newly, f"one more than {len(started)} jobs to start")
     assert set(sizes) == set(started)
     # A job may go ahead where it does not delay the head; of a job of the whole cluster everything would.
-    head = min((name for name in sizes if name.endswith("whole")), key=ages.__getitem__)
-    assert [] == [name for name in started[: started.index(head)] if ages[name] > ages[head]]
+    assert {*running, head} == set(started[:3])
 
 
 def copied(kube: Kube, namespace: str, template: str, name: str, workers: int, gpus: int) -> None:
-    """Create a job that waits, as submit makes it: like *template*, of another size."""
+    """Create a job that waits, as submit makes it: like *template*, which waits, of another size."""
     job = kube.get(*MPIJOB, template, namespace)
-    annotations = job["metadata"]["annotations"]
-    enforcement = decode(annotations[PLAN]).enforcement
-    waiting = encode(PlanRecord(stage=Stage.WAITING, enforcement=enforcement))
-    metadata = {
-        "name": name,
-        "labels": {**job["metadata"]["labels"], "release": name},
-        "annotations": {PLAN: waiting},
-    }
-    spec = job["spec"]
-    worker = spec["mpiReplicaSpecs"]["Worker"]
+    job["metadata"] = {"name": name, "labels": {**job["metadata"]["labels"], "release": name}}
+    job.pop("status", None)
+    worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
     worker["replicas"] = workers
     container = worker["template"]["spec"]["containers"][0]
     for amounts in container["resources"].values():
         amounts["nvidia.com/gpu"] = str(gpus)
-    kube.create(
-        {"apiVersion": job["apiVersion"], "kind": job["kind"], "metadata": metadata, "spec": spec}, namespace
-    )
+    waiting = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)
+    kube.create(with_pins(job, suspended_with_plan(waiting)), namespace)

@@ -83,7 +83,7 @@ def test_another_replica_goes_on(
         if step == "while it waits":
             end(kube, namespace, "first")
         assert 2 == len(placed(kube, namespace, "late"))
-        eventually(lambda: other.said("leading"), "the other one to lead")
+        other.until_said("leading", "the other one to lead")
         assert 0 == submit(arena, "next", 2, 8).code
         placed(kube, namespace, "next")
         if how is signal.SIGSTOP:
@@ -96,7 +96,7 @@ def test_another_replica_goes_on(
 def stopped(leader: Running, other: Running) -> None:
     """Stop the leader until the other one leads, and let it go on."""
     leader.process.send_signal(signal.SIGSTOP)
-    eventually(lambda: other.said("leading"), "the other one to lead")
+    other.until_said("leading", "the other one to lead")
     leader.process.send_signal(signal.SIGCONT)
 
 
@@ -125,7 +125,7 @@ def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None
         for each in (leader, other):
             each.process.send_signal(signal.SIGKILL)
     with arena.running("controller", "run") as third:
-        eventually(lambda: third.said("leading"), "a third one to lead")
+        third.until_said("leading", "a third one to lead")
         assert 2 == len(placed(kube, namespace, "late"))
     assert {8} == set(booked(kube, namespace).values())
 

@@ -7,6 +7,7 @@ from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import (
     end,
+    pass_second,
     placed,
     places,
     plan,
@@ -41,6 +42,7 @@ def test_the_oldest_is_first_and_smaller_ones_fill_the_rest(arena: Arena, kube: 
     """One of 24 GPUs waits for three servers; one of 8 that came later starts on the free one meanwhile."""
     assert 0 == submit(arena, "first", 3, 8).code
     assert 0 == submit(arena, "large", 3, 8).code
+    pass_second(kube, namespace)
     assert 0 == submit(arena, "larger", 4, 8).code
     with replica(arena):
         eventually(lambda: 2 == plan(kube, namespace, "larger").position, "the queue")

@@ -170,7 +170,7 @@ def test_following_says_what_it_waits_for(arena: Arena, gpu_nodes: list[str]) ->
     del gpu_nodes
     submit(arena, "--gpus=8", "--workers=2")
     with arena.running("logs", "-f", NAME) as running:
-        eventually(lambda: running.said("Insufficient nvidia.com/gpu"), "the scheduler's words")
+        running.until_said("Insufficient nvidia.com/gpu", "the scheduler's words")
         assert running.said("waiting for the launcher: job-worker-")
         assert [] == running.out
 
@@ -184,7 +184,7 @@ def test_following_waits_for_the_image(
     with arena.running("logs", "-f", NAME) as running:
         launcher = launcher_of(kube, namespace)
         kubelet.hold(namespace, launcher, "ImagePullBackOff")
-        eventually(lambda: running.said(f"waiting for {launcher}: ImagePullBackOff"), "the reason")
+        running.until_said(f"waiting for {launcher}: ImagePullBackOff", "the reason")
         kubelet.log(namespace, launcher, "mpi").write("epoch 1")
         kubelet.run(namespace, launcher)
         printed(running, "epoch 1")

@@ -100,7 +100,7 @@ def test_the_log_is_followed_from_submit_to_the_end(
             lambda: pods.of_job(kube, namespace, documented.name, "launcher"), "a launcher"
         )[0]["metadata"]["name"]
         kubelet.hold(namespace, launcher, "ContainerCreating")
-        eventually(lambda: following.said("ContainerCreating"), "the reason for waiting")
+        following.until_said("ContainerCreating", "the reason for waiting")
         log = kubelet.log(namespace, launcher, "mpi")
         kubelet.run(namespace, launcher)
         for line in documented.log.splitlines():

@@ -8,7 +8,6 @@ import pytest
 
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
-from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 
 COLUMNS = "custom-columns=N:.metadata.name,K:.kind,NOTHING:.status.nothing"
@@ -55,15 +54,15 @@ def test_a_job_is_watched_until_it_ends(arena: Arena, kube: Kube, namespace: str
         arena.running("get", "job", "-w") as watching,
         arena.running("wait", "job") as waiting,
     ):
-        eventually(lambda: listing.said("RUNNING", of=listing.out), "the table of list")
-        eventually(lambda: watching.said("RUNNING", of=watching.out), "the table of get")
+        listing.until_said("RUNNING", "the table of list", of=listing.out)
+        watching.until_said("RUNNING", "the table of get", of=watching.out)
         pods.finish(kube, namespace, launcher, exit_code=7)
         outcome = waiting.wait()
         assert 5 == outcome.code
         assert "the launcher exited with code 7" in outcome.err
         assert 0 == watching.wait().code
         assert watching.said("Status: FAILED", of=watching.out)
-        eventually(lambda: listing.said("FAILED", of=listing.out), "the line of the job that failed")
+        listing.until_said("FAILED", "the line of the job that failed", of=listing.out)
     failed = arena("get", "job")
     assert "failed: the launcher exited with code 7" in failed.err
     assert "hint: see arena-topo logs job" in failed.err

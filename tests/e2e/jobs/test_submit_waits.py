@@ -43,7 +43,7 @@ def test_a_followed_submit_ends_as_its_job_does(
         kubelet.run(namespace, name)
         log = kubelet.log(namespace, name, "mpi")
         log.write("step 1")
-        eventually(lambda: submit.said("step 1", of=submit.out), "the log")
+        submit.until_said("step 1", "the log", of=submit.out)
         kubelet.finish(namespace, name, exit_code)
         log.end()
         outcome = submit.wait()
@@ -78,9 +78,9 @@ def test_after_ctrl_c_a_running_job_goes_on(
 ) -> None:
     """It is said how to follow it again, and how to undo it."""
     with arena.running(*arguments(kubelet, gpu_nodes, "--wait=succeeded")) as submit:
-        eventually(lambda: submit.said("created", of=submit.out), "the job to be created")
+        submit.until_said("created", "the job to be created", of=submit.out)
         kubelet.run(namespace, launcher(kube, namespace))
-        eventually(lambda: submit.said("RUNNING"), "the job to run")
+        submit.until_said("RUNNING", "the job to run")
         code, said = interrupted(submit)
 
     assert 130 == code
@@ -88,14 +88,17 @@ def test_after_ctrl_c_a_running_job_goes_on(
     assert kube.find(*MPIJOB, "job", namespace)
 
 
-@pytest.mark.usefixtures("gpu_nodes")
-def test_after_ctrl_c_a_job_without_a_place_can_be_resumed(arena: Arena, kube: Kube, namespace: str) -> None:
+def test_after_ctrl_c_a_job_without_a_place_can_be_resumed(
+    arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str]
+) -> None:
     """Its creation was said before it waited, and nothing of it runs."""
-    shape = ("--workers=2", "--gpus=8", "--gputopology", "--image=train")
+    # One node is all that both may have, whatever other nodes the cluster has.
+    placing = f"--selector=kubernetes.io/hostname={gpu_nodes[0]}"
+    shape = ("--workers=1", "--gpus=8", "--gputopology", "--image=train", placing)
     assert 0 == arena("submit", "mpi", "--name=first", *shape, "--", "mpirun").code
     with arena.running("submit", "mpi", "--name=late", *shape, "--wait", "--", "mpirun") as submit:
-        eventually(lambda: submit.said("late created", of=submit.out), "the job to be created")
-        eventually(lambda: submit.said("waiting for a place"), "the reason for waiting")
+        submit.until_said("late created", "the job to be created", of=submit.out)
+        submit.until_said("waiting for a place", "the reason for waiting")
         code, said = interrupted(submit)
 
     assert 130 == code
