@@ -60,7 +60,7 @@ class Client:
         """Return the code, the body and its type of the answer to somebody else's request."""
         headers = {**self._headers, **({"Content-Type": content} if content else {})}
         answer = self._pool.request(
-            method, self.server + path, body=body or None, headers=headers, timeout=30
+            method, self.server + path, body=body or None, headers=headers, timeout=120
         )
         return answer.status, answer.data, answer.headers.get("Content-Type", "")
 
@@ -77,7 +77,7 @@ class Client:
             self._url(path, query),
             body=None if body is None else json.dumps(body),
             headers={**self._headers, "Content-Type": media},
-            timeout=20,
+            timeout=120,
         )
         text = answer.data.decode(errors="replace")
         is_json = "watch" not in query and answer.headers.get("Content-Type", "").startswith(

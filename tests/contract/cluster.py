@@ -16,7 +16,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.sandbox.served import served
 
 T = TypeVar("T")
-TIMEOUT_SECONDS = 60.0
+TIMEOUT_SECONDS = 180.0
 
 
 def eventually(fact: Callable[[], T], what: str, timeout: float = TIMEOUT_SECONDS) -> T:

@@ -72,7 +72,7 @@ class Kube:
             self._url(path, query),
             body=None if body is None else json.dumps(body),
             headers={"Content-Type": content_type, "Accept": "application/json"},
-            timeout=30,
+            timeout=120,
         )
         text = response.data.decode(errors="replace")
         is_json = response.headers.get("Content-Type", "").startswith("application/json")
@@ -84,7 +84,7 @@ class Kube:
     @contextmanager
     def stream(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[urllib3.BaseHTTPResponse]:
         """Open a stream (a log, a watch) and close it on leaving."""
-        response = self._pool.request("GET", self._url(path, query), preload_content=False, timeout=60)
+        response = self._pool.request("GET", self._url(path, query), preload_content=False, timeout=150)
         try:
             if response.status >= 400:
                 raise KubeError(response.status, {"message": response.read().decode(errors="replace")})

@@ -8,7 +8,7 @@ from tests.controlplane.errors import ControlPlaneError
 
 T = TypeVar("T")
 
-TIMEOUT_SECONDS = 90.0  # a loaded machine with two cores is slow, a missing fact is rare
+TIMEOUT_SECONDS = 180.0  # four tests at once on a slow machine take long, a missing fact is rare
 
 
 def eventually(fact: Callable[[], T | None], what: str, timeout: float = TIMEOUT_SECONDS) -> T:

@@ -232,7 +232,7 @@ def test_a_session_goes_on_beside_its_stream(make: Make, server: Server) -> None
 
     server.rule = rule
     asking = session(make(target(server)))
-    with closing(asking.stream("/log", timeout=5)) as stream:
+    with closing(asking.stream("/log", timeout=60)) as stream:
         assert b"one\n" == stream.readline()
         assert {"a": 1} == asking.get("/x")
 

@@ -397,7 +397,7 @@ def test_what_cannot_be_unpacked_is_reported(make: Make, server: Server, body: b
 
 def test_each_thread_has_a_connection(make: Make, server: Server) -> None:
     """Of two requests at the same time neither waits for the other, and a connection is kept for the next."""
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=120)
 
     def rule(_: Seen) -> Reply:
         both.wait()

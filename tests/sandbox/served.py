@@ -11,7 +11,7 @@ from pathlib import Path
 from arena_topo.sandbox.home import Home
 from arena_topo.sandbox.serving import serve
 
-TIMEOUT_SECONDS = 30.0
+TIMEOUT_SECONDS = 120.0
 
 
 class _Server(threading.Thread):

@@ -67,8 +67,8 @@ def test_nothing_is_left_when_the_owner_is_killed(
     process, pids = owner
     assert [True] * 4 == [_alive(pid) for pid in pids]
     process.send_signal(how)
-    process.wait(timeout=30)
-    eventually(lambda: not any(map(_alive, pids)), "the end of all processes", timeout=30)
+    process.wait(timeout=120)
+    eventually(lambda: not any(map(_alive, pids)), "the end of all processes", timeout=120)
     assert not tmp_path.exists()
 
 
@@ -79,7 +79,7 @@ def test_components_die_with_a_killed_supervisor(tmp_path: Path) -> None:
         processes.start("one", _SLEEPER)
         pids = processes.pids
         os.kill(pids["supervisor"], signal.SIGKILL)
-        eventually(lambda: not _alive(pids["one"]), "the end of the component", timeout=30)
+        eventually(lambda: not _alive(pids["one"]), "the end of the component", timeout=120)
         with pytest.raises(ControlPlaneError, match="supervisor has died"):
             processes.check()
 
@@ -109,7 +109,7 @@ def test_a_component_that_exits_is_named_with_the_end_of_its_log(tmp_path: Path)
                 return str(error)
             return ""
 
-        message = eventually(failed, "the exit of the process", timeout=30)
+        message = eventually(failed, "the exit of the process", timeout=120)
     assert message.startswith("guilty exited with code 7; the end of ")
     assert "bind: address already in use" in message
     assert ["guilty.log"] == [path.name for path in (tmp_path / "logs").iterdir()]
@@ -132,7 +132,7 @@ def test_components_see_nothing_of_the_callers_environment(
     with Processes(tmp_path, {"KUBECONFIG": "/ours"}) as processes:
         processes.start("one", [sys.executable, "-c", "import os; print(dict(os.environ), 'end')"])
         log = processes.log("one")
-        eventually(lambda: "end" in log.read_text(), "the output of the process", timeout=30)
+        eventually(lambda: "end" in log.read_text(), "the output of the process", timeout=120)
         text = log.read_text()
     assert "'KUBECONFIG': '/ours'" in text
     assert "production" not in text

@@ -77,7 +77,7 @@ def test_a_stream_ends_with_its_container(
         log.write("epoch 2")
         kubelet.finish(namespace, "pod")
         log.end()
-        assert "epoch 2\n" == kubectl.communicate(timeout=60)[0]
+        assert "epoch 2\n" == kubectl.communicate(timeout=150)[0]
         assert 0 == kubectl.returncode
     assert "Succeeded" == kube.get("v1", "Pod", "pod", namespace)["status"]["phase"]
 

@@ -32,6 +32,6 @@ def test_up_leaves_nothing_behind(how: signal.Signals) -> None:
         assert port is not None
         assert _listens(port)
         up.send_signal(how)
-        up.communicate(timeout=60)
+        up.communicate(timeout=150)
     eventually(lambda: not kubeconfig.parent.exists(), "the end of all components")
     assert not _listens(port)

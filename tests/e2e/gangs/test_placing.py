@@ -142,7 +142,7 @@ def test_a_job_that_waits_starts_when_another_ends(arena: Arena, kube: Kube, nam
         eventually(lambda: any("waiting for a place" in line for line in running.err), "it to wait")
         assert 0 == arena("delete", "first").code
         assert 4 == len(placed(kube, namespace, "late", 4))
-        assert 0 == running.process.wait(timeout=30)
+        assert 0 == running.process.wait(timeout=120)
 
 
 @pytest.mark.usefixtures("four_nodes")

@@ -67,7 +67,7 @@ def test_the_reader_agrees_with_bash(script: str) -> None:
     """Each script ends as bash ends it."""
     shell = shutil.which("bash")
     assert shell, "the test compares with bash"
-    done = subprocess.run([shell, "-c", script], capture_output=True, check=False, timeout=30)
+    done = subprocess.run([shell, "-c", script], capture_output=True, check=False, timeout=120)
     # Python reports a death by a signal as its negative number, a container as 128 and more.
     real = done.returncode if done.returncode >= 0 else 128 - done.returncode
 
