@@ -138,7 +138,10 @@ def _rows(defaults: Defaults, commands: Commands) -> Iterator[Row]:
 
 def _row(option: click.Option, setting: Setting, commands: str) -> Row:
     key = key_of(option.opts)
-    value = "***" if key in _SECRETS else ",".join(setting.values)
+    value = ",".join(setting.values)
+    # Of a secret it is shown whether there is one.
+    if value and key in _SECRETS:
+        value = "***"
     return Row(f"--{key}", value, setting.origin, commands)
 
 

@@ -114,12 +114,13 @@ def test_view_says_where_each_value_comes_from(
 
 @pytest.mark.usefixtures("profile")
 def test_view_of_a_command_has_all_its_flags(invoke: Invoke) -> None:
-    """Those that are not set have their defaults."""
+    """Those that are not set have their defaults, and a token that is not set is not hidden."""
     lines = [line.split() for line in invoke("config", "view", "submit", "mpi").out.splitlines()]
 
     assert ["FLAG", "VALUE", "FROM", "FOR"] == lines[0]
     assert ["--workers", "1", "default", "submit", "mpi"] in lines
     assert ["--image", "train:1"] in [line[:2] for line in lines]
+    assert ["--token", "default", "submit", "mpi"] in lines
 
 
 @pytest.mark.parametrize(
