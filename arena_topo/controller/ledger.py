@@ -28,10 +28,10 @@ from arena_topo.jobs.placement.other_plans import (
     reserving_plan,
 )
 from arena_topo.jobs.status.conditions import has_ended
+from arena_topo.jobs.waiting.run_facts import limit_of, started
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.job.kind import Kind, Member, offsets
 from arena_topo.model.keys import KUEUE_QUEUE, PLANNED
-from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
 from arena_topo.planner.reservations.conflicts import OtherPlan
@@ -39,8 +39,6 @@ from arena_topo.topology.raw_objects import identity, skipped
 
 JobName = tuple[str, str, str]
 """The namespace of a job, its kind in lower case, and its name."""
-
-_MOST_SECONDS = 2**31
 
 
 @dataclass(slots=True, eq=False)
@@ -64,7 +62,7 @@ class PlannedJob:
     def __post_init__(self) -> None:
         self.ended = has_ended(self.job)
         self.order = order_of(self.job)
-        self.limit = _longest(self.job)
+        self.limit = limit_of(self.job)
         try:
             self.record = decode(plan_text(self.job) or "")
         except UnreadablePlan:
@@ -137,8 +135,7 @@ class PlannedJob:
         """Return by when it ends at the latest, None where nobody knows."""
         if self.limit is None:
             return None
-        started = (self.job.get("status") or {}).get("startTime")
-        return max((parse_instant(started) if started else now) + self.limit, now)
+        return max((started(self.job) or now) + self.limit, now)
 
 
 @dataclass(slots=True)
@@ -236,12 +233,3 @@ class Ledger:
 def is_planned(pod: Object) -> bool:
     """Whether *pod* is one of a planned job."""
     return bool((pod["metadata"].get("labels") or {}).get(PLANNED) == "true")
-
-
-def _longest(job: Object) -> timedelta | None:
-    """Return the longest that *job* may run, None where nothing limits it."""
-    spec = job["spec"]
-    seconds = {**spec, **(spec.get("runPolicy") or {})}.get("activeDeadlineSeconds")
-    if isinstance(seconds, bool) or not isinstance(seconds, int) or not 0 < seconds < _MOST_SECONDS:
-        return None
-    return timedelta(seconds=seconds)

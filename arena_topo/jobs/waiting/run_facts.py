@@ -16,7 +16,7 @@ from arena_topo.planner.reservations.run_time import PastRun, RunHistory, RunRan
 
 _MOST_SECONDS = 2**31
 _DEADLINES = (("runPolicy", "activeDeadlineSeconds"), ("activeDeadlineSeconds",))
-"""Where the kinds have the longest that a job may run; a JobSet has it in the first of its jobs."""
+"""Where the kinds have the longest that a job may run."""
 
 
 def work_of(job: Object) -> Work:
@@ -72,13 +72,20 @@ def runs_for(job: Object, history: RunHistory) -> RunRange | None:
     return history.runs_for(work_of(job), deadline_of(job))
 
 
-def deadline_of(job: Object) -> timedelta | None:
+def limit_of(job: Object) -> timedelta | None:
     """Return the longest that *job* may run, None where nothing limits it."""
-    spec = job["spec"]
-    first = next(iter(spec.get("replicatedJobs") or ()), None) or {}
-    within = ((first.get("template") or {}).get("spec") or {}) if isinstance(first, dict) else {}
-    found = [_seconds(spec, path) for path in _DEADLINES] + [_seconds(within, ("activeDeadlineSeconds",))]
+    found = (_seconds(job["spec"], path) for path in _DEADLINES)
     return next((timedelta(seconds=seconds) for seconds in found if seconds), None)
+
+
+def deadline_of(job: Object) -> timedelta | None:
+    """Return the longest that *job* will probably run by what it says, None where it says nothing.
+
+    A JobSet has no limit of its own: it says how long the first of its jobs may run, which begins anew with each restart.
+    """
+    first = next(iter(job["spec"].get("replicatedJobs") or ()), None)
+    seconds = _seconds(first, ("template", "spec", "activeDeadlineSeconds"))
+    return limit_of(job) or (timedelta(seconds=seconds) if seconds else None)
 
 
 def _reported(job: Object) -> timedelta | None:

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.waiting.run_facts import deadline_of, end_of, history_of, runs_for, started, work_of
+from arena_topo.jobs.waiting.run_facts import (
+    deadline_of,
+    end_of,
+    history_of,
+    limit_of,
+    runs_for,
+    started,
+    work_of,
+)
 from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.run_time import RunHistory, Work
 from tests.objects import condition, mpijob
@@ -55,6 +63,13 @@ def test_a_deadline_is_read_where_the_kind_has_it(spec: Any, seconds: int | None
     """And anything that is none is left out."""
     expected = None if seconds is None else timedelta(seconds=seconds)
     assert expected == deadline_of({"spec": spec})
+
+
+def test_the_deadline_of_a_jobsets_first_job_is_no_limit_of_the_jobset() -> None:
+    """Its jobs begin anew with each restart, so that nobody may count on its end."""
+    jobs = [{"template": {"spec": {"activeDeadlineSeconds": 60}}}]
+    assert None is limit_of({"spec": {"replicatedJobs": jobs}})
+    assert timedelta(seconds=60) == limit_of({"spec": {"runPolicy": {"activeDeadlineSeconds": 60}}})
 
 
 def test_a_job_without_a_start_time_started_when_its_condition_says() -> None:
