@@ -7,6 +7,12 @@ from enum import Enum
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
 
+RETRY_AFTER = 2.0
+"""Seconds before anything is decided again for an object whose last write failed."""
+
+BETWEEN_REASONS = 10.0
+"""Seconds between two texts on why a job waits: counts of free GPUs change all the time."""
+
 
 class NoticeKind(Enum):
     """How an event on a job is shown."""

@@ -21,10 +21,19 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from arena_topo.controller.actions import Action, DeletePod, Notice, NoticeKind, ReleaseWorker, WritePlan
+from arena_topo.controller.actions import (
+    BETWEEN_REASONS,
+    RETRY_AFTER,
+    Action,
+    DeletePod,
+    Notice,
+    NoticeKind,
+    ReleaseWorker,
+    WritePlan,
+)
 from arena_topo.controller.ledger import JobName, PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
-from arena_topo.errors import ArenaTopoError, DoesNotFit
+from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.placement.demand import Question, question_of
 from arena_topo.jobs.placement.exact_gpus import uuids_of
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
@@ -33,11 +42,11 @@ from arena_topo.jobs.placement.other_plans import (
     age_of_plan,
     has_node,
 )
-from arena_topo.jobs.placement.propose import JobPlanner
+from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.placement.reservation import written_now
 from arena_topo.jobs.placement.resume import Replacement
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.notation.bounded_json import cut
+from arena_topo.model.notation.bounded_json import reason_of
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
@@ -75,27 +84,14 @@ from arena_topo.planner.reservations.queue import (
     take_turns,
 )
 from arena_topo.planner.roles.plan_gang import plan_gang_on
-from arena_topo.topology.raw_objects import Malformed
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
-
-_RETRY = 2.0
-"""Seconds before anything is decided again for a job whose last write failed."""
-
-_TELL = 10.0
-"""Seconds between two texts on why a job waits: counts of free GPUs change all the time."""
 
 _MOST_MODELS = 4
 """Bandwidth models with a fleet of their own; nearly all jobs have the same."""
 
 _NOTHING_HELD: Mapping[str, OtherPlan] = MappingProxyType({})
-
-_UNREADABLE = (ArenaTopoError, ValueError, Malformed)
-"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
-
-_MOST_REASON = 300
-"""Characters of a reason for which a job waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +219,7 @@ class Placer:
         self._flights.pop(action.uid, None)
         self._sent_pods.pop(action.uid, None)
         if action.uid:
-            self._not_before[action.uid] = self.clock() + _RETRY
+            self._not_before[action.uid] = self.clock() + RETRY_AFTER
 
     @property
     def is_waiting_for_others(self) -> bool:
@@ -329,9 +325,9 @@ class Placer:
                     plan=self.plan,
                     question=wish.asked,
                 )(snapshot)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 # A level that the fabric does not have any more, or options that somebody garbled: the job's own matter.
-                return replace(_unplaced(record), waiting_reason=cut(str(error), _MOST_REASON))
+                return replace(_unplaced(record), waiting_reason=reason_of(error))
 
         return WaitingJob(
             uid=job.uid,
@@ -350,7 +346,7 @@ class Placer:
             wish: _Wish | Exception
             try:
                 wish = _wish_of(job, view.snapshot)
-            except _UNREADABLE as error:
+            except UNREADABLE as error:
                 wish = error
             kept = self._wishes[job.uid] = job.job, view.state.look, wish
         return kept[2]
@@ -368,7 +364,7 @@ class Placer:
         if before.stage is Stage.WAITING and same:
             return
         # The first word comes at once, and every other one after a while.
-        if before.position and self.clock() - self._told.get(job.uid, -_TELL) < _TELL:
+        if before.position and self.clock() - self._told.get(job.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
             return
         self._told[job.uid] = self.clock()
         yield self._send(job, record, view)
@@ -419,9 +415,12 @@ class Placer:
         move = Replacement(job.job, _record(job), lost)
         try:
             record = move(view.left(job.uid))
-        except _UNREADABLE as error:
+        except UNREADABLE as error:
             # Told once in a while: a node may come back, and then nothing has to be moved.
-            if isinstance(error, DoesNotFit) and self.clock() - self._told.get(job.uid, -_TELL) >= _TELL:
+            if (
+                isinstance(error, DoesNotFit)
+                and self.clock() - self._told.get(job.uid, -BETWEEN_REASONS) >= BETWEEN_REASONS
+            ):
                 self._told[job.uid] = self.clock()
                 yield Notice(job.job, "NoPlace", str(error), NoticeKind.WARNING)
             return

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.notation import bounded_json
-from arena_topo.model.notation.bounded_json import MOST_NUMBER, cut, shown
+from arena_topo.model.notation.bounded_json import MOST_NUMBER, cut, reason_of, shown
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.quantity import amount, resources
 
@@ -22,8 +22,6 @@ MOST_GPUS = 256
 _MOST_NAME = 253
 _MOST_IDENTITY = 600
 """Characters of what an object is called: its kind, its namespace and its name."""
-_MOST_REASON = 300
-"""Characters of a reason: a value that it quotes may be as long as an annotation."""
 
 
 class Malformed(Exception):  # named by the fact, as the project's errors are
@@ -50,7 +48,7 @@ def read_each(
 def skipped(name: str, error: Exception) -> str:
     """Return the warning that the object called *name* is left out because of *error*, on one line of some length."""
     # Whoever serves objects may have let a name be of any length.
-    return f"{cut(name, _MOST_IDENTITY)}: {cut(str(error), _MOST_REASON)}; skipped"
+    return f"{cut(name, _MOST_IDENTITY)}: {reason_of(error)}; skipped"
 
 
 def identity(obj: object, kind: str = "") -> str:

@@ -20,7 +20,14 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from arena_topo.controller.actions import Action, Notice, NoticeKind, PatchStatus
+from arena_topo.controller.actions import (
+    BETWEEN_REASONS,
+    RETRY_AFTER,
+    Action,
+    Notice,
+    NoticeKind,
+    PatchStatus,
+)
 from arena_topo.controller.kueue import watched
 from arena_topo.controller.kueue.answers import (
     Answer,
@@ -39,16 +46,15 @@ from arena_topo.controller.kueue.workloads import (
     read_workload,
 )
 from arena_topo.controller.state import ClusterState
-from arena_topo.errors import ArenaTopoError
 from arena_topo.jobs.placement.demand import Question, question_of
 from arena_topo.jobs.placement.exact_gpus import uuids_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_question
-from arena_topo.jobs.placement.propose import JobPlanner
+from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.reading.watch import Change
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
-from arena_topo.model.notation.bounded_json import cut
+from arena_topo.model.notation.bounded_json import reason_of
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot, Verdict
@@ -68,13 +74,6 @@ from arena_topo.planner.reservations.queue import (
     WaitingJob,
     take_turns,
 )
-from arena_topo.topology.raw_objects import Malformed
-
-_RETRY = 2.0
-"""Seconds before anything is decided again for a Workload whose last write failed."""
-
-_TELL = 10.0
-"""Seconds between two texts on why a job waits: counts of free GPUs change all the time."""
 
 _LONGEST_WRITE = 10.0
 """Seconds after which a write has been seen, or has failed: its request has ended before."""
@@ -82,13 +81,7 @@ _LONGEST_WRITE = 10.0
 _PATIENCE = 10.0
 """Seconds for which a place has to be lost before its job moves: nodes come back, and pods are recreated."""
 
-_MOST_REASON = 300
-"""Characters of a reason for which a job waits."""
-
 PlanQuestion = Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict]
-
-_UNREADABLE = (ArenaTopoError, ValueError, Malformed)
-"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +194,7 @@ class Answerer:
         self._flights.pop(action.uid, None)
         self._records.pop(action.uid, None)
         self._stale.add(action.uid)
-        self._not_before[action.uid] = self.clock() + _RETRY
+        self._not_before[action.uid] = self.clock() + RETRY_AFTER
 
     def _read_all(self, objects: Mapping[str, Mapping[str, Object]]) -> None:
         self._checks = read_checks(
@@ -351,7 +344,7 @@ class Answerer:
     def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
         asked: Question | None = None
         options, question = PlanOptions(), ""
-        with suppress(*_UNREADABLE):
+        with suppress(*UNREADABLE):
             options = options_of(planned)
             asked = question_of(planned.job, snapshot, options)
             question = repr((asked, options, workload.runs_for))
@@ -363,8 +356,8 @@ class Answerer:
                 return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=self.plan, question=asked)(
                     left
                 )
-            except _UNREADABLE as error:
-                return PlanRecord(stage=Stage.WAITING, waiting_reason=cut(str(error), _MOST_REASON))
+            except UNREADABLE as error:
+                return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
 
         check = self._checks[workload.entry.check]
         wait = self.reserve_after if check.reserve_after is None else check.reserve_after
@@ -383,7 +376,7 @@ class Answerer:
         if message == workload.entry.message:
             return
         # The first word comes at once, and every other one after a while.
-        if self.clock() - self._told.get(workload.uid, -_TELL) < _TELL:
+        if self.clock() - self._told.get(workload.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
             return
         self._told[workload.uid] = self.clock()
         yield self._answer(workload, Answer(CheckState.PENDING, message), now)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 
-from arena_topo.errors import DoesNotFit
+from arena_topo.errors import ArenaTopoError, DoesNotFit
 from arena_topo.jobs.placement.demand import Question, asked_roles, question_of
 from arena_topo.jobs.placement.exact_gpus import choose_gpu_enforcement
 from arena_topo.jobs.placement.options import PlanOptions
@@ -17,6 +17,10 @@ from arena_topo.model.plan.placement import Infeasible, Placement, Slot, Verdict
 from arena_topo.model.plan.plan_record import Enforcement, Pin, PlannedRole, PlanRecord, Stage
 from arena_topo.model.plan.roles import GangInfeasible, GangPlacement, GangVerdict
 from arena_topo.planner.impossible import never_fits
+from arena_topo.topology.raw_objects import Malformed
+
+UNREADABLE = (ArenaTopoError, ValueError, Malformed)
+"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from arena_topo.errors import ArenaTopoError, Forbidden, NotFound
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
 from arena_topo.jobs.placement.other_plans import bound_workers, order_of, plans_of_jobs, read_quotas
 from arena_topo.jobs.placement.plan import rendered_spec
-from arena_topo.jobs.placement.propose import JobPlanner
+from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.jobs.waiting.run_facts import end_of, history_of, runs_for
 from arena_topo.kinds.table import KINDS, kind_of
@@ -21,7 +21,7 @@ from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.job.object_shapes import TRAINING_JOB
 from arena_topo.model.keys import PLANNED
-from arena_topo.model.notation.bounded_json import cut
+from arena_topo.model.notation.bounded_json import reason_of
 from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
@@ -38,13 +38,10 @@ from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserve
 from arena_topo.planner.reservations.run_time import RunHistory
 from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, estimate_starts
 from arena_topo.topology.pod_facts import PodFacts
-from arena_topo.topology.raw_objects import Malformed
 
 MOST_AHEAD = 20
 """Waiting jobs whose starts are estimated: what comes after so many depends on too much that nobody knows."""
 
-_UNREADABLE = (ArenaTopoError, ValueError, Malformed)
-_MOST_REASON = 300
 _LAST = ("9", "")
 """Sorts a job that is not submitted yet behind all that wait."""
 
@@ -190,10 +187,5 @@ class _Bounded:
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         try:
             return self.planner(snapshot)
-        except _UNREADABLE as error:
-            return PlanRecord(stage=Stage.WAITING, waiting_reason=cut(str(error), _MOST_REASON))
-
-
-def starts_at_once(estimate: StartEstimate, now: datetime) -> bool:
-    """Whether nothing has to end before the job starts."""
-    return estimate.latest is not None and estimate.latest <= now
+        except UNREADABLE as error:
+            return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))

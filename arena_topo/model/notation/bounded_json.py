@@ -23,6 +23,9 @@ MOST_DIGITS = 18
 MOST_SHOWN = 120
 """Characters of a value that an error shows."""
 
+_MOST_REASON = 300
+"""Characters of a reason: a value that it quotes may be as long as an annotation."""
+
 _DEEPEST_BODY = 200
 """Levels of nesting in an answer of the API server; pods have fifteen."""
 
@@ -104,6 +107,11 @@ def shown(value: object) -> str:
 def cut(text: str, most: int = MOST_SHOWN) -> str:
     """Return *text* with at most *most* characters; one that is longer ends in three dots."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def reason_of(error: Exception) -> str:
+    """Return what *error* says, cut to a length that a message or a status can show."""
+    return cut(str(error), _MOST_REASON)
 
 
 def _check(value: object) -> None:

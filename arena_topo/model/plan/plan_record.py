@@ -9,7 +9,7 @@ from typing import Any
 
 from arena_topo.errors import DocumentError
 from arena_topo.model.keys import PLAN
-from arena_topo.model.notation.bounded_json import cut, read_json, shown, whole_number
+from arena_topo.model.notation.bounded_json import read_json, reason_of, shown, whole_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.notation.record_tables import (
     STRING,
@@ -33,7 +33,6 @@ MOST_WORKERS = 10_000
 MOST_ROLES = 64
 """Roles of one plan; a TFJob has four, and the templates of a job have no room for many more."""
 _LAST_GPU = 255
-_MOST_REASON = 300
 
 
 class Pin(Enum):
@@ -197,9 +196,7 @@ def decode(text: str) -> PlanRecord:
     try:
         return _decoded(read_json(text))
     except (ValueError, DocumentError) as error:
-        raise UnreadablePlan(
-            f"the annotation {PLAN} cannot be read: {cut(str(error), _MOST_REASON)}"
-        ) from error
+        raise UnreadablePlan(f"the annotation {PLAN} cannot be read: {reason_of(error)}") from error
 
 
 def _decoded(value: object) -> PlanRecord:

@@ -14,6 +14,7 @@ from arena_topo.model.notation.bounded_json import (
     cut,
     read_body,
     read_json,
+    reason_of,
     shown,
     whole_number,
     without_depths,
@@ -99,3 +100,4 @@ def test_a_value_is_shown_in_bounds() -> None:
     assert "a int" == shown(10**5000)
     assert "abc" == cut("abc", 3)
     assert "..." == cut("abcd", 3)
+    assert "x" * 297 + "..." == reason_of(ValueError("x" * 1000))
