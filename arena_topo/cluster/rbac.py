@@ -33,7 +33,7 @@ USER_RULES = [
     _rule("core", "services", "create"),
     _rule("core", "events", "list watch"),
     _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "patch"),
-    _rule("core", "configmaps", "create"),
+    _rule("core", "configmaps", "create patch"),
     _rule("core", "pods", "patch"),
     _rule("jobset.x-k8s.io", "jobsets", "patch"),
     _rule("trainer.kubeflow.org", "trainjobs", "patch"),

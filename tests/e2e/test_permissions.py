@@ -78,6 +78,21 @@ def test_the_documented_rights_are_enough(user: Callable[..., Arena], kube: Kube
 
 
 @pytest.mark.usefixtures("gpu_nodes")
+def test_the_documented_rights_are_enough_to_scale_horovod(
+    user: Callable[..., Arena], kube: Kube, namespace: str
+) -> None:
+    """Its framework reads in a ConfigMap which of the workers it may use."""
+    arena = user()
+    outcome = submit(arena, "job", "--min-workers=1", "--max-workers=3")
+    assert 0 == outcome.code, outcome.err
+    for workers in (3, 1):
+        outcome = arena("scale", "job", f"--workers={workers}", "--grace=1ms")
+        assert 0 == outcome.code, outcome.err
+        hosts = kube.get("v1", "ConfigMap", "job-elastic", namespace)["data"]["hosts"]
+        assert workers == len(hosts.splitlines())
+
+
+@pytest.mark.usefixtures("gpu_nodes")
 @pytest.mark.parametrize(
     ("lacking", "told"),
     [

@@ -111,6 +111,14 @@ def pinned_immediately(job: Object, record: PlanRecord) -> Pins:
     return replace(rewritten(job, replace(record, stage=Stage.CONFIRMED)), new=True)
 
 
+def pins_of(job: Object, record: PlanRecord) -> Pins:
+    """Return what the plan *record* has put onto *job* and its templates, for whoever takes it away again.
+
+    Which GPUs it named need not be known for that.
+    """
+    return rewritten(job, replace(record, stage=Stage.CONFIRMED, gpu_enforcement=GpuEnforcement.NONE))
+
+
 def _run_lists(
     job: Object, record: PlanRecord, hostnames: Sequence[str], uuids: Mapping[int, Sequence[str]]
 ) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import Conflict, DocumentError, Invalid
-from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.placement.enforcement import pins_of, rewritten
 from arena_topo.jobs.placement.exact_gpus import create_claims, uuids_of
 from arena_topo.jobs.placement.other_plans import (
     LATEST_CONFIRMATION,
@@ -227,8 +227,7 @@ def _resized(kind: Kind, job: Object, record: PlanRecord) -> Object:
         return job
     carried, bare = plan_of(job), job
     if carried:
-        placed = replace(settled(job, carried), stage=Stage.CONFIRMED, gpu_enforcement=GpuEnforcement.NONE)
-        bare = without_pins(job, rewritten(job, placed))
+        bare = without_pins(job, pins_of(job, settled(job, carried)))
     return resized(bare, pods)
 
 

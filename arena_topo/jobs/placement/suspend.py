@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from arena_topo.errors import Conflict, Invalid, UsageError, WaitTimeout
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
-from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.placement.enforcement import pins_of
 from arena_topo.jobs.placement.reservation import plan_of
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kube.resources import jobs_of
@@ -44,11 +44,7 @@ def suspended(session: Session, served: ServedJob, record: PlanRecord | None) ->
     if record:
         # Some templates may not change as long as a pod is left: old pins do no harm there until new ones replace them.
         is_fixed = served.kind.loose is Loose.SCHEDULING
-        bare = (
-            served.job
-            if is_fixed
-            else without_pins(served.job, rewritten(served.job, replace(record, stage=Stage.CONFIRMED)))
-        )
+        bare = served.job if is_fixed else without_pins(served.job, pins_of(served.job, record))
         after = with_pins(bare, Pins(plan=encode(_unplaced(record)), suspended=True))
     path = jobs_of(served.kind).path(session.namespace, served.name)
     try:

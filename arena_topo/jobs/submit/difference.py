@@ -8,7 +8,7 @@ from typing import Any
 
 from arena_topo.errors import Forbidden
 from arena_topo.jobs.lookup import look_up_job
-from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.placement.enforcement import pins_of
 from arena_topo.jobs.submit.rerun import record_of
 from arena_topo.jobs.submit.submit import PreparedJob
 from arena_topo.kinds.mpijob import pod_templates
@@ -38,7 +38,7 @@ def difference(session: Session, prepared: PreparedJob) -> tuple[str, tuple[str,
     live: Object = {}
     if existing is not None:
         record = record_of(existing)
-        live = _bare(unplanned(existing, rewritten(existing, record) if record else None))
+        live = _bare(unplanned(existing, pins_of(existing, record) if record else None))
     wanted = _bare(wanted)
     before, after = _masked(live, wanted)
     lines = unified_diff(_lines(before), _lines(after), f"live/{name}", f"submit/{name}", lineterm="")

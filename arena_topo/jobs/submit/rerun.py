@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from arena_topo.errors import DocumentError, NotFound, UsageError
 from arena_topo.jobs.lookup import find_job
-from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.placement.enforcement import pins_of
 from arena_topo.jobs.placement.options import options_from_annotation
 from arena_topo.jobs.submit.choose import choose, without_plan
 from arena_topo.jobs.submit.look import look, missing_rights
@@ -80,7 +80,7 @@ def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptio
     new_name = name or str(source.job["metadata"]["name"])
     check_job_name(new_name)
     record = record_of(source.job)
-    again = fresh(source.job, new_name, rewritten(source.job, record) if record else None)
+    again = fresh(source.job, new_name, pins_of(source.job, record) if record else None)
     job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
     check_pod_names(new_name, worker_count(job), version)
     spec = spec_of(job, gang=again.gang, topology=again.topology)

@@ -27,6 +27,7 @@ from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.demand import demand_of
 from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten, suspended_with_plan
+from arena_topo.jobs.placement.exact_gpus import uuids_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
@@ -269,10 +270,12 @@ def dry_run(
     if not planned or prepared.enforcement is None:
         return SubmittedJob(objects=create(session, manifest, dry_run=True).objects)
     planner = _planner(prepared, prepared.enforcement, place)
-    record = planner(unreserved_snapshot(session, levels=place.plan.levels))
+    snapshot = unreserved_snapshot(session, levels=place.plan.levels)
+    record = planner(snapshot)
     job = with_pins(manifest.job, suspended_with_plan(record))
     if record.stage is Stage.PROPOSED:
-        job = with_pins(job, rewritten(job, replace(record, stage=Stage.CONFIRMED), uuids=None))
+        confirmed = replace(record, stage=Stage.CONFIRMED)
+        job = with_pins(job, rewritten(job, confirmed, uuids_of(confirmed, snapshot)))
     objects = create(session, replace(manifest, job=job), dry_run=True).objects
     return SubmittedJob(objects=objects, placed=PlacedJob(objects[0], record, planner.verdict))
 

@@ -227,9 +227,11 @@ def hami_nodes(plane: ControlPlane, finished: object) -> Iterator[list[str]]:
 def test_hami_is_told_the_gpus_of_each_worker(
     arena: Arena, kube: Kube, namespace: str, means: str, request: pytest.FixtureRequest
 ) -> None:
-    """By the admission policy, or as the workers are released."""
+    """By the admission policy, or as the workers are released; a job that is suspended is free of them again."""
     if means == "policy":
         request.getfixturevalue("policy")
+    tried = submit(arena, "gang", 3, 2, "--pin=gpus", "--dry-run=server", "--plan")
+    assert 0 == tried.code, tried.err
     outcome = submit(arena, "gang", 3, 2, "--pin=gpus")
     assert 0 == outcome.code, outcome.err
     assert "each on its own GPUs, requested from HAMi by UUID" in outcome.err
@@ -240,6 +242,10 @@ def test_hami_is_told_the_gpus_of_each_worker(
         (each["spec"]["nodeName"], each["metadata"]["annotations"]["nvidia.com/use-gpuuuid"])
         for each in workers
     ]
+    suspended = arena("suspend", "gang")
+    assert 0 == suspended.code, suspended.err
+    template = kube.get(*MPIJOB, "gang", namespace)["spec"]["mpiReplicaSpecs"]["Worker"]["template"]
+    assert "arena-topo.dev/pin-gpus" not in template["metadata"].get("annotations", {})
 
 
 @pytest.mark.usefixtures("gpu_nodes")

@@ -13,9 +13,10 @@ from arena_topo.jobs.placement.suspend import suspend_job, wait_until_stopped
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.session import Session
 from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.model.keys import PIN_CLAIMS, PIN_GPUS, PIN_NODES
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
 from tests.fakes import Answer, Call, refusal, session, unserved
 from tests.objects import condition, mpijob, pod
 
@@ -66,6 +67,21 @@ def test_a_suspended_job_is_free_of_its_plan(enforcement: Enforcement) -> None:
     assert (Stage.SUSPENDED, (), enforcement) == (record.stage, record.slots, record.enforcement)
     assert {"suspend": True} == served.job["spec"]["runPolicy"]
     assert worker(waiting) == worker(served.job)
+
+
+@pytest.mark.parametrize("gpus", [GpuEnforcement.UUIDS, GpuEnforcement.CLAIMS, GpuEnforcement.SHARED_CLAIMS])
+def test_a_job_on_chosen_gpus_is_free_of_them(gpus: GpuEnforcement) -> None:
+    """Which they are is on the templates, and not in the plan: it need not be known for taking them away."""
+    record = PlanRecord(
+        stage=Stage.CONFIRMED, slots=SLOTS, enforcement=Enforcement.ADMISSION, gpu_enforcement=gpus
+    )
+    waiting = with_pins(mpijob("job", workers=2), suspended_with_plan(record))
+    placed = with_pins(waiting, rewritten(waiting, record, {0: ("GPU-a",), 1: ("GPU-b",)}))
+    served = suspend_job(opened(placed), "job")
+    assert served
+    annotations = served.job["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["metadata"].get("annotations")
+
+    assert not {PIN_NODES, PIN_GPUS, PIN_CLAIMS} & set(annotations or {})
 
 
 def fields(record: PlanRecord) -> dict[str, Any]:
