@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable
 from zlib import crc32
 
-from arena_topo.kinds.mpijob import parse_worker_name
 from arena_topo.model.job.log_line import LogLine
 
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
@@ -24,9 +23,7 @@ _ESCAPES = (
 Printer = Callable[[LogLine], bytes]
 
 
-def printer(
-    form: str, *, prefix: bool, colour: bool, strip: bool, timestamps: bool = False, job: str = ""
-) -> Printer:
+def printer(form: str, *, prefix: bool, colour: bool, strip: bool, timestamps: bool = False) -> Printer:
     """Return what makes bytes of a line in *form*: ``text``, ``raw`` or ``json``.
 
     A *prefix* names the instance in text, in *colour* where it is wanted; *strip* takes control characters away.
@@ -36,7 +33,7 @@ def printer(
     def printed(line: LogLine) -> bytes:
         text = without_controls(line.text) if strip else line.text
         if form == "json":
-            return _json_line(line, text, job)
+            return _json_line(line, text)
         stamped = line.stamp + b" " + text if timestamps and line.stamp else text
         if form == "raw" or not prefix:
             return stamped
@@ -58,14 +55,13 @@ def _name(instance: str, *, colour: bool) -> bytes:
     return f"\x1b[{_COLOURS[crc32(instance.encode()) % len(_COLOURS)]}m{instance}\x1b[0m".encode()
 
 
-def _json_line(line: LogLine, text: bytes, job: str) -> bytes:
-    worker = parse_worker_name(line.instance)
-    is_worker = worker is not None and (not job or worker.job == job)
+def _json_line(line: LogLine, text: bytes) -> bytes:
     document = {
         "time": line.stamp.decode(),
         "instance": line.instance,
-        "role": "worker" if is_worker else "launcher",
-        "worker": worker.index if worker is not None and is_worker else None,
+        "role": line.role,
+        "index": line.index,
+        "worker": line.index if line.role == "worker" else None,
         "container": line.container,
         "node": line.node,
         # What is no UTF-8 cannot be in JSON.

@@ -14,7 +14,7 @@ STAMP = b"2026-11-21T01:00:00Z"
 
 def line(text: bytes = b"loss 1\n", instance: str = "job-worker-2", stamp: bytes = b"") -> LogLine:
     """Return a line of a worker."""
-    return LogLine(instance, "mpi", "n1", stamp, text)
+    return LogLine(instance, "mpi", "n1", stamp, text, "worker", 2)
 
 
 @given(text=st.binary())
@@ -54,20 +54,28 @@ def test_a_colour_belongs_to_a_name() -> None:
 
 def test_json_tells_everything() -> None:
     """An object a line, also for what is no UTF-8."""
-    show = printer("json", prefix=True, colour=True, strip=False, job="job")
+    show = printer("json", prefix=True, colour=True, strip=False)
     worker = json.loads(show(line(b"loss \xff\r\n", stamp=STAMP)))
 
     assert {
         "time": "2026-11-21T01:00:00Z",
         "instance": "job-worker-2",
         "role": "worker",
+        "index": 2,
         "worker": 2,
         "container": "mpi",
         "node": "n1",
         "line": "loss \ufffd",
     } == worker
-    launcher = json.loads(show(line(instance="job-launcher-x")))
-    assert ("launcher", None) == (launcher["role"], launcher["worker"])
+
+
+@pytest.mark.parametrize(("role", "index"), [("launcher", None), ("master", 0)])
+def test_json_numbers_workers_alone_as_workers(role: str, index: int | None) -> None:
+    """Another role has its own numbers."""
+    other = LogLine(f"job-{role}", "c", "n1", b"", b"loss 1", role, index)
+    document = json.loads(printer("json", prefix=True, colour=True, strip=False)(other))
+
+    assert (role, index, None) == (document["role"], document["index"], document["worker"])
 
 
 @given(text=st.binary())

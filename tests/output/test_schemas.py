@@ -142,14 +142,15 @@ def test_a_document_has_the_documented_shape(
 @pytest.mark.parametrize(
     "line",
     [
-        LogLine("job-worker-2", "mpi", "n1", b"2026-11-21T01:00:00Z", b"loss 1\n"),
-        LogLine("job-launcher", "mpi", "", b"", b"\xff"),
+        LogLine("job-worker-2", "mpi", "n1", b"2026-11-21T01:00:00Z", b"loss 1\n", "worker", 2),
+        LogLine("job-launcher", "mpi", "", b"", b"\xff", "launcher", None),
+        LogLine("job-ps-1", "tensorflow", "n1", b"", b"loss 1", "ps", 1),
     ],
-    ids=["worker", "launcher"],
+    ids=["worker", "launcher", "ps"],
 )
 def test_a_line_of_a_log_has_the_documented_shape(line: LogLine) -> None:
     """Of each role."""
-    check("log-line", json.loads(printer("json", prefix=False, colour=False, strip=False, job="job")(line)))
+    check("log-line", json.loads(printer("json", prefix=False, colour=False, strip=False)(line)))
 
 
 @pytest.mark.parametrize("path", sorted(SCHEMAS.glob("*.json")), ids=lambda path: path.stem)

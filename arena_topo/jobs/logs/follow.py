@@ -6,13 +6,14 @@ started again, the rest comes from its previous run, and the new run is followed
 it stopped (``cursor``). A pod that is recreated or retried is followed in its turn, until the job has ended.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
 from arena_topo.jobs.logs.cursor import LogCursor
+from arena_topo.jobs.logs.instances import role_of
 from arena_topo.jobs.logs.wait import (
     LONGEST_PAUSE,
     LogTarget,
@@ -107,11 +108,11 @@ def read_pod(session: Session, pod: Object, container: str, options: LogOptions)
         **options.query(),
     )
     # A stream that is read once needs no cursor, except to part the stamps from the lines.
-    cursor = LogCursor()
+    cursor, as_line = LogCursor(), _line_maker(pod, container)
     try:
         while line := stream.readline(LONGEST_LINE):
             stamp, text = (cursor.admit(line) or (b"", b"")) if options.timestamps else (b"", line)
-            yield _log_line(pod, container, stamp, text)
+            yield as_line(stamp, text)
     finally:
         stream.close()
 
@@ -291,6 +292,7 @@ class Follower:
             return None
 
     def _new_lines(self, stream: Response, *, follow: bool) -> Generator[LogLine, None, bool]:
+        as_line = _line_maker(self.pod, self.container)
         while line := stream.readline(LONGEST_LINE):
             # Half a line comes whole with the next stream; the last stream's is all that there is.
             if follow and not line.endswith(b"\n") and len(line) < LONGEST_LINE:
@@ -302,7 +304,7 @@ class Follower:
                     # A stream that brings something new works: the next break is tried again at once.
                     self._failures = 0
                     self.waiter.forget()
-                    yield _log_line(self.pod, self.container, *new)
+                    yield as_line(*new)
         return True
 
     def _tolerate(self, error: ApiError, *, gone_is_final: bool) -> None:
@@ -444,8 +446,11 @@ class Follower:
         return str(self.pod["metadata"]["name"])
 
 
-def _log_line(pod: Object, container: str, stamp: bytes, text: bytes) -> LogLine:
-    return LogLine(pod["metadata"]["name"], container, pod["spec"].get("nodeName") or "", stamp, text)
+def _line_maker(pod: Object, container: str) -> Callable[[bytes, bytes], LogLine]:
+    """Return what makes a line of a stamp and a text that *container* of *pod* wrote."""
+    name, node = str(pod["metadata"]["name"]), pod["spec"].get("nodeName") or ""
+    role, index = role_of(pod)
+    return lambda stamp, text: LogLine(name, container, node, stamp, text, role, index)
 
 
 def _path(session: Session, pod: Object) -> str:

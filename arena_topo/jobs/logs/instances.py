@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from arena_topo.errors import NotFound, UsageError
 from arena_topo.jobs.logs.wait import can_be_of
 from arena_topo.jobs.lookup import ServedJob
-from arena_topo.kinds.mpijob import worker_count, worker_name
+from arena_topo.kinds.mpijob import parse_worker_name, worker_count, worker_name
+from arena_topo.model import keys
 from arena_topo.model.notation.words import natural_sort_key, plural
 from arena_topo.model.objects import Object
 
@@ -75,6 +76,23 @@ class Instances:
             return False
         is_asked_for = member.role == _WORKER and any(member.index in each for each in self.indices)
         return is_asked_for or member.role == self.role
+
+
+def role_of(pod: Object) -> tuple[str, int | None]:
+    """Return the role of *pod* in its job and its index in that, None for a launcher, of which there is one.
+
+    For example ``("worker", 2)``, ``("master", 0)``, ``("launcher", None)``.
+    """
+    if worker := parse_worker_name(pod["metadata"]["name"]):
+        return _WORKER, worker.index
+    labels = pod["metadata"].get("labels") or {}
+    # Most logs are of MPIJobs, and need not import the other kinds.
+    if labels.get(keys.OPERATOR_REPLICA_TYPE, _LAUNCHER) == _LAUNCHER and keys.COMPLETION_INDEX not in labels:
+        return _LAUNCHER, None
+    from arena_topo.kinds.table import OTHER_KINDS
+
+    members = filter(None, (kind.member(pod) for kind in OTHER_KINDS))
+    return next(((member.role, member.index) for member in members), (_LAUNCHER, None))
 
 
 def roles_of(served: ServedJob) -> list[str]:

@@ -3,12 +3,13 @@
 import pytest
 
 from arena_topo.errors import NotFound, UsageError
-from arena_topo.jobs.logs.instances import Instances, parse_instances
+from arena_topo.jobs.logs.instances import Instances, parse_instances, role_of
 from arena_topo.jobs.logs.wait import LogTarget, can_be_of
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.pytorchjob import PYTORCHJOB
+from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.model.objects import Object
 from tests.kinds.jobs import pod_of, training_job
 from tests.objects import mpijob, pod
@@ -166,3 +167,40 @@ def test_a_pod_of_a_jobset_is_found_by_its_number() -> None:
 
     assert one == LogTarget("set-worker-1").pod_among([one])
     assert LogTarget("set-worker-0").pod_among([one]) is None
+
+
+def labelled_pod(name: str, **labels: str) -> Object:
+    """Return a pod with labels of the batch controller and of JobSet."""
+    domains = {"job_completion_index": "batch.kubernetes.io"}
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {
+                f"{domains.get(key, 'jobset.sigs.k8s.io')}/{key.replace('_', '-')}": value
+                for key, value in labels.items()
+            },
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("instance", "expected"),
+    [
+        (pod("job-worker-2"), ("worker", 2)),
+        (pod("job-launcher-x2x4z"), ("launcher", None)),
+        (pod_of(PYTORCHJOB, "master", 0, chief=True), ("master", 0)),
+        (pod_of(PYTORCHJOB, "worker", 1), ("worker", 1)),
+        (pod_of(TFJOB, "ps", 1), ("ps", 1)),
+        (
+            labelled_pod(
+                "js-trainer-0-3-x2x4z", job_completion_index="3", job_index="0", replicatedjob_name="trainer"
+            ),
+            ("trainer", 3),
+        ),
+        (labelled_pod("job-3-x2x4z", job_completion_index="3"), ("worker", 3)),
+    ],
+    ids=lambda value: value["metadata"]["name"] if isinstance(value, dict) else "",
+)
+def test_an_instance_has_a_role_in_its_job(instance: Object, expected: tuple[str, int | None]) -> None:
+    """As its kind calls it; a launcher is the only one of its role."""
+    assert expected == role_of(instance)

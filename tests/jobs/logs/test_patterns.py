@@ -10,7 +10,10 @@ from arena_topo.model.job.log_line import LogLine
 def wanted(texts: list[bytes], include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> list[bytes]:
     """Return those of *texts* that pass."""
     patterns = Patterns(include=compiled("--include", include), exclude=compiled("--exclude", exclude))
-    return [line.text for line in patterns.wanted(LogLine("w", "c", "n", b"", text) for text in texts)]
+    return [
+        line.text
+        for line in patterns.wanted(LogLine("w", "c", "n", b"", text, "worker", 0) for text in texts)
+    ]
 
 
 @pytest.mark.parametrize(

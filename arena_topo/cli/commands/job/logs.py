@@ -150,7 +150,6 @@ def logs(flags: LogsFlags) -> ExitCode:
         colour=wants_colour(sys.stdout),
         strip=flags.strip_control,
         timestamps=flags.timestamps,
-        job=flags.name,
     )
     for line in patterns.wanted(lines):
         sys.stdout.buffer.write(printed(line))

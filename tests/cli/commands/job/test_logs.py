@@ -105,6 +105,7 @@ def test_lines_are_chosen_and_printed_as_json(
         "time": "2026-11-21T01:00:00Z",
         "instance": "job-launcher-x",
         "role": "launcher",
+        "index": None,
         "worker": None,
         "container": "mpi",
         "node": "n1",
