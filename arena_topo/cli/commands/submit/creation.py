@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from arena_topo.cli.command import option
+from arena_topo.cli.options.dry_run import DryRun, DryRunMode
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.terminal import say, warn
-from arena_topo.errors import ArenaTopoError
+from arena_topo.errors import ArenaTopoError, UsageError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model import arena_texts
 from arena_topo.model.objects import Object
@@ -26,6 +29,43 @@ _LAST_LOOK = 5.0
 """Seconds that the last look at the cluster may take after Ctrl-C."""
 
 WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
+
+
+def follow() -> bool:
+    """Return the flag ``--follow``."""
+    return go_flag(
+        "--follow", help="Print the job's log until it has ended, and end with its exit code: 5 if it failed."
+    )
+
+
+def printed_objects() -> str | None:
+    """Return ``-o`` of a command that creates objects."""
+    return option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreationFlags:
+    """Whether a submit creates its objects, and what it prints of them."""
+
+    dry_run: DryRun = option(
+        "--dry-run",
+        type=DryRunMode(),
+        default=DryRun.NONE,
+        metavar="MODE",
+        help="none, client or server: print what would be created.",
+    )
+    show_plan: bool = go_flag(
+        "--plan", help="With --dry-run=server: plan the job, and print it with its pins and gates."
+    )
+    follow: bool = follow()
+    output: str | None = printed_objects()
+
+    def check(self, word: str) -> None:
+        """Raise ``UsageError`` where the flags contradict each other; ``arena-topo plan`` *word* shows a plan alone."""
+        if self.show_plan and self.dry_run is not DryRun.SERVER:
+            raise UsageError(
+                "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
+            )
 
 
 def print_dry_run(
@@ -53,6 +93,21 @@ class Ending:
     output: str | None
     follow: bool
     connection: ConnectionFlags
+
+
+def create_as_asked(
+    session: "Session",
+    prepared: "PreparedJob",
+    place: "PlaceOptions",
+    creation: CreationFlags,
+    connection: ConnectionFlags,
+) -> None:
+    """Have the server try the job that was prepared, or create it, as *creation* asks for."""
+    if creation.dry_run is DryRun.SERVER:
+        print_dry_run(session, prepared, place, creation.output, planned=creation.show_plan)
+        return
+    ending = Ending(output=creation.output, follow=creation.follow, connection=connection)
+    create_and_wait(session, prepared, place, ending)
 
 
 def create_and_wait(

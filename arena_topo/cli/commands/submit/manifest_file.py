@@ -4,17 +4,14 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
-from arena_topo.cli.command import command, option, output_format, text
+from arena_topo.cli.command import command, output_format, text
 from arena_topo.cli.commands.submit.creation import (
     WITHOUT_PLAN,
-    Ending,
-    create_and_wait,
-    print_dry_run,
+    CreationFlags,
+    create_as_asked,
     print_objects,
 )
-from arena_topo.cli.options.dry_run import DryRun, DryRunMode
+from arena_topo.cli.options.dry_run import DryRun
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import (
@@ -56,22 +53,7 @@ class SubmitManifestFlags:
     gang: bool = go_flag("--gang", help="Start all pods or none, by a gang scheduler.")
     plan: PlanFlags
     enforcement: EnforcementFlags
-    dry_run: DryRun = option(
-        "--dry-run",
-        type=DryRunMode(),
-        default=DryRun.NONE,
-        metavar="MODE",
-        help="none, client or server: print what would be created.",
-    )
-    show_plan: bool = go_flag(
-        "--plan", help="With --dry-run=server: plan the job, and print it with its pins and gates."
-    )
-    follow: bool = go_flag(
-        "--follow", help="Print the job's log until it has ended, and end with its exit code: 5 if it failed."
-    )
-    output: str | None = option(
-        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects."
-    )
+    creation: CreationFlags
     kube: KubeFlags
 
 
@@ -90,27 +72,21 @@ def submit_manifest(flags: SubmitManifestFlags) -> None:
     from arena_topo.jobs.submit.manifest_file import offline, prepare_manifest
     from arena_topo.kube.session import connect
 
-    if flags.show_plan and flags.dry_run is not DryRun.SERVER:
-        raise UsageError(
-            "--plan goes with --dry-run=server", hint="arena-topo plan -f FILE shows a plan by itself"
-        )
+    creation = flags.creation
+    creation.check("-f FILE")
     if flags.plan.coalesce:
         raise UsageError("--coalesce gives a job fewer and larger pods, and a manifest keeps its own")
     check_gang(flags.enforcement, gang=flags.gang)
     job = _job(flags.file)
-    place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
-    if flags.dry_run is DryRun.CLIENT:
+    place = place_options(flags.plan, flags.enforcement, follow=creation.follow)
+    if creation.dry_run is DryRun.CLIENT:
         prepared = offline(job, _namespace(job, flags.kube))
-        print_objects(prepared.manifest.objects, flags.output, " (dry run)")
+        print_objects(prepared.manifest.objects, creation.output, " (dry run)")
         say(WITHOUT_PLAN)
         return
     session = _within(connect(flags.kube), job, flags.kube)
     prepared = prepare_manifest(session, job, place, gang=flags.gang)
-    if flags.dry_run is DryRun.SERVER:
-        print_dry_run(session, prepared, place, flags.output, planned=flags.show_plan)
-        return
-    ending = Ending(output=flags.output, follow=flags.follow, connection=flags.kube)
-    create_and_wait(session, prepared, place, ending)
+    create_as_asked(session, prepared, place, creation, flags.kube)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,12 +3,15 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import click
-
 from arena_topo.cli.command import argument, command, option, text
-from arena_topo.cli.commands.submit.creation import Ending, create_and_wait, print_dry_run
+from arena_topo.cli.commands.submit.creation import (
+    Ending,
+    create_and_wait,
+    follow,
+    print_dry_run,
+    printed_objects,
+)
 from arena_topo.cli.options.dry_run import DryRun, DryRunMode
-from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import JobName
 from arena_topo.cli.options.placement import Wait, wait_goal
@@ -32,15 +35,11 @@ class RerunFlags:
     )
     name: str = text("--name", help="Name of the new job; the old one by default.")
     wait: Wait | None = wait_goal()
-    follow: bool = go_flag(
-        "--follow", help="Print the job's log until it has ended, and end with its exit code: 5 if it failed."
-    )
+    follow: bool = follow()
     dry_run: DryRun = option(
         "--dry-run", type=DryRunMode(), default=DryRun.NONE, metavar="MODE", help="none or server."
     )
-    output: str | None = option(
-        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects."
-    )
+    output: str | None = printed_objects()
     kube: KubeFlags
 
 

@@ -5,22 +5,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from arena_topo.cli.command import argument, command, option, text
 from arena_topo.cli.commands.submit.creation import (
     WITHOUT_PLAN,
-    Ending,
-    create_and_wait,
-    print_dry_run,
+    CreationFlags,
+    create_as_asked,
     print_notes,
     print_objects,
 )
 from arena_topo.cli.commands.submit.manifest_file import submit_manifest
 from arena_topo.cli.groups import CommandGroup
-from arena_topo.cli.options.dry_run import DryRun, DryRunMode
+from arena_topo.cli.options.dry_run import DryRun
 from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
-from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.job import (
     CommonJobFlags,
     IndexedJobFlags,
@@ -120,22 +116,7 @@ class SubmitFlags:
     plan: PlanFlags
     enforcement: EnforcementFlags
     template: str = template()
-    dry_run: DryRun = option(
-        "--dry-run",
-        type=DryRunMode(),
-        default=DryRun.NONE,
-        metavar="MODE",
-        help="none, client or server: print what would be created.",
-    )
-    show_plan: bool = go_flag(
-        "--plan", help="With --dry-run=server: plan the job, and print it with its pins and gates."
-    )
-    follow: bool = go_flag(
-        "--follow", help="Print the job's log until it has ended, and end with its exit code: 5 if it failed."
-    )
-    output: str | None = option(
-        "-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects."
-    )
+    creation: CreationFlags
     kube: KubeFlags
 
 
@@ -279,13 +260,10 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     """Do what *flags* say with the job that they describe, of the kind that *word* names."""
     from arena_topo.jobs.submit.options import SubmitOptions
 
-    if flags.show_plan and flags.dry_run is not DryRun.SERVER:
-        raise UsageError(
-            "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
-        )
+    flags.creation.check(word)
     check_gang(flags.enforcement, gang=flags.job.gang)
     options = SubmitOptions(version=version, template=flags.template)
-    place = place_options(flags.plan, flags.enforcement, follow=flags.follow)
+    place = place_options(flags.plan, flags.enforcement, follow=flags.creation.follow)
     described = _described(flags)
     check_elastic(described, place.plan)
     job = held_by_kube_queue(described, flags.enforcement)
@@ -293,13 +271,14 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     if flags.save:
         save_flags(flags.typed, flags.save, word)
         return
-    match flags.dry_run:
-        case DryRun.CLIENT:
-            _client_dry_run(job, options, place, flags)
-        case DryRun.SERVER:
-            _server_dry_run(job, options, place, flags)
-        case DryRun.NONE:
-            _submit(job, options, place, flags)
+    if flags.creation.dry_run is DryRun.CLIENT:
+        _client_dry_run(job, options, place, flags)
+        return
+    from arena_topo.jobs.submit.submit import prepare
+    from arena_topo.kube.session import connect
+
+    session = connect(flags.kube)
+    create_as_asked(session, prepare(session, job, options, place), place, flags.creation, flags.kube)
 
 
 def _described(flags: SubmitFlags) -> "JobSpec":
@@ -331,28 +310,6 @@ def save_flags(typed: TypedFlags, file: str, word: str) -> None:
     say(f"saved, and not submitted: arena-topo submit {word} -f {file} does that")
 
 
-def _submit(job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags) -> None:
-    from arena_topo.jobs.submit.submit import prepare
-    from arena_topo.kube.session import connect
-
-    session = connect(flags.kube)
-    prepared = prepare(session, job, options, place)
-    create_and_wait(
-        session, prepared, place, Ending(output=flags.output, follow=flags.follow, connection=flags.kube)
-    )
-
-
-def _server_dry_run(
-    job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
-) -> None:
-    from arena_topo.jobs.submit.submit import prepare
-    from arena_topo.kube.session import connect
-
-    session = connect(flags.kube)
-    prepared = prepare(session, job, options, place)
-    print_dry_run(session, prepared, place, flags.output, planned=flags.show_plan)
-
-
 def _client_dry_run(
     job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
 ) -> None:
@@ -369,7 +326,7 @@ def _client_dry_run(
         say(f"no cluster reachable ({error.message}); rendering for the current version of {job.kind}")
         prepared = prepare_offline(job, options)
     print_notes(prepared.warnings, prepared.notes)
-    print_objects(prepared.manifest.objects, flags.output, " (dry run)")
+    print_objects(prepared.manifest.objects, flags.creation.output, " (dry run)")
     if prepared.enforcement:
         say(WITHOUT_PLAN)
 
@@ -386,7 +343,7 @@ def _namespace(flags: SubmitFlags) -> str:
         target = resolve(flags.kube)
     except DocumentError:
         # A dry run needs no kubeconfig, unless the user named one.
-        if flags.dry_run is not DryRun.CLIENT or names_cluster(flags.kube):
+        if flags.creation.dry_run is not DryRun.CLIENT or names_cluster(flags.kube):
             raise
         target = None
     return target.namespace if target else flags.kube.namespace or default_namespace()
