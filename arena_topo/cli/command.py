@@ -11,7 +11,8 @@
     @command("get", GetFlags)
     def get(flags: GetFlags) -> None: ...
 
-A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class. A field without
+A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class; a command names in
+``parts`` the fields for which it has a subclass, as ``submit`` has one for each kind of job. A field without
 a declaration is a value that the command's own click class left in the context's ``params``. The functions below
 return fields; their annotations say what click will put there, so that mypy compares it with the field's type.
 """
@@ -19,6 +20,7 @@ return fields; their annotations say what click will put there, so that mypy com
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import field, fields, is_dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
 
 import click
@@ -40,6 +42,7 @@ Flags = TypeVar("Flags")
 Run = Callable[[Flags], int | None]
 
 _PARAMETER = "click parameter"
+_NO_PARTS: Mapping[str, type] = MappingProxyType({})
 _DEFAULTS, _ORIGIN, _OFF = "arena_topo.defaults", "arena_topo.origin", "arena_topo.off"
 """Keys of a context's ``meta``: what the user has set, where the value at hand comes from, flags typed as false."""
 
@@ -161,19 +164,24 @@ def _defaults(ctx: click.Context) -> "Defaults":
 
 
 def command(
-    name: str, flags: type[Flags], *, cls: type[FlagCommand] = FlagCommand, **attributes: Any
+    name: str,
+    flags: type[Flags],
+    *,
+    cls: type[FlagCommand] = FlagCommand,
+    parts: Mapping[str, type] = _NO_PARTS,
+    **attributes: Any,
 ) -> Callable[[Run[Flags]], click.Command]:
-    """Turn a function of one *flags* value into the command *name*; its docstring is the help text.
+    """Turn a function of one *flags* value into the command *name*; its docstring is the help text, where none is given.
 
     The function returns an exit code (see ``ExitCode``), or None for success.
     """
 
     def declared(run: Run[Flags]) -> click.Command:
         def callback(**values: Any) -> int | None:
-            return run(_value(flags, values))
+            return run(_value(flags, values, parts))
 
-        params = _without_shared_names(parameters(flags))
-        return cls(name, callback=callback, params=params, help=run.__doc__, **attributes)
+        params = _without_shared_names(parameters(flags, parts))
+        return cls(name, callback=callback, params=params, **{"help": run.__doc__, **attributes})
 
     return declared
 
@@ -250,20 +258,22 @@ def output_format(*forms: str) -> str:
     )
 
 
-def parameters(flags: type) -> Iterator[click.Parameter]:
-    """Yield the click parameters that the fields of *flags* declare, in their order."""
+def parameters(flags: type, parts: Mapping[str, type] = _NO_PARTS) -> Iterator[click.Parameter]:
+    """Yield the click parameters that the fields of *flags* declare, in their order; *parts* are those of other types."""
     for flag in fields(flags):
-        if _is_flags(flag.type):
-            yield from parameters(flag.type)
+        if _is_flags(part := parts.get(flag.name, flag.type)):
+            yield from parameters(part)
         elif parameter := flag.metadata.get(_PARAMETER):
             yield parameter(flag.name)
 
 
-def _value(flags: type[Flags], values: Mapping[str, Any]) -> Flags:
-    """Return the *flags* whose fields have the *values* that click read, by name."""
+def _value(flags: type[Flags], values: Mapping[str, Any], parts: Mapping[str, type] = _NO_PARTS) -> Flags:
+    """Return the *flags* whose fields have the *values* that click read, by name; *parts* are those of other types."""
     return flags(
         **{
-            flag.name: _value(flag.type, values) if _is_flags(flag.type) else values[flag.name]
+            flag.name: _value(part, values)
+            if _is_flags(part := parts.get(flag.name, flag.type))
+            else values[flag.name]
             for flag in fields(flags)  # type: ignore[arg-type]  # every class of flags is a dataclass
         }
     )

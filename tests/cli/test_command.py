@@ -47,6 +47,27 @@ def test_fields_have_the_values_that_were_typed() -> None:
     assert Flags(name="job", image="x", is_loud=True, inner=Inner(labels=("a", "b"), count=2)) == flags
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoreInner(Inner):
+    """The shared flags, and one more."""
+
+    colour: str = text("--colour", help="A colour.")
+
+
+def test_a_command_may_have_more_flags_in_a_part() -> None:
+    """As ``submit`` has for each kind of job."""
+    values: list[Flags] = []
+
+    @command("test", Flags, parts={"inner": MoreInner})
+    def run(flags: Flags) -> None:
+        """Do nothing."""
+        values.append(flags)
+
+    run.main(["job", "--colour=red", "--count=2"], standalone_mode=False)
+
+    assert MoreInner(labels=(), count=2, colour="red") == values[0].inner
+
+
 def test_fields_have_their_flags_defaults() -> None:
     """None where there is no default."""
     assert Flags(name="job", image="i", is_loud=False, inner=Inner(labels=(), count=None)) == received("job")

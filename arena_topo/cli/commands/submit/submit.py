@@ -24,11 +24,11 @@ from arena_topo.cli.options.job import (
     JobSetFlags,
     PyTorchFlags,
     TrainFlags,
-    job_spec,
 )
 from arena_topo.cli.options.job_notations import TEXT
+from arena_topo.cli.options.kinds.described import described_job
 from arena_topo.cli.options.kinds.elastic import check_elastic
-from arena_topo.cli.options.kinds.tf import TfFlags, tf_job
+from arena_topo.cli.options.kinds.tf import TfFlags
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Notation
 from arena_topo.cli.options.placement import (
@@ -128,41 +128,6 @@ class SubmitMpiFlags(SubmitFlags):
     api_version: ApiVersion | None = api_version()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitPyTorchFlags(SubmitFlags):
-    """What ``submit pytorch`` takes."""
-
-    job: PyTorchFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitTfFlags(SubmitFlags):
-    """What ``submit tf`` takes."""
-
-    job: TfFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitJobSetFlags(SubmitFlags):
-    """What ``submit jobset`` takes."""
-
-    job: JobSetFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitIndexedJobFlags(SubmitFlags):
-    """What ``submit job`` takes."""
-
-    job: IndexedJobFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmitTrainFlags(SubmitFlags):
-    """What ``submit train`` takes."""
-
-    job: TrainFlags
-
-
 @command("mpi", SubmitMpiFlags, cls=FileCommand)
 def mpi(flags: SubmitMpiFlags) -> None:
     """Submit an MPI job.
@@ -178,8 +143,8 @@ def mpi(flags: SubmitMpiFlags) -> None:
     _run(flags, "mpi", flags.api_version)
 
 
-@command("pytorch", SubmitPyTorchFlags, cls=FileCommand)
-def pytorch(flags: SubmitPyTorchFlags) -> None:
+@command("pytorch", SubmitFlags, cls=FileCommand, parts={"job": PyTorchFlags})
+def pytorch(flags: SubmitFlags) -> None:
     """Submit a PyTorch job.
 
     Its pods are one master and workers, --workers in all; the operator gives each what torchrun reads, so that the
@@ -192,8 +157,8 @@ def pytorch(flags: SubmitPyTorchFlags) -> None:
     _run(flags, "pytorch")
 
 
-@command("tf", SubmitTfFlags, cls=FileCommand)
-def tf(flags: SubmitTfFlags) -> None:
+@command("tf", SubmitFlags, cls=FileCommand, parts={"job": TfFlags})
+def tf(flags: SubmitFlags) -> None:
     """Submit a TensorFlow job.
 
     Its roles are workers and, where asked for, parameter servers, a chief and an evaluator; the operator tells each of all
@@ -208,8 +173,8 @@ def tf(flags: SubmitTfFlags) -> None:
     _run(flags, "tf")
 
 
-@command("jobset", SubmitJobSetFlags, cls=FileCommand)
-def jobset(flags: SubmitJobSetFlags) -> None:
+@command("jobset", SubmitFlags, cls=FileCommand, parts={"job": JobSetFlags})
+def jobset(flags: SubmitFlags) -> None:
     """Submit a JobSet.
 
     It is one Job of --workers pods, which find each other as NAME-worker-0-0.NAME, NAME-worker-0-1.NAME and so on, each
@@ -224,8 +189,8 @@ def jobset(flags: SubmitJobSetFlags) -> None:
     _run(flags, "jobset")
 
 
-@command("train", SubmitTrainFlags, cls=FileCommand)
-def train(flags: SubmitTrainFlags) -> None:
+@command("train", SubmitFlags, cls=FileCommand, parts={"job": TrainFlags})
+def train(flags: SubmitFlags) -> None:
     """Submit a TrainJob of Kubeflow Trainer.
 
     --runtime names the runtime, which has the pods; --workers is their number, and what is left out here is as the runtime
@@ -240,8 +205,8 @@ def train(flags: SubmitTrainFlags) -> None:
     _run(flags, "train")
 
 
-@command("job", SubmitIndexedJobFlags, cls=FileCommand)
-def job(flags: SubmitIndexedJobFlags) -> None:
+@command("job", SubmitFlags, cls=FileCommand, parts={"job": IndexedJobFlags})
+def job(flags: SubmitFlags) -> None:
     """Submit an indexed Job of Kubernetes itself, which needs no operator.
 
     Its --workers pods find each other as NAME-0.NAME, NAME-1.NAME and so on, by a Service that is created with it, each
@@ -264,7 +229,7 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     check_gang(flags.enforcement, gang=flags.job.gang)
     options = SubmitOptions(version=version, template=flags.template)
     place = place_options(flags.plan, flags.enforcement, follow=flags.creation.follow)
-    described = _described(flags)
+    described = described_job(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
     check_elastic(described, place.plan)
     job = held_by_kube_queue(described, flags.enforcement)
     # What cannot be submitted is not worth saving: the flags were read before.
@@ -279,14 +244,6 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
 
     session = connect(flags.kube)
     create_as_asked(session, prepare(session, job, options, place), place, flags.creation, flags.kube)
-
-
-def _described(flags: SubmitFlags) -> "JobSpec":
-    """Return the job that *flags* describe."""
-    namespace = _namespace(flags)
-    if isinstance(flags.job, TfFlags):
-        return tf_job(flags.job, words=flags.words, argv=flags.argv, namespace=namespace)
-    return job_spec(flags.job, words=flags.words, argv=flags.argv, namespace=namespace)
 
 
 submit.add_command(mpi)
