@@ -55,8 +55,12 @@ def load_snapshot(
     return snapshot
 
 
-def unreserved(connection: ConnectionFlags, levels: tuple[str, ...]) -> "Snapshot":
-    """Return the cluster less what is reserved for jobs; its warnings go to stderr."""
+def unreserved(
+    connection: ConnectionFlags, *, file: str = "", product: str = "", levels: tuple[str, ...] = ()
+) -> "Snapshot":
+    """Return the snapshot of ``load_snapshot``; a cluster is without what is reserved in it for jobs."""
+    if file or product:
+        return load_snapshot(connection, file=file, product=product, levels=levels)
     from arena_topo.jobs.placement.other_plans import unreserved_snapshot
     from arena_topo.kube.session import connect
 

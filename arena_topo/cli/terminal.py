@@ -128,6 +128,11 @@ def print_page(text: str) -> None:
     print_out(text)
 
 
+def print_document(text: str, form: str) -> None:
+    """Print *text*, which is in the *form* that ``-o`` names: ``text`` as a page, anything else as it is."""
+    (print_page if form == "text" else print_out)(text)
+
+
 def columns(stream: TextIO | None = None) -> int | None:
     """Return the columns of the terminal that *stream* is, or stdout; None where it is none: what programs read stays whole."""
     stream = stream or sys.stdout

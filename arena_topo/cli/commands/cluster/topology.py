@@ -8,7 +8,7 @@ from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import topology_levels
 from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, write_text
-from arena_topo.cli.terminal import columns, print_out, print_page, say, wants_colour
+from arena_topo.cli.terminal import columns, print_document, say, wants_colour
 from arena_topo.errors import UsageError
 from arena_topo.model.cluster.snapshot import Snapshot
 
@@ -57,7 +57,7 @@ def topology(flags: TopologyFlags) -> None:
     if flags.file and not nodes and len(snapshot.nodes) == 1 and flags.output == "text":
         nodes = (snapshot.nodes[0].name,)
     text = render_topology(snapshot, nodes, flags.output, colour=wants_colour(sys.stdout), width=columns())
-    (print_page if flags.output == "text" else print_out)(text)
+    print_document(text, flags.output)
 
 
 def _snapshot(flags: TopologyFlags) -> Snapshot:
@@ -78,7 +78,7 @@ def _fragmentation(flags: TopologyFlags) -> None:
     text = render_fragmentation(
         fragmentation(_snapshot(flags)), flags.output, colour=wants_colour(sys.stdout), width=columns()
     )
-    (print_page if flags.output == "text" else print_out)(text)
+    print_document(text, flags.output)
 
 
 def _save(flags: TopologyFlags) -> None:

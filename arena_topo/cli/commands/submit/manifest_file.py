@@ -1,6 +1,5 @@
 """``arena-topo submit -f`` and ``arena-topo plan -f`` with a manifest that somebody has."""
 
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from arena_topo.cli.commands.submit.creation import (
     create_as_asked,
     print_objects,
 )
+from arena_topo.cli.commands.submit.printed_plan import FORMS, print_plan
 from arena_topo.cli.options.dry_run import DryRun
 from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.kube import KubeFlags
@@ -21,17 +21,14 @@ from arena_topo.cli.options.placement import (
     place_options,
     plan_options,
 )
-from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, read_text, unreserved
-from arena_topo.cli.terminal import columns, print_out, print_page, say, wants_colour
+from arena_topo.cli.snapshot_source import from_file, product, read_text, unreserved
+from arena_topo.cli.terminal import say
 from arena_topo.errors import ExitCode, UsageError
 from arena_topo.user_files import LARGEST_SETTING
 
 if TYPE_CHECKING:
     from arena_topo.kube.session import Session
     from arena_topo.model.objects import Object
-
-_PICTURES = ("svg", "html")
-_FORMS = ("text", "json", "yaml", *_PICTURES)
 
 
 def manifest_file() -> str:
@@ -97,7 +94,7 @@ class PlanManifestFlags:
     plan: PlanFlags
     snapshot: str = from_file()
     product: str = product()
-    output: str = output_format(*_FORMS)
+    output: str = output_format(*FORMS)
     kube: KubeFlags
 
 
@@ -114,36 +111,16 @@ def plan_manifest(flags: PlanManifestFlags) -> ExitCode:
     from arena_topo.jobs.placement.plan import plan_job
     from arena_topo.jobs.submit.manifest_file import plannable
     from arena_topo.kube.session import connect
-    from arena_topo.model.plan.placement import Infeasible, Placement
-    from arena_topo.model.plan.roles import GangInfeasible
-    from arena_topo.output.plan.gang import render_gang
-    from arena_topo.output.plan.render import render_plan
 
     options = plan_options(flags.plan)
     if flags.file == flags.snapshot == "-":
         raise UsageError("the manifest and the cluster cannot both come from stdin")
     job = _job(flags.file)
-    if flags.snapshot:
-        snapshot = load_snapshot(
-            flags.kube, file=flags.snapshot, product=flags.product, levels=options.levels
-        )
-        job = plannable(None, job)
-    else:
-        job = plannable(_within(connect(flags.kube), job, flags.kube), job)
-        snapshot = unreserved(flags.kube, options.levels)
-    verdict, name = plan_job(job, snapshot, options), str(job["metadata"]["name"])
-    colour = wants_colour(sys.stdout)
-    if isinstance(verdict, Placement | Infeasible):
-        drawn = render_plan(name, verdict, snapshot, flags.output, colour=colour, width=columns())
-    elif flags.output in _PICTURES:
-        raise UsageError(
-            f"-o {flags.output} draws jobs whose pods are all alike, and those of {name} differ by role",
-            hint="print the plan as text, json or yaml",
-        )
-    else:
-        drawn = render_gang(name, verdict, flags.output, colour=colour)
-    (print_page if flags.output == "text" else print_out)(drawn)
-    return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible | GangInfeasible) else ExitCode.OK
+    session = None if flags.snapshot else _within(connect(flags.kube), job, flags.kube)
+    job = plannable(session, job)
+    snapshot = unreserved(flags.kube, file=flags.snapshot, product=flags.product, levels=options.levels)
+    verdict = plan_job(job, snapshot, options)
+    return print_plan(str(job["metadata"]["name"]), verdict, snapshot, flags.output)
 
 
 def _job(file: str) -> "Object":

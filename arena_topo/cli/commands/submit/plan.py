@@ -1,12 +1,15 @@
 """``arena-topo plan``."""
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import click
 
 from arena_topo.cli.command import argument, command, output_format, switch
 from arena_topo.cli.commands.submit.manifest_file import plan_manifest
 from arena_topo.cli.commands.submit.plan_tf import tf
+from arena_topo.cli.commands.submit.printed_plan import FORMS, PICTURES, print_plan
 from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.job import (
     CommonJobFlags,
@@ -16,23 +19,20 @@ from arena_topo.cli.options.job import (
     JobSetFlags,
     PyTorchFlags,
     TrainFlags,
-    job_spec,
 )
 from arena_topo.cli.options.job_notations import TEXT
+from arena_topo.cli.options.kinds.described import plannable_job
 from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
-from arena_topo.cli.snapshot_source import from_file, load_snapshot, print_warnings, product, unreserved
-from arena_topo.cli.terminal import columns, print_out, print_page, wants_colour
+from arena_topo.cli.snapshot_source import from_file, print_warnings, product, unreserved
+from arena_topo.cli.terminal import columns, print_document, wants_colour
 from arena_topo.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.model.cluster.snapshot import Snapshot
     from arena_topo.model.job.job_spec import JobSpec
-
-_PICTURES = ("svg", "html")
-FORMS = ("text", "json", "yaml", *_PICTURES)
 
 plan = CommandGroup(
     name="plan",
@@ -65,127 +65,21 @@ class PlanJobFlags:
     kube: KubeFlags
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanMpiFlags(PlanJobFlags):
-    """What ``plan mpi`` takes."""
-
-    job: JobFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanPyTorchFlags(PlanJobFlags):
-    """What ``plan pytorch`` takes."""
-
-    job: PyTorchFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanJobSetFlags(PlanJobFlags):
-    """What ``plan jobset`` takes."""
-
-    job: JobSetFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanIndexedJobFlags(PlanJobFlags):
-    """What ``plan job`` takes."""
-
-    job: IndexedJobFlags
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlanTrainFlags(PlanJobFlags):
-    """What ``plan train`` takes."""
-
-    job: TrainFlags
-
-
-@command("mpi", PlanMpiFlags, cls=JobCommand)
-def mpi(flags: PlanMpiFlags) -> ExitCode:
-    """Show where an MPI job would run, and why.
-
-    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
-    when the job does not fit now.
-
-    \b
-      arena-topo plan mpi --workers=4 --gpus=1
-      arena-topo plan mpi --workers=16 --gpus=8 --require-topology=rack -o html > plan.html
-      arena-topo plan mpi --workers=4 --gpus=1 --compare
-      arena-topo topology save cluster.json; arena-topo plan mpi -f cluster.json --workers=4 --gpus=1
-    """
-    return _plan(flags)
-
-
-@command("pytorch", PlanPyTorchFlags, cls=JobCommand)
-def pytorch(flags: PlanPyTorchFlags) -> ExitCode:
-    """Show where a PyTorch job would run, and why.
-
-    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
-    when the job does not fit now.
-
-    \b
-      arena-topo plan pytorch --workers=4 --gpus=8 --rdma
-    """
-    return _plan(flags)
-
-
-@command("jobset", PlanJobSetFlags, cls=JobCommand)
-def jobset(flags: PlanJobSetFlags) -> ExitCode:
-    """Show where a JobSet would run, and why.
-
-    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
-    when the job does not fit now.
-
-    \b
-      arena-topo plan jobset --workers=4 --gpus=8 --rdma
-    """
-    return _plan(flags)
-
-
-@command("train", PlanTrainFlags, cls=JobCommand)
-def train(flags: PlanTrainFlags) -> ExitCode:
-    """Show where a TrainJob would run, and why.
-
-    It takes the flags of submit; name, runtime, image and command may be left out. Its pods are planned by these flags
-    alone: what a runtime says besides, submit finds out. Nothing is created. The exit code is 3 when the job does not fit
-    now.
-
-    \b
-      arena-topo plan train --workers=4 --gpus=8
-    """
-    return _plan(flags)
-
-
-@command("job", PlanIndexedJobFlags, cls=JobCommand)
-def job(flags: PlanIndexedJobFlags) -> ExitCode:
-    """Show where an indexed Job would run, and why.
-
-    It takes the flags of submit; name, image and command may be left out. Nothing is created. The exit code is 3
-    when the job does not fit now.
-
-    \b
-      arena-topo plan job --workers=4 --gpus=8 --rdma
-    """
-    return _plan(flags)
-
-
 def _plan(flags: PlanJobFlags) -> ExitCode:
     from arena_topo.jobs.placement.plan import plan_spec
-    from arena_topo.model.plan.placement import Infeasible
-    from arena_topo.output.plan.render import render_plan
 
-    if flags.compare and flags.output in _PICTURES:
+    if flags.compare and flags.output in PICTURES:
         raise UsageError(
             f"--compare is a table, which -o {flags.output} cannot draw",
             hint="print it as text, json or yaml",
         )
-    if flags.when and (flags.file or flags.compare or flags.output in _PICTURES):
+    if flags.when and (flags.file or flags.compare or flags.output in PICTURES):
         other = "--compare" if flags.compare else "--from" if flags.file else f"-o {flags.output}"
         raise UsageError(
             f"--when tells of the jobs of a cluster, in text, json or yaml, and does not go with {other}"
         )
     options = plan_options(flags.plan)
-    job = _job(flags)
+    job = plannable_job(flags.job, words=flags.words, argv=flags.argv, namespace=flags.kube.namespace)
     check_elastic(job, options)
     estimate = None
     if flags.when:
@@ -196,44 +90,62 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
         snapshot = outlook.left
         print_warnings(snapshot)
         estimate = outlook.of_spec(job, options), outlook.now
-    elif flags.file:
-        snapshot = load_snapshot(flags.kube, file=flags.file, product=flags.product, levels=options.levels)
     else:
-        snapshot = unreserved(flags.kube, options.levels)
+        snapshot = unreserved(flags.kube, file=flags.file, product=flags.product, levels=options.levels)
     if flags.compare:
         return _compare(job, snapshot, options, flags.output)
-    verdict = plan_spec(job, snapshot, options)
-    text = render_plan(
-        job.name,
-        verdict,
-        snapshot,
-        flags.output,
-        colour=wants_colour(sys.stdout),
-        width=columns(),
-        starts=estimate,
-    )
-    (print_page if flags.output == "text" else print_out)(text)
-    return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible) else ExitCode.OK
+    return print_plan(job.name, plan_spec(job, snapshot, options), snapshot, flags.output, estimate)
 
 
-plan.add_command(mpi)
-plan.add_command(pytorch)
-plan.add_command(tf)
-plan.add_command(train)
-plan.add_command(jobset)
-plan.add_command(job)
-plan.add_command(plan_manifest)
+_HELP = """Show where {job} would run, and why.
+
+It takes the flags of submit; {optional} may be left out. {remark}Nothing is created. The exit code is 3 when the job does
+not fit now.
+
+\b
+{examples}
+"""
 
 
-def _job(flags: PlanJobFlags) -> "JobSpec":
-    """Return the job; what a plan does not depend on may be left out, and gets any valid value."""
-    job = replace(flags.job, name=flags.job.name or "job", image=flags.job.image or "none")
-    if isinstance(job, TrainFlags):
-        from arena_topo.model.job.job_spec import RuntimeRef
+def _command(
+    word: str,
+    job: str,
+    flags: type[CommonJobFlags],
+    *examples: str,
+    optional: str = "name, image and command",
+    remark: str = "",
+) -> click.Command:
+    """Return ``plan`` *word*, which plans *job*, as its help calls it; what is *optional* may be left out there."""
+    shown = "\n".join(f"  arena-topo {example}" for example in examples)
+    text = _HELP.format(job=job, optional=optional, remark=remark, examples=shown)
+    return command(word, PlanJobFlags, cls=JobCommand, parts={"job": flags}, help=text)(_plan)
 
-        job = replace(job, runtime=job.runtime or RuntimeRef("none"))
-    argv = ("true",) if flags.argv is None and not flags.words else flags.argv
-    return job_spec(job, words=flags.words, argv=argv, namespace=flags.kube.namespace or "default")
+
+for planned in (
+    _command(
+        "mpi",
+        "an MPI job",
+        JobFlags,
+        "plan mpi --workers=4 --gpus=1",
+        "plan mpi --workers=16 --gpus=8 --require-topology=rack -o html > plan.html",
+        "plan mpi --workers=4 --gpus=1 --compare",
+        "topology save cluster.json; arena-topo plan mpi -f cluster.json --workers=4 --gpus=1",
+    ),
+    _command("pytorch", "a PyTorch job", PyTorchFlags, "plan pytorch --workers=4 --gpus=8 --rdma"),
+    tf,
+    _command(
+        "train",
+        "a TrainJob",
+        TrainFlags,
+        "plan train --workers=4 --gpus=8",
+        optional="name, runtime, image and command",
+        remark="Its pods are planned by these flags alone: what a runtime says besides, submit finds out. ",
+    ),
+    _command("jobset", "a JobSet", JobSetFlags, "plan jobset --workers=4 --gpus=8 --rdma"),
+    _command("job", "an indexed Job", IndexedJobFlags, "plan job --workers=4 --gpus=8 --rdma"),
+    plan_manifest,
+):
+    plan.add_command(planned)
 
 
 def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", output: str) -> ExitCode:
@@ -242,5 +154,5 @@ def _compare(job: "JobSpec", snapshot: "Snapshot", options: "PlanOptions", outpu
 
     comparison = compare_spec(job, snapshot, options)
     text = render_comparison(job.name, comparison, output, colour=wants_colour(sys.stdout), width=columns())
-    (print_page if output == "text" else print_out)(text)
+    print_document(text, output)
     return ExitCode.OK if any(scenario.fits for scenario in comparison.ways) else ExitCode.DOES_NOT_FIT

@@ -1,22 +1,21 @@
 """``arena-topo plan tf``."""
 
-import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena_topo.cli.command import argument, command, output_format, text
+from arena_topo.cli.commands.submit.printed_plan import print_plan
 from arena_topo.cli.options.job import JobCommand
 from arena_topo.cli.options.job_notations import TEXT
-from arena_topo.cli.options.kinds.tf import TfFlags, tf_job
+from arena_topo.cli.options.kinds.described import plannable_job
+from arena_topo.cli.options.kinds.tf import TfFlags
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import objective, prefer_topology, topology_levels, topology_policy
-from arena_topo.cli.snapshot_source import from_file, load_snapshot, product, unreserved
-from arena_topo.cli.terminal import print_out, print_page, wants_colour
-from arena_topo.errors import ExitCode, UsageError
+from arena_topo.cli.snapshot_source import from_file, product, unreserved
+from arena_topo.errors import ExitCode
 
 if TYPE_CHECKING:
     from arena_topo.jobs.placement.options import PlanOptions
-    from arena_topo.model.job.job_spec import JobSpec
 
 _FORMS = ("text", "json", "yaml")
 
@@ -54,27 +53,10 @@ def tf(flags: PlanTfFlags) -> ExitCode:
       arena-topo plan tf -f cluster.json --workers=4 --gpus=4 --ps=4 --chief --evaluator
     """
     from arena_topo.jobs.placement.plan import plan_roles
-    from arena_topo.model.plan.roles import GangInfeasible
-    from arena_topo.output.plan.gang import render_gang
 
-    job = _job(flags)
-    if flags.file:
-        snapshot = load_snapshot(flags.kube, file=flags.file, product=flags.product, levels=flags.levels)
-    elif flags.product:
-        raise UsageError("--product names the GPUs of a matrix: it goes with --from")
-    else:
-        snapshot = unreserved(flags.kube, flags.levels)
-    verdict = plan_roles(job, snapshot, _options(flags))
-    printed = render_gang(job.name, verdict, flags.output, colour=wants_colour(sys.stdout))
-    (print_page if flags.output == "text" else print_out)(printed)
-    return ExitCode.DOES_NOT_FIT if isinstance(verdict, GangInfeasible) else ExitCode.OK
-
-
-def _job(flags: PlanTfFlags) -> "JobSpec":
-    """Return the job; what a plan does not depend on may be left out, and gets any valid value."""
-    job = replace(flags.job, name=flags.job.name or "job", image=flags.job.image or "none")
-    argv = ("true",) if flags.argv is None and not flags.words else flags.argv
-    return tf_job(job, words=flags.words, argv=argv, namespace=flags.kube.namespace or "default")
+    job = plannable_job(flags.job, words=flags.words, argv=flags.argv, namespace=flags.kube.namespace)
+    snapshot = unreserved(flags.kube, file=flags.file, product=flags.product, levels=flags.levels)
+    return print_plan(job.name, plan_roles(job, snapshot, _options(flags)), snapshot, flags.output)
 
 
 def _options(flags: PlanTfFlags) -> "PlanOptions":

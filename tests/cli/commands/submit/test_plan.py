@@ -34,6 +34,14 @@ def test_the_comparison_is_printed_as_a_table(invoke: Invoke, saved: str) -> Non
     assert "blind, any node: expected" in outcome.out
 
 
+@pytest.mark.parametrize("kind", ["mpi", "jobset", "tf"])
+def test_gpus_are_named_of_a_matrix_alone(invoke: Invoke, kind: str) -> None:
+    """A cluster says by itself which it has."""
+    outcome = invoke("plan", kind, "--workers=2", "--gpus=4", "--product=NVIDIA H200")
+    assert 2 == outcome.code
+    assert "--product names the GPUs of a matrix: it goes with --from" in outcome.err
+
+
 @pytest.mark.parametrize("kind", ["pytorch", "pytorchjob", "py", "jobset"])
 def test_pods_of_other_kinds_are_planned_alike(invoke: Invoke, saved: str, kind: str) -> None:
     """Where pods go depends on what they request, and not on who makes them."""
