@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from tests.controlplane.components import install
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.controller.replicas import LEASE
 from tests.e2e.pinning import acts, admission_policy
 
 
@@ -26,6 +29,15 @@ def policy(plane: ControlPlane) -> Iterator[None]:
     with admission_policy(plane):
         yield
     eventually(lambda: not acts(plane.kube), "the policy to be gone")
+
+
+@pytest.fixture
+def lease(plane: ControlPlane) -> Iterator[None]:
+    """Make the namespace in which replicas keep their Lease; no Lease is left there."""
+    if plane.kube.find("v1", "Namespace", CONTROLLER_NAMESPACE) is None:
+        plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
+    yield
+    plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
 
 
 @pytest.fixture

@@ -4,21 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
-from tests.controlplane.components import install
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.controller.replicas import LEASE, MPIJOB
-
-
-@pytest.fixture
-def lease(plane: ControlPlane) -> Iterator[None]:
-    """Make the namespace in which replicas keep their Lease; no Lease is left there."""
-    if plane.kube.find("v1", "Namespace", CONTROLLER_NAMESPACE) is None:
-        plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
-    yield
-    plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
+from tests.e2e.controller.replicas import MPIJOB
 
 
 @pytest.fixture

@@ -6,12 +6,13 @@ import pytest
 
 from arena_topo.cluster.rbac import USER_RULES
 from arena_topo.controller.manifests import READER_RULES
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from arena_topo.model.keys import CONTROLLER_NAMESPACE, HOSTNAME
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import end, placed, plan, replica, submit
+from tests.e2e.controller.replicas import end, placed, plan, replica, submit, waits
 from tests.e2e.rights import GROUP, grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
@@ -43,6 +44,46 @@ def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube,
             outcome = running.wait()
     assert 0 == outcome.code, outcome.err
     assert "late is placed by the controller" in outcome.err
+
+
+@pytest.mark.parametrize("pinned_by", ["gates", "admission"])
+def test_a_resumed_job_takes_its_turn_by_its_age(
+    arena: Arena, kube: Kube, namespace: str, pinned_by: str, request: pytest.FixtureRequest
+) -> None:
+    """Its room was taken meanwhile: it waits before a younger one, holds nothing, and starts pinned once there is room."""
+    if pinned_by == "admission":
+        request.getfixturevalue("policy")
+    with replica(arena):
+        assert 0 == submit(arena, "job", 2, 8).code
+        placed(kube, namespace, "job")
+        assert 0 == arena("suspend", "job").code
+        assert 0 == submit(arena, "other", 4, 8).code
+        placed(kube, namespace, "other")
+        assert 0 == submit(arena, "younger", 4, 8).code
+        resumed = arena("resume", "job")
+        assert 3 == resumed.code, resumed.err
+        assert "job waits for a placement" in resumed.err
+        eventually(lambda: (1, 2) == positions(kube, namespace), "the queue by the age of its jobs")
+        assert [] == pods.of_job(kube, namespace, "job", "worker")
+        end(kube, namespace, "other")
+        assert 2 == len(placed(kube, namespace, "job"))
+        assert waits(kube, namespace, "younger")
+    record = plan(kube, namespace, "job")
+    assert pinned_by == record.enforcement.value
+    assert {slot.worker: record.hostname(slot.node) for slot in record.slots} == asked_hosts(kube, namespace)
+
+
+def positions(kube: Kube, namespace: str) -> tuple[int, ...]:
+    """Return the numbers in the queue of the resumed job and of the younger one."""
+    return tuple(plan(kube, namespace, name).position for name in ("job", "younger"))
+
+
+def asked_hosts(kube: Kube, namespace: str) -> dict[int, str]:
+    """Return the host that each worker of the resumed job asks for, by its index."""
+    return {
+        int(pod["metadata"]["name"].rpartition("-")[2]): pod["spec"]["nodeSelector"][HOSTNAME]
+        for pod in pods.of_job(kube, namespace, "job", "worker")
+    }
 
 
 def test_a_job_that_can_never_fit_is_refused(arena: Arena, kube: Kube, namespace: str) -> None:

@@ -2,13 +2,15 @@
 
 import signal
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from arena_topo.controller.manifests import CLUSTER_RULES
 from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from arena_topo.model.plan.plan_record import Stage
 from tests.controlplane.kube import Kube
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Running
 from tests.e2e.controller.replicas import (
@@ -22,6 +24,7 @@ from tests.e2e.controller.replicas import (
     submit,
     waits,
 )
+from tests.e2e.rights import GROUP, grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -139,10 +142,32 @@ def test_a_leader_that_ends_gives_its_lease_up(arena: Arena, kube: Kube, namespa
         assert "" == holder(kube)
 
 
-def test_without_a_namespace_for_the_lease_nobody_decides(arena: Arena, kube: Kube) -> None:
-    """A replica that cannot hold a Lease refuses to start."""
-    with_namespace = arena("controller", "run", "--as=nobody")
-    assert 1 == with_namespace.code
-    assert "nobody" in with_namespace.err
-    assert "Traceback" not in with_namespace.err
+@pytest.fixture
+def without_lease(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Arena]:
+    """Return the tool of an account that may do all that a controller does in the cluster, but hold no Lease."""
+    name = f"controller-{namespace}"
+    grant(kube, name, CLUSTER_RULES)
+    yield Arena(plane.kubeconfig(name, namespace="default"))
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        kube.delete(f"{GROUP}/v1", kind, name)
+
+
+def test_two_that_can_hold_no_lease_both_refuse_to_start(
+    arena: Arena, without_lease: Arena, kube: Kube, namespace: str
+) -> None:
+    """There is room for a job, and neither decides: each ends with what it lacks."""
+    blocker = submit(arena, "first", 4, 8)
+    assert 0 == submit(arena, "late", 2, 8).code, blocker.err
+    before = plan(kube, namespace, "late")
+    end(kube, namespace, "first")
+    with (
+        without_lease.running("controller", "run") as one,
+        without_lease.running("controller", "run") as two,
+    ):
+        for outcome in (one.wait(), two.wait()):
+            assert 1 == outcome.code
+            assert "leases" in outcome.err
+            assert "leading" not in outcome.err
+            assert "Traceback" not in outcome.err
+    assert before == plan(kube, namespace, "late")
     assert None is kube.find(*LEASE, CONTROLLER_NAMESPACE)
