@@ -1,17 +1,18 @@
-"""The controller's course: wait for the Lease, see everything, then decide at each change until the Lease is gone."""
+"""The controller's course: wait for the Lease, see and audit everything, then decide at each change until the Lease is gone."""
 
 import gc
 import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
 from arena_topo.controller.actions import PatchStatus
+from arena_topo.controller.audit import audit
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
@@ -23,7 +24,9 @@ from arena_topo.errors import ArenaTopoError, ConnectionFailed
 from arena_topo.jobs.reading.watch import Change, Watch
 from arena_topo.kube.session import Session
 from arena_topo.model.notation.printable import printable
+from arena_topo.model.notation.words import plural
 from arena_topo.planner.reservations.conflicts import without_reserved
+from arena_topo.topology.raw_objects import identity
 
 _TICK = 1.0
 """Seconds after which everything is looked at again without a change: times pass, and writes fail."""
@@ -33,6 +36,9 @@ _QUICK_TICK = 0.3
 
 _AWAY = 5.0
 """Seconds before a server that was lost is asked again."""
+
+_MOST_FINDINGS = 100
+"""Findings of an audit that are told one by one; each is an event, too."""
 
 Say = Callable[[str], None]
 
@@ -83,12 +89,13 @@ def run_controller(
 
 @dataclass(frozen=True, slots=True)
 class _Leader:
-    """What a replica that decides works with."""
+    """What a replica that decides works with; ``told`` is what its audits have told of already."""
 
     sessions: ControllerSessions
     rules: Rules
     publish: Detail
     may_write: Callable[[], bool]
+    told: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -131,6 +138,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     gc.collect()
     gc.freeze()
     try:
+        _audit(leader, state, clock.now(), sender, say)
         changes: list[Change] = []
         while not is_over():
             # A new list makes new collections.
@@ -158,6 +166,20 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     finally:
         publisher.stop()
         sender.stop()
+
+
+def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, say: Say) -> None:
+    """Tell what is amiss with the plans that stand, by a warning and an event on the job; nothing is changed by it."""
+    # Once for each finding: a leader that lost the server for a while sees everything anew.
+    found = [
+        each for each in audit(state, now) if (each.job["metadata"]["uid"], each.message) not in leader.told
+    ]
+    leader.told.update((each.job["metadata"]["uid"], each.message) for each in found)
+    for notice in found[:_MOST_FINDINGS]:
+        sender.send(notice)
+        say(f"warning: {printable(identity(notice.job))}: {printable(notice.message)}")
+    if more := len(found[_MOST_FINDINGS:]):
+        say(f"warning: {plural(more, 'plan')} more with something amiss")
 
 
 def _hear(failures: Iterable[Failure], placer: Placer, answerer: Answerer | None, say: Say) -> None:

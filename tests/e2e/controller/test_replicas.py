@@ -3,13 +3,15 @@
 import signal
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
 from arena_topo.controller.manifests import CLUSTER_RULES
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
-from arena_topo.model.plan.plan_record import Stage
+from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN
+from arena_topo.model.plan.plan_record import Stage, encode
 from tests.controlplane.kube import Kube
+from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Running
@@ -17,9 +19,11 @@ from tests.e2e.controller.replicas import (
     LEASE,
     MPIJOB,
     end,
+    pass_second,
     placed,
     places,
     plan,
+    reasons,
     replica,
     submit,
     waits,
@@ -118,7 +122,7 @@ def test_a_leader_that_was_stopped_writes_nothing_more(arena: Arena, kube: Kube,
 
 
 def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None:
-    """All that they knew is on the jobs: the next one goes on, and audits what stands before it gives anything away."""
+    """All that they knew is on the jobs: the next one goes on, and nothing is booked twice."""
     assert 0 == submit(arena, "first", 3, 8).code
     assert 0 == submit(arena, "late", 2, 8).code
     with replica(arena) as leader, replica(arena, leads=False) as other:
@@ -131,6 +135,28 @@ def test_both_replicas_may_die(arena: Arena, kube: Kube, namespace: str) -> None
         third.until_said("leading", "a third one to lead")
         assert 2 == len(placed(kube, namespace, "late"))
     assert {8} == set(booked(kube, namespace).values())
+
+
+def test_a_new_leader_tells_of_two_plans_for_the_same_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
+    """On the younger job, by an event and a warning; the pods of the older one run on, and so does its plan."""
+    assert 0 == submit(arena, "first", 4, 8).code
+    before, running = placed(kube, namespace, "first"), uids(kube, namespace, "first")
+    pass_second(kube, namespace)
+    assert 0 == submit(arena, "late", 2, 8).code
+    record = plan(kube, namespace, "first")
+    forged = encode(replace(record, slots=record.slots[:2]))
+    kube.patch(*MPIJOB, "late", {"metadata": {"annotations": {PLAN: forged}}}, namespace)
+    with replica(arena) as leader:
+        eventually(lambda: "PlanConflict" in reasons(kube, namespace, "late"), "the event of the audit")
+        leader.until_said("more is planned than there is on server-0, server-1", "its warning")
+    assert (record, before) == (plan(kube, namespace, "first"), placed(kube, namespace, "first"))
+    assert running == uids(kube, namespace, "first")
+    assert {} == places(kube, namespace, "late")
+
+
+def uids(kube: Kube, namespace: str, name: str) -> set[str]:
+    """Return the uids of the workers of a job."""
+    return {pod["metadata"]["uid"] for pod in pods.of_job(kube, namespace, name, "worker")}
 
 
 def test_a_leader_that_ends_gives_its_lease_up(arena: Arena, kube: Kube, namespace: str) -> None:
