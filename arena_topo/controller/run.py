@@ -4,7 +4,7 @@ import gc
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
@@ -14,14 +14,15 @@ from arena_topo.cluster.published import Detail
 from arena_topo.controller.actions import PatchStatus
 from arena_topo.controller.audit import audit
 from arena_topo.controller.kueue.answerer import Answerer
-from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
+from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
+from arena_topo.controller.newly_served import EVERY, NewlyServed
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.publish import Publisher
 from arena_topo.controller.send import Failure, Sender
 from arena_topo.controller.state import ClusterState, watched
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
-from arena_topo.jobs.reading.watch import Change, Watch
+from arena_topo.jobs.reading.watch import Change, Collection, Watch
 from arena_topo.kube.session import Session
 from arena_topo.model.notation.printable import printable
 from arena_topo.model.notation.words import plural
@@ -45,9 +46,10 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ControllerSessions:
-    """Connections of their own, as each serves one thread at a time: to watch, for the Lease, to write, and to publish."""
+    """Connections of their own, as each serves one thread at a time: to watch, to see what is served, for the Lease, to write, and to publish."""
 
     watch: Session
+    discovery: Session
     lease: Session
     writers: Sequence[Session]
     publisher: Session
@@ -58,14 +60,24 @@ class LeaseLost(ArenaTopoError):
 
 
 def run_controller(
-    sessions: ControllerSessions, rules: Rules, ended: Event, say: Say, *, publish: Detail = Detail.USAGE
+    sessions: ControllerSessions,
+    rules: Rules,
+    ended: Event,
+    say: Say,
+    *,
+    publish: Detail = Detail.USAGE,
+    discover_every: float = EVERY,
 ) -> None:
-    """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set. Raises ``LeaseLost``, and what the server refuses."""
+    """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set.
+
+    Every *discover_every* seconds it looks for what is served newly, and watches it too. Raises ``LeaseLost``, and what the
+    server refuses.
+    """
     lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
     if not lease.acquire(ended, say):
         return
     say("leading: this replica decides")
-    leader = _Leader(sessions, rules, publish, lease.may_write)
+    leader = _Leader(sessions, rules, publish, lease.may_write, discover_every)
     stopped, lost = Event(), list[str]()
     keeper = Thread(target=lease.keep, args=(stopped, lost.append), daemon=True)
     keeper.start()
@@ -95,6 +107,7 @@ class _Leader:
     rules: Rules
     publish: Detail
     may_write: Callable[[], bool]
+    discover_every: float
     told: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -117,13 +130,13 @@ class _ServerClock:
 
 
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
-    """See everything, then decide at each change; raises ``ConnectionFailed`` where the server cannot be watched."""
+    """See everything, then decide at each change, until more is served than is watched; raises ``ConnectionFailed`` where the server cannot be watched."""
     sessions = leader.sessions
-    collections = watched(sessions.watch.anew())
-    queues = kueue_api(sessions.watch.anew())
-    if queues:
-        collections |= kueue_collections(sessions.watch.anew(), queues)
+    collections, queues = _collections(sessions.watch)
     names = tuple(collections)
+    newly_served = NewlyServed(
+        lambda: _paths(_collections(sessions.discovery)[0]), _paths(collections), leader.discover_every
+    )
     # All has been listed when this returns: nothing is decided before.
     watch = Watch(sessions.watch.anew(), collections.values())
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
@@ -133,6 +146,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
     publisher.start()
+    newly_served.start()
     printed: set[str] = set()
     # What was listed stays: the garbage collector need not go through all of it again and again.
     gc.collect()
@@ -141,6 +155,12 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         _audit(leader, state, clock.now(), sender, say)
         changes: list[Change] = []
         while not is_over():
+            if newly_served.paths:
+                # All is listed and watched anew, with what is new among it.
+                say(
+                    f"served newly, and watched from here on: {', '.join(map(printable, newly_served.paths))}"
+                )
+                return
             # A new list makes new collections.
             state.objects = dict(zip(names, watch.objects, strict=True))
             seen = [(names[change.collection], change) for change in changes]
@@ -164,8 +184,22 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             printed = {*placer.warnings, *state.warnings}
             changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     finally:
+        watch.close()
+        newly_served.stop()
         publisher.stop()
         sender.stop()
+
+
+def _collections(session: Session) -> tuple[dict[str, Collection], KueueApi | None]:
+    """Return all that is to be watched, by a word for each, and Kueue where there is one."""
+    collections, queues = watched(session.anew()), kueue_api(session.anew())
+    if queues:
+        collections |= kueue_collections(session.anew(), queues)
+    return collections, queues
+
+
+def _paths(collections: Mapping[str, Collection]) -> frozenset[str]:
+    return frozenset(collection.path for collection in collections.values())
 
 
 def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, say: Say) -> None:

@@ -43,7 +43,7 @@ def stages(text: str) -> dict[str, Stage]:
     """Return the stages of a Dockerfile by name; the last one is what a build makes."""
     found: dict[str, Stage] = {}
     name = ""
-    for instruction, rest in _instructions(text):
+    for instruction, rest in instructions(text):
         if instruction == "FROM":
             base, _, name = rest.split()
             found[name] = found.get(base, Stage())
@@ -69,7 +69,7 @@ def build(stage: Stage, layer: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def _instructions(text: str) -> Iterator[tuple[str, str]]:
+def instructions(text: str) -> Iterator[tuple[str, str]]:
     """Yield the instructions of a Dockerfile with the rest of their lines, continued lines as one."""
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():

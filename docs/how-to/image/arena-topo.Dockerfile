@@ -3,7 +3,10 @@
 FROM python:3.13-slim AS build
 
 RUN python -m venv /opt/arena-topo
-COPY . /src
+# What the package is built from, and nothing else of a checkout: no history, and no environment of its own.
+COPY pyproject.toml README.md LICENSE /src/
+COPY arena_topo /src/arena_topo
+COPY templates /src/templates
 RUN /opt/arena-topo/bin/pip install --no-cache-dir "/src[agent]" \
  && /opt/arena-topo/bin/python -m compileall -q /opt/arena-topo
 

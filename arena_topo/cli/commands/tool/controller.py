@@ -79,6 +79,7 @@ def run(flags: RunFlags) -> None:
     )
     sessions = ControllerSessions(
         watch=connect(flags.kube),
+        discovery=connect(quick),
         lease=connect(quick),
         writers=[connect(quick) for _ in range(_WRITERS)],
         publisher=connect(quick),

@@ -1,0 +1,118 @@
+"""The controller's course, against the sandbox's API server in the test's own process."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+from threading import Event, Thread
+
+import pytest
+
+from arena_topo.controller.placer import Rules
+from arena_topo.controller.run import ControllerSessions, run_controller
+from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube.session import connect
+from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode
+from arena_topo.sandbox.home import Home
+from tests.contract.bodies import mpijob
+from tests.contract.client import Client
+from tests.contract.cluster import eventually
+from tests.e2e.definitions import definition
+from tests.sandbox.served import served
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+WATCHED = "/apis/jobset.x-k8s.io/v1alpha2/jobsets"
+JOBSETS = "/apis/jobset.x-k8s.io/v1alpha2/namespaces/default/jobsets"
+MPIJOBS = "/apis/kubeflow.org/v2beta1/namespaces/default/mpijobs"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    """Serve a sandbox of one node without GPUs, with the namespace of the controller's Lease."""
+    layout = tmp_path / "layout.yaml"
+    layout.write_text("nodes: [{name: base, publish: []}]", "utf-8")
+    with served(tmp_path / "sandbox", str(layout)) as running:
+        yield running
+
+
+@pytest.fixture
+def admin(home: Home) -> Iterator[Client]:
+    """Connect to it."""
+    client = Client(home.kubeconfig)
+    body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONTROLLER_NAMESPACE}}
+    assert 201 == client.send("POST", "/api/v1/namespaces", body).code
+    yield client
+    client.close()
+
+
+@contextmanager
+def controller(home: Home) -> Iterator[list[str]]:
+    """Run a controller that looks for what is served newly all the time; what it says."""
+    with ExitStack() as stack:
+        flags = ConnectionFlags(kubeconfig=str(home.kubeconfig))
+        watch, discovery, lease, writer, publisher = (
+            stack.enter_context(closing(connect(flags))) for _ in range(5)
+        )
+        sessions = ControllerSessions(watch, discovery, lease, [writer], publisher)
+        ended, said = Event(), list[str]()
+        running = Thread(
+            target=run_controller,
+            args=(sessions, Rules(), ended, said.append),
+            kwargs={"discover_every": 0.05},
+        )
+        running.start()
+        try:
+            eventually(lambda: any("leading" in line for line in said), "the controller to lead")
+            yield said
+        finally:
+            ended.set()
+            running.join()
+
+
+def waiting(job: Object) -> Object:
+    """Return *job* as submit creates one that waits for a place."""
+    record = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)
+    return with_pins(job, suspended_with_plan(record))
+
+
+def jobset() -> Object:
+    """Return a JobSet of two pods that ask for GPUs, which there are none of."""
+    container = {"name": "main", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "8"}}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    job = {"completionMode": "Indexed", "parallelism": 2, "completions": 2, "template": template}
+    replicated = [{"name": "worker", "replicas": 1, "template": {"spec": job}}]
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "late"},
+        "spec": {"replicatedJobs": replicated},
+    }
+
+
+def queued(admin: Client, path: str) -> None:
+    """Return once the job at *path* has a number in the queue."""
+
+    def position() -> int:
+        return decode(admin.get(path).body["metadata"]["annotations"][PLAN]).position
+
+    eventually(position, f"{path} to be in the queue")
+
+
+def test_a_kind_that_is_installed_later_is_watched_from_then_on(home: Home, admin: Client) -> None:
+    """Its jobs are in the queue, and the controller has not begun anew: it leads all the time."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    jobsets = definition("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2", schema)
+    with controller(home) as said:
+        assert 201 == admin.send("POST", MPIJOBS, waiting(mpijob("first", ["base"], gpus=8))).code
+        # It has seen what is served by then.
+        queued(admin, f"{MPIJOBS}/first")
+        assert 201 == admin.send("POST", DEFINITIONS, jobsets).code
+        eventually(lambda: 201 == admin.send("POST", JOBSETS, waiting(jobset())).code, "JobSets to be served")
+        queued(admin, f"{JOBSETS}/late")
+        assert 1 == sum("leading" in line for line in said)
+        assert [f"served newly, and watched from here on: {WATCHED}"] == [
+            line for line in said if "served newly" in line
+        ]
