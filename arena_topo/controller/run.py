@@ -32,6 +32,9 @@ from arena_topo.topology.raw_objects import identity
 _TICK = 1.0
 """Seconds after which everything is looked at again without a change: times pass, and writes fail."""
 
+_GATHER = 0.05
+"""Seconds in which further changes are gathered: a job that starts is changed many times, and all are decided on at once."""
+
 _QUICK_TICK = 0.3
 """Seconds instead, while others have to yield to a proposal."""
 
@@ -183,6 +186,9 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
                     say(f"warning: {printable(warning)}")
             printed = {*placer.warnings, *state.warnings}
             changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
+            if changes:
+                time.sleep(_GATHER)
+                changes += watch.wait(0)
     finally:
         watch.close()
         newly_served.stop()

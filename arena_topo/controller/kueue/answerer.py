@@ -15,6 +15,7 @@ pass  what the API server said                     what is decided
 ====  ===========================================  ==========================================================
 """
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -81,6 +82,9 @@ _LONGEST_WRITE = 10.0
 _PATIENCE = 10.0
 """Seconds for which a place has to be lost before its job moves: nodes come back, and pods are recreated."""
 
+_AUDIT = 1.0
+"""Seconds between two looks at all places that are held: it costs more than most decisions, and losses have time."""
+
 PlanQuestion = Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict]
 
 
@@ -118,6 +122,7 @@ class Answerer:
     _not_before: dict[str, float] = field(default_factory=dict)
     _told: dict[str, float] = field(default_factory=dict)
     _lost: dict[str, float] = field(default_factory=dict)
+    _audited: float = -math.inf
     _refusals: Refusals | None = None
 
     def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
@@ -168,7 +173,13 @@ class Answerer:
     ) -> Iterator[Action]:
         """Answer *workload* at once where it needs no plan; put it among those *waiting* where it needs one."""
         entry, planned = workload.entry, workload.planned
-        if entry.state is CheckState.READY:
+        if entry.state is CheckState.READY and workload.quota_since is None:
+            # The answer came after Kueue had evicted it and reset its check: it would keep its places from others.
+            yield self._answer(workload, Answer(CheckState.PENDING, "it has lost its quota"), now)
+        elif workload.leaves:
+            # Kueue has reset its check already, and until its pods are gone it is admitted and has quota all the same.
+            return
+        elif entry.state is CheckState.READY:
             # Of several checks of ours the first one gives the places.
             extra = next((each for each in workload.entries if each.state is CheckState.PENDING), None)
             if extra:
@@ -383,6 +394,9 @@ class Answerer:
 
     def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
         """Take answers back whose places have been lost for a while."""
+        if self.clock() - self._audited < _AUDIT:
+            return
+        self._audited = self.clock()
         reserving = {
             uid: plan for uid, plan in self._held.items() if plan.reserved and uid not in self._flights
         }

@@ -52,6 +52,9 @@ def answer_patch(
     if said.state is CheckState.READY:
         # What an earlier admission left there would stay otherwise.
         operations.append({"op": "add", "path": f"{base}/podSetUpdates", "value": list(said.updates)})
+    if (entry.state, said.state) == (CheckState.READY, CheckState.PENDING):
+        # Kueue may give it quota again at the same moment, and start it with this answer.
+        operations.insert(0, {"op": "test", "path": "/metadata/resourceVersion", "value": workload.version})
     path = resource.path(workload.namespace, workload.name, "status")
     return PatchStatus(path, workload.uid, operations)
 

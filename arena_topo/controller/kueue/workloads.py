@@ -72,12 +72,14 @@ class PlannedJob:
 class Workload:
     """A job in a queue with a check of ours.
 
-    ``planned`` is None for a job of a kind that has no ranks. ``entries`` are those of our checks. ``quota_since`` is since when it has its quota, None where it has none or is about to lose it;
-    ``admitted_since`` is since when it runs. ``runs_for`` is the longest that it may run, where anything limits it.
-    ``placed_by_kueue``: its flavor has a topology, by which Kueue has assigned nodes itself.
+    ``planned`` is None for a job of a kind that has no ranks. ``entries`` are those of our checks. ``quota_since`` is since when it has its quota, None where it has none;
+    ``admitted_since`` is since when it runs. It ``leaves`` while it is evicted or stopped, and keeps both until its pods are gone.
+    ``runs_for`` is the longest that it may run, where anything limits it. ``placed_by_kueue``: its flavor has a topology, by which
+    Kueue has assigned nodes itself. ``version`` is that of the object.
     """
 
     uid: str
+    version: str
     namespace: str
     name: str
     created: str
@@ -86,6 +88,7 @@ class Workload:
     entries: tuple[Entry, ...]
     quota_since: str | None
     admitted_since: str | None
+    leaves: bool
     finished: bool
     runs_for: timedelta | None
     placed_by_kueue: bool
@@ -114,20 +117,19 @@ def read_workload(item: Object, checks: Collection[str], flavors: Mapping[str, O
         return None
     conditions = {each["type"]: each for each in status.get("conditions") or ()}
     assigned = {each["name"]: each for each in (status.get("admission") or {}).get("podSetAssignments") or ()}
-    quota = _since(conditions, "QuotaReserved")
     seconds = spec.get("maximumExecutionTimeSeconds")
-    # Until its pods are gone an evicted Workload keeps its quota, with the check Pending already.
-    leaves = _since(conditions, "Evicted") is not None or spec.get("active") is False
     return Workload(
         uid=meta["uid"],
+        version=str(meta.get("resourceVersion") or ""),
         namespace=meta["namespace"],
         name=meta["name"],
         created=meta["creationTimestamp"],
         priority=int(spec.get("priority") or 0),
         planned=_planned(item, assigned, flavors),
         entries=entries,
-        quota_since=None if leaves else quota,
+        quota_since=_since(conditions, "QuotaReserved"),
         admitted_since=_since(conditions, "Admitted"),
+        leaves=_since(conditions, "Evicted") is not None or spec.get("active") is False,
         finished=_since(conditions, "Finished") is not None,
         runs_for=timedelta(seconds=seconds) if seconds else None,
         placed_by_kueue=any(each.get("topologyAssignment") for each in assigned.values()),

@@ -1,9 +1,12 @@
 """Workloads with quota get their places, or are told why they have none; lost places are taken back."""
 
+from collections import Counter
+
 from arena_topo.controller.actions import Notice, PatchStatus
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.pin.run_lists import decoded
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from tests.controller.kueue.workload_objects import (
     CHECK,
@@ -86,6 +89,7 @@ def test_who_has_no_quota_or_is_on_the_way_out_is_not_answered() -> None:
         workload("d", conditions=[quota, condition("Finished")]),
         workload("e", admissionChecks=[entry("Retry")]),
         workload("f", admissionChecks=[entry(name="somebody-elses")]),
+        workload("g", conditions=[quota, condition("Admitted"), condition("Evicted")]),
     )
     assert [] == cluster.decide()
 
@@ -99,6 +103,21 @@ def test_the_pins_of_an_earlier_admission_reserve_nothing() -> None:
     assert ["second"] == [name for name, (state, _) in cluster.answers().items() if state == "Ready"]
 
 
+def test_an_answer_that_came_after_the_eviction_is_taken_back() -> None:
+    """Kueue had reset the check before it: without quota it would keep its places from the job that it made room for."""
+    late = workload(
+        "late", workers=4, conditions=[], admissionChecks=[entry("Ready", nodes="0:a,1:b,2:c,3:d,4:")]
+    )
+    cluster = Cluster(late, workload("urgent", workers=2, priority=10))
+    actions = cluster.decide()
+    assert {"op": "test", "path": "/metadata/resourceVersion", "value": "1"} in next(
+        action.body for action in actions if isinstance(action, PatchStatus) and action.uid == "w-late"
+    )
+    cluster.carry_out(actions)
+    assert "Pending" == cluster.objects["workloads"]["w-late"]["status"]["admissionChecks"][0]["state"]
+    assert "Ready" == cluster.answers()["urgent"][0]
+
+
 def test_a_restarted_controller_knows_what_is_held() -> None:
     """The answers are the reservations: nothing else is stored."""
     cluster = Cluster(
@@ -108,6 +127,21 @@ def test_a_restarted_controller_knows_what_is_held() -> None:
     (action,) = cluster.decide()
     assert isinstance(action, PatchStatus)
     assert "0:d,1:" in str(action.body)
+
+
+def test_a_controller_that_dies_after_each_write_books_nothing_twice() -> None:
+    """Of all that it has decided only one answer was sent; the next one knows that, and decides the rest anew."""
+    cluster = Cluster(*(workload(f"job-{number}", workers=1, gpus=4) for number in range(10)))
+    for _ in range(10):
+        cluster.restart()
+        cluster.carry_out(cluster.decide()[:1])
+    entries = [each["status"]["admissionChecks"][0] for each in cluster.objects["workloads"].values()]
+    nodes = Counter(
+        decoded(updates["annotations"]["arena-topo.dev/pin-nodes"], 1)[0]
+        for each in entries
+        for updates in each["podSetUpdates"]
+    )
+    assert {"a": 2, "b": 2, "c": 2, "d": 2} == nodes
 
 
 def test_what_was_sent_counts_before_it_is_seen() -> None:

@@ -55,6 +55,7 @@ def workload(name: str = "job", workers: int = 2, gpus: int = 8, **changes: Any)
             "name": f"mpijob-{name}",
             "namespace": "default",
             "uid": f"w-{name}",
+            "resourceVersion": "1",
             "creationTimestamp": changes.pop("created", EARLIER),
             "ownerReferences": [{**owner, **changes.pop("owner", {}), "controller": True}],
         },
@@ -121,13 +122,18 @@ class Cluster:
         }
         for name, items in given.items():
             self.objects[name].update({item["metadata"]["uid"]: item for item in items})
+        self.reserve_after = timedelta(seconds=reserve_after)
+        self.restart()
+
+    def restart(self) -> None:
+        """Let another controller begin, which knows what the API server tells and nothing else."""
         self.state = ClusterState(self.objects)
         self.answerer = Answerer(
             KueueApi(
                 Resource("kueue.x-k8s.io", "v1beta2", "workloads"),
                 Resource("kueue.x-k8s.io", "v1beta2", "admissionchecks", namespaced=False),
             ),
-            timedelta(seconds=reserve_after),
+            self.reserve_after,
             lambda: self.seconds,
         )
         self.answerer.see(self.objects, [])
@@ -170,7 +176,7 @@ class Cluster:
             for operation in action.body:
                 _, part, *rest = operation["path"].split("/")
                 if part == "metadata":
-                    assert item["metadata"]["uid"] == operation["value"]
+                    assert item["metadata"][rest[0]] == operation["value"]
                     continue
                 index, key = int(rest[1]), rest[2]
                 if operation["op"] == "test":

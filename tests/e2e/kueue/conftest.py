@@ -1,6 +1,7 @@
 """A plane with Kueue, its queues with our admission check, and the controller that answers it."""
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -11,13 +12,13 @@ from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.controller.replicas import LEASE, MPIJOB
-from tests.e2e.kueue.queues import CHECK, delete_queue, queue
+from tests.e2e.kueue.queues import CHECK, PYTORCHJOB, delete_queue, queue
 from tests.e2e.pinning import admission_policy
 
 
 @pytest.fixture(scope="session")
 def plane(kueue_plane: ControlPlane) -> ControlPlane:
-    """Return the plane with Kueue."""
+    """Return the plane with Kueue and the training operator."""
     return kueue_plane
 
 
@@ -37,6 +38,10 @@ def lease(plane: ControlPlane) -> Iterator[None]:
     plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
 
 
+def _has_none(kube: Kube, kind: tuple[str, str], namespace: str) -> bool:
+    return not kube.list(*kind, namespace)
+
+
 @pytest.fixture
 def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     """Names of four servers of eight GPUs, two in a rack."""
@@ -44,17 +49,19 @@ def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     specs = [NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
     names = create_nodes(plane.kube, specs)
     yield names
-    for job in plane.kube.list(*MPIJOB, namespace):
-        plane.kube.delete(*MPIJOB, job["metadata"]["name"], namespace)
-    eventually(lambda: not plane.kube.list(*MPIJOB, namespace), "the jobs to go")
+    for kind in (MPIJOB, PYTORCHJOB):
+        for job in plane.kube.list(*kind, namespace):
+            plane.kube.delete(*kind, job["metadata"]["name"], namespace)
+    for kind in (MPIJOB, PYTORCHJOB):
+        eventually(partial(_has_none, plane.kube, kind, namespace), "the jobs to go")
     eventually(lambda: not remove_pods(plane.kube, namespace), "the pods to go")
     delete_nodes(plane.kube, names)
 
 
 @pytest.fixture
 def queued(kube: Kube, namespace: str, servers: list[str]) -> Iterator[str]:
-    """Name of a LocalQueue whose quota is the 32 GPUs of the servers, with our check."""
+    """Name of a LocalQueue whose quota is the 32 GPUs of the servers, with our check; urgent jobs preempt others."""
     del servers
-    queue(kube, namespace, 32, checks=[CHECK])
+    queue(kube, namespace, 32, checks=[CHECK], preemption={"withinClusterQueue": "LowerPriority"})
     yield namespace
     delete_queue(kube, namespace)

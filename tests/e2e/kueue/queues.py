@@ -10,6 +10,7 @@ from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
+PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
 CHECK = "arena-topo"
 GPU = "nvidia.com/gpu"
 
@@ -64,6 +65,15 @@ def check(kube: Kube, namespace: str, job: str) -> Mapping[str, object]:
     """Return what our check says of a job, nothing before it is asked."""
     status = (workload(kube, namespace, job) or {}).get("status") or {}
     return next((each for each in status.get("admissionChecks") or () if each["name"] == CHECK), {})
+
+
+def reserved(kube: Kube, namespace: str, job: str) -> bool:
+    """Whether a job has its quota."""
+    status = (workload(kube, namespace, job) or {}).get("status") or {}
+    return any(
+        each["type"] == "QuotaReserved" and each["status"] == "True"
+        for each in status.get("conditions") or ()
+    )
 
 
 def message(kube: Kube, namespace: str, job: str) -> str:
