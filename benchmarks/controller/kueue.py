@@ -1,6 +1,6 @@
-"""How fast and how full jobs are admitted through our check, beside Kueue's own TAS: ``python -m benchmarks.controller.kueue``.
+"""How fast and how full jobs are admitted through our check, beside Kueue's own TAS: ``python -m benchmarks.controller.kueue [JOBS [NODES]]``.
 
-On a real API server, with the real Kueue and 640 simulated nodes of eight GPUs, twenty in a rack: once with a flavor that has a
+On a real API server, with the real Kueue and simulated nodes of eight GPUs, twenty in a rack: once with a flavor that has a
 topology, once with our admission check, the same jobs in both. No operator runs, so that nothing but the queues is measured. Then the
 time from a pod's end to the next job's answer, and how many GPUs of an overfilled cluster either admits.
 """
@@ -33,7 +33,7 @@ from tests.controlplane.polling import eventually
 
 KUEUE, MPIJOB, GPU = "kueue.x-k8s.io/v1beta2", "kubeflow.org/v2beta1", "nvidia.com/gpu"
 RACK, HOST = "topology.kubernetes.io/rack", "kubernetes.io/hostname"
-NODES, PER_RACK, JOBS, PATIENCE = 640, 20, 300, 300.0
+PER_RACK, PATIENCE = 20, 300.0
 SHAPES = ((1, 8), (2, 8), (4, 8), (2, 4), (4, 4), (8, 2), (8, 1), (4, 2))
 """Workers, and GPUs of each: four workers in the mean."""
 
@@ -52,13 +52,13 @@ class Run:
         return 60 * len(self.admitted) / self.seconds
 
 
-def main(jobs: int = JOBS) -> None:
+def main(jobs: int = 300, nodes: int = 640) -> None:
     """Print the rates, the CPU for each job, the delay, and how full the cluster gets."""
-    racks = {f"n{at:03}": f"r{at // PER_RACK:02}" for at in range(NODES)}
+    racks = {f"n{at:03}": f"r{at // PER_RACK:02}" for at in range(nodes)}
     with ControlPlane(Options(operator=False, operators=("kueue",))) as plane:
         _furnish(plane, racks)
-        fits = _shapes(jobs, NODES * 8)
-        overfull = _shapes(10 * jobs, int(NODES * 8 * 1.3))[: 2 * jobs]
+        fits = _shapes(jobs, nodes * 8)
+        overfull = _shapes(10 * jobs, int(nodes * 8 * 1.3))[: 2 * jobs]
         tas = _run(plane, "tas", fits, {})
         _say_rate("TAS", tas)
         with _controller(plane) as pid:
@@ -68,7 +68,7 @@ def main(jobs: int = JOBS) -> None:
             _say(f"ratio {ours.a_minute / tas.a_minute:.2f}; {each:.1f} ms of CPU a job")
             full_ours = _filled(plane, "ours", overfull)
             _say_fill("our check", full_ours, racks, PIN_NODES)
-            delays = _delays(plane)
+            delays = _delays(plane, list(racks))
         _say(
             f"from a pod's end to the next answer: median {median(delays):.2f} s, longest {max(delays):.2f} s"
         )
@@ -80,7 +80,7 @@ def main(jobs: int = JOBS) -> None:
 
 def _furnish(plane: ControlPlane, racks: Mapping[str, str]) -> None:
     create_nodes(plane.kube, [NodeSpec(name, labels={RACK: rack}) for name, rack in racks.items()])
-    for item in (install.namespace(CONTROLLER_NAMESPACE), *_queues()):
+    for item in (install.namespace(CONTROLLER_NAMESPACE), *_queues(len(racks))):
         plane.kube.create(item, item["metadata"].get("namespace"))
 
 
@@ -99,7 +99,9 @@ def _say_rate(name: str, run: Run) -> None:
 def _say_fill(name: str, workloads: Sequence[Object], racks: Mapping[str, str], key: str | None) -> None:
     gpus = sum(map(_gpus, workloads))
     wide = mean(len({racks[node] for node in _nodes(each, key)}) for each in workloads)
-    _say(f"overfilled, {name}: {gpus} of {NODES * 8} GPUs in {len(workloads)} jobs, {wide:.3f} racks a gang")
+    _say(
+        f"overfilled, {name}: {gpus} of {len(racks) * 8} GPUs in {len(workloads)} jobs, {wide:.3f} racks a gang"
+    )
 
 
 def _shapes(jobs: int, most: int) -> list[tuple[int, int]]:
@@ -114,7 +116,7 @@ def _shapes(jobs: int, most: int) -> list[tuple[int, int]]:
     return found
 
 
-def _queues() -> Iterator[Object]:
+def _queues(nodes: int) -> Iterator[Object]:
     def item(kind: str, name: str, spec: Object, namespace: str = "") -> Object:
         inside = {"namespace": namespace} if namespace else {}
         return {"apiVersion": KUEUE, "kind": kind, "metadata": {"name": name, **inside}, "spec": spec}
@@ -125,7 +127,7 @@ def _queues() -> Iterator[Object]:
         yield install.namespace(name)
         labels = {"nodeLabels": {"kubernetes.io/os": "linux"}, "topologyName": "racks"}
         yield item("ResourceFlavor", name, labels if name == "tas" else {})
-        amounts = [{"name": GPU, "nominalQuota": NODES * 8}, {"name": "cpu", "nominalQuota": NODES * 96}]
+        amounts = [{"name": GPU, "nominalQuota": nodes * 8}, {"name": "cpu", "nominalQuota": nodes * 96}]
         quota = {"name": name, "resources": amounts}
         checks = {"admissionChecksStrategy": {"admissionChecks": [{"name": "ours"}]}}
         groups = {
@@ -192,17 +194,17 @@ def _filled(plane: ControlPlane, queue: str, shapes: Sequence[tuple[int, int]]) 
     return found
 
 
-def _delays(plane: ControlPlane) -> list[float]:
+def _delays(plane: ControlPlane, nodes: Sequence[str]) -> list[float]:
     """Return how long after a pod's end the job is answered that waits for its node, which is the only one."""
     kube, delays = plane.kube, list[float]()
-    for at in range(NODES):
-        kube.create(_blocker(f"n{at:03}"), "default")
-    for turn in range(10):
+    for node in nodes:
+        kube.create(_blocker(node), "default")
+    for turn, node in enumerate(nodes[:10]):
         name = f"wait-{turn}"
         kube.create(_job(name, "ours", 1, 8), "ours")
         eventually(lambda name=name: "fit" in _answer(kube, name).get("message", ""), "it to wait")  # type: ignore[misc]
         began = time.monotonic()
-        kube.delete("v1", "Pod", f"blocker-n{turn:03}", "default", gracePeriodSeconds="0")
+        kube.delete("v1", "Pod", f"blocker-{node}", "default", gracePeriodSeconds="0")
         eventually(lambda name=name: _answer(kube, name).get("state") == "Ready", "its answer")  # type: ignore[misc]
         delays.append(time.monotonic() - began)
     return delays
@@ -283,6 +285,8 @@ def _controller(plane: ControlPlane) -> Iterator[int]:
         for line in process.stderr or ():
             if line.startswith("leading"):
                 break
+        else:
+            raise RuntimeError(f"the controller has ended with {process.wait()}")
         threading.Thread(target=lambda: [sys.stderr.write(line) for line in process.stderr or ()]).start()
         try:
             yield process.pid
