@@ -143,8 +143,12 @@ def _held(job: PlannedJob, record: PlanRecord, slot: Slot) -> Slot:
 
 
 def _node(job: PlannedJob, slot: Slot) -> str:
+    """Return the node on which the worker of *slot* runs, empty where it has none, or leaves."""
     pod = job.pods.get(slot.worker)
-    return str(pod["spec"]["nodeName"]) if pod and has_node(pod) else ""
+    # One that leaves may do so because it was given another place.
+    if not pod or not has_node(pod) or pod["metadata"].get("deletionTimestamp"):
+        return ""
+    return str(pod["spec"]["nodeName"])
 
 
 def _named(names: Sequence[str]) -> str:

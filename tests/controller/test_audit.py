@@ -87,6 +87,17 @@ def test_a_worker_that_runs_elsewhere_is_told() -> None:
     assert [("job", "PlanNotKept", "not where it is planned: worker 0 on d, planned on a")] == found(world)
 
 
+def test_a_worker_that_leaves_is_nobodys_concern() -> None:
+    """It was given another place, perhaps."""
+    world = World()
+    world.submit("job", 1, 8)
+    controller(world).settle()
+    (pod,) = world.latest["pods"].values()
+    pod["spec"]["nodeName"] = "d"
+    pod["metadata"]["deletionTimestamp"] = "2026-11-22T00:00:09Z"
+    assert [] == found(world)
+
+
 @pytest.mark.parametrize(
     ("enforcement", "expected"),
     [
