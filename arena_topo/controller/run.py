@@ -181,10 +181,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             if publisher.is_due:
                 reserved = [*placer.plans, *answered.values()]
                 publisher.offer(without_reserved(state.snapshot, reserved))
-            for warning in [*placer.warnings, *state.warnings]:
-                if warning not in printed:
-                    say(f"warning: {printable(warning)}")
-            printed = {*placer.warnings, *state.warnings}
+            printed = _warned([*placer.warnings, *state.warnings], printed, say)
             changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
             if changes:
                 time.sleep(_GATHER)
@@ -194,6 +191,14 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         newly_served.stop()
         publisher.stop()
         sender.stop()
+
+
+def _warned(warnings: Iterable[str], printed: set[str], say: Say) -> set[str]:
+    """Say those of *warnings* that were not *printed* the last time, and return them all."""
+    current = set(warnings)
+    for warning in sorted(current - printed):
+        say(f"warning: {printable(warning)}")
+    return current
 
 
 def _collections(session: Session) -> tuple[dict[str, Collection], KueueApi | None]:
