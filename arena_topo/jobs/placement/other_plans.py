@@ -1,7 +1,7 @@
 """The plans that other jobs carry, as reservations that the planner must respect, as far as the jobs bear them out."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -57,7 +57,8 @@ _WRITES_PLAN = f"f:{PLAN}"
 
 def bound_workers(session: Session) -> Bound:
     """Return the workers of planned jobs that have a node now."""
-    return bound_among(_listed(session, PODS.path(), PODS.path(session.namespace), POD))
+    path, here = PODS.path(), PODS.path(session.namespace)
+    return bound_among(_listed(session, path, here, POD))
 
 
 def bound_among(pods: Iterable[Object]) -> Bound:
@@ -96,52 +97,49 @@ def other_plans(
     A plan counts as far as its job asks for the same, and could have it in *snapshot*. Jobs whose plans count for nothing
     are named in *warnings*.
     """
-    jobs = [job for kind in kinds for job in _jobs(session, kind)]
+    jobs = [job for kind in kinds for job in read_jobs(session, kind, planned=True)]
     others = [job for job in jobs if job["metadata"]["uid"] != exclude_uid]
+    return _plans_of_jobs(session, others, bound, snapshot, [] if warnings is None else warnings)
+
+
+def _plans_of_jobs(
+    session: Session, jobs: Iterable[Object], bound: Bound, snapshot: Snapshot, warnings: list[str]
+) -> list[OtherPlan]:
     # By the server's clock: the clocks of those who plan may be wrong, and the one of a forger is what he likes.
     now = session.server_time or datetime.now(UTC)
-    return plans_of_jobs(
-        others,
-        bound,
-        snapshot,
-        now=now,
-        quotas=lambda: read_quotas(session),
-        warnings=[] if warnings is None else warnings,
-    )
-
-
-def plans_of_jobs(
-    jobs: Iterable[Object],
-    bound: Bound,
-    snapshot: Snapshot,
-    *,
-    now: datetime,
-    quotas: Callable[[], Quotas],
-    warnings: list[str],
-) -> list[OtherPlan]:
-    """Return what the plans of *jobs* reserve that have not ended, at the server's instant *now*.
-
-    *quotas* reads those of all namespaces, and is called where anything is reserved. Plans that count for nothing are
-    named in *warnings*.
-    """
     found = list(_plans((job for job in jobs if not has_ended(job)), bound, snapshot, now, warnings))
     # Hardly any plan reserves anything: the workers of most jobs have their nodes.
     if not any(plan.reserved for plan in found):
         return found
-    return list(within_quotas(found, quotas(), _gpus_in_use(snapshot)))
+    return list(within_quotas(found, read_quotas(session), _gpus_in_use(snapshot)))
 
 
-def _jobs(session: Session, kind: Kind) -> list[Object]:
-    """Return the planned jobs of *kind*."""
+def read_jobs(session: Session, kind: Kind, *, planned: bool) -> list[Object]:
+    """Return the jobs of *kind*, of the namespaces whose jobs the user may list; the *planned* ones alone where asked."""
     resource = jobs_of(kind)
+    path, here = resource.path(), resource.path(session.namespace)
     try:
-        jobs = _listed(session, resource.path(), resource.path(session.namespace), TRAINING_JOB)
+        jobs = _listed(session, path, here, TRAINING_JOB, planned=planned)
     except Forbidden:
         # Every cluster has batch Jobs: who may not list any plans as if none of them were planned.
         if not kind.listed:
             raise
         return []
     return [{**job, "apiVersion": api_version(kind), "kind": kind.kind} for job in jobs]
+
+
+def less_reserved(
+    session: Session, jobs: Iterable[Object], bound: Bound, snapshot: Snapshot
+) -> tuple[Snapshot, list[OtherPlan]]:
+    """Return *snapshot* less what the planned ones of *jobs* reserve in it, and their plans.
+
+    Those whose plans count for nothing are named in the snapshot's warnings.
+    """
+    warnings: list[str] = []
+    planned = [job for job in jobs if (job["metadata"].get("labels") or {}).get(PLANNED) == "true"]
+    plans = _plans_of_jobs(session, planned, bound, snapshot, warnings)
+    left = without_reserved(snapshot, plans)
+    return (replace(left, warnings=(*left.warnings, *warnings)) if warnings else left), plans
 
 
 def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snapshot:
@@ -158,9 +156,8 @@ def unreserved_snapshot(session: Session, *, levels: Sequence[str] = ()) -> Snap
         if published := read_published(session, levels):
             return published
         bound, snapshot = bound_workers(session), take_snapshot(session, levels=levels)
-    warnings: list[str] = []
-    left = without_reserved(snapshot, other_plans(session, kinds, bound, snapshot, warnings))
-    return replace(left, warnings=(*left.warnings, *warnings)) if warnings else left
+    jobs = [job for kind in kinds for job in read_jobs(session, kind, planned=True)]
+    return less_reserved(session, jobs, bound, snapshot)[0]
 
 
 def reservations(session: Session, snapshot: Snapshot | None = None) -> list[OtherPlan] | None:
@@ -402,11 +399,17 @@ def _gpus_in_use(snapshot: Snapshot) -> Mapping[str, Mapping[str, int]]:
     return used
 
 
-def _listed(session: Session, everywhere: str, here: str, shape: Part) -> list[Object]:
-    """Return the planned objects of all namespaces, or of the user's own where no more is allowed."""
+def _listed(
+    session: Session, everywhere: str, here: str, shape: Part, *, planned: bool = True
+) -> list[Object]:
+    """Return the objects, or the *planned* ones alone, of all namespaces, or of the user's own where no more is allowed."""
+
+    def listed(path: str) -> list[Object]:
+        return session.list(path, labelSelector=_SELECTOR) if planned else session.list(path)
+
     # A user of one namespace may plan all the same: what others have reserved elsewhere is then unknown.
     try:
-        found = session.list(everywhere, labelSelector=_SELECTOR)
+        found = listed(everywhere)
     except Forbidden:
-        found = session.list(here, labelSelector=_SELECTOR)
+        found = listed(here)
     return [fitted(item, shape) for item in found]

@@ -1,30 +1,25 @@
 """When a job that is not submitted yet would start: now, or after which jobs end."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import ArenaTopoError, Forbidden, NotFound
+from arena_topo.errors import ArenaTopoError
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
-from arena_topo.jobs.placement.other_plans import bound_workers, order_of, plans_of_jobs, read_quotas
+from arena_topo.jobs.placement.other_plans import bound_workers, less_reserved, order_of, read_jobs
 from arena_topo.jobs.placement.plan import rendered_spec
 from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.jobs.waiting.run_facts import end_of, history_of, runs_for
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.discovery import served_kinds
-from arena_topo.kube.resources import jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.job.kind import Kind, api_version
-from arena_topo.model.job.object_shapes import TRAINING_JOB
-from arena_topo.model.keys import PLANNED
 from arena_topo.model.notation.bounded_json import reason_of
-from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.placement import Placement, Slot, Verdict
 from arena_topo.model.plan.plan_record import (
     Enforcement,
     PlanRecord,
@@ -34,7 +29,7 @@ from arena_topo.model.plan.plan_record import (
     plan_text,
 )
 from arena_topo.model.plan.start_estimate import StartEstimate
-from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
+from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.run_time import RunHistory
 from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, estimate_starts
 from arena_topo.topology.pod_facts import PodFacts
@@ -56,8 +51,11 @@ class Outlook:
     history: RunHistory
     now: datetime
 
-    def of_spec(self, spec: JobSpec, options: PlanOptions) -> StartEstimate:
-        """Return when the job of *spec* would start if it was submitted now. Raises ``UsageError``."""
+    def of_spec(self, spec: JobSpec, options: PlanOptions, planned: Verdict) -> StartEstimate:
+        """Return when the job of *spec* would start if it was submitted now; *planned* is its plan in what is left."""
+        # Who fits and has nobody before him starts at once.
+        if isinstance(planned, Placement) and not self.waiting:
+            return StartEstimate(earliest=self.now, likely=self.now, latest=self.now)
         job = rendered_spec(spec, self.left)
         starting = StartingJob(
             f"{spec.namespace}/{spec.name}", _LAST, _planner(job, options), runs_for(job, self.history)
@@ -81,40 +79,18 @@ def read_outlook(session: Session, *, levels: Sequence[str] = ()) -> Outlook:
     bound = bound_workers(session)
     pods: list[PodFacts] = []
     snapshot = take_snapshot(session, levels=levels, of_jobs=pods)
-    jobs = [job for kind in kinds for job in _jobs(session, kind)]
+    jobs = [job for kind in kinds for job in read_jobs(session, kind, planned=False)]
     now = session.server_time or datetime.now(UTC)
-    warnings: list[str] = []
-    plans = plans_of_jobs(
-        [job for job in jobs if (job["metadata"].get("labels") or {}).get(PLANNED) == "true"],
-        bound,
-        snapshot,
-        now=now,
-        quotas=lambda: read_quotas(session),
-        warnings=warnings,
-    )
-    left = without_reserved(snapshot, plans)
+    left, plans = less_reserved(session, jobs, bound, snapshot)
     history = history_of(jobs)
     running = [job for job in jobs if not has_ended(job)]
     return Outlook(
-        left=replace(left, warnings=(*left.warnings, *warnings)),
+        left=left,
         ending=list(_ending(running, plans, pods, history, now)),
         waiting=sorted(_waiting(running, history), key=lambda job: job.order),
         history=history,
         now=now,
     )
-
-
-def _jobs(session: Session, kind: Kind) -> Iterator[Object]:
-    """Yield the jobs of *kind* of all namespaces, or of the user's own where no more is allowed."""
-    resource = jobs_of(kind)
-    try:
-        found = session.list(resource.path())
-    except Forbidden:
-        found = session.list(resource.path(session.namespace))
-    except NotFound:
-        return
-    for job in found:
-        yield {**fitted(job, TRAINING_JOB), "apiVersion": api_version(kind), "kind": kind.kind}
 
 
 def _ending(

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from arena_topo.jobs.placement.options import PlanOptions
+from arena_topo.jobs.placement.plan import plan_spec
 from arena_topo.jobs.waiting.when import MOST_AHEAD, read_outlook
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.keys import PLAN, PLANNED
@@ -59,7 +60,7 @@ WAITING = PlanRecord(stage=Stage.WAITING, waiting_reason="no place")
 class Cluster:
     """A node of eight GPUs, with *pods* and *jobs*; *special* are other answers, by the last part of a path."""
 
-    def __init__(self, jobs: list[Object], pods: list[Object], **special: Answer) -> None:
+    def __init__(self, jobs: list[Object], pods: list[Object], /, **special: Answer) -> None:
         self.jobs, self.pods, self.special = jobs, pods, special
 
     def __call__(self, call: Call) -> Answer:
@@ -89,7 +90,8 @@ def starts(cluster: Cluster) -> tuple[StartEstimate, timedelta | None]:
     opened, _ = session(cluster)
     outlook = read_outlook(opened)
     spec = JobSpec(name="new", namespace="default", image="i", command=("true",), workers=1, gpus=8)
-    estimate = outlook.of_spec(spec, PlanOptions())
+    options = PlanOptions()
+    estimate = outlook.of_spec(spec, options, plan_spec(spec, outlook.left, options))
     return estimate, estimate.likely - outlook.now if estimate.likely else None
 
 
@@ -146,6 +148,21 @@ def test_jobs_of_other_namespaces_need_not_be_readable() -> None:
             return super().__call__(call)
 
     estimate, _ = starts(Narrow([job("old", deadline=600)], [pod("old")]))
+    assert ("default/old",) == estimate.after
+
+
+def test_who_may_not_list_batch_jobs_is_told_of_the_others() -> None:
+    """Every cluster has batch Jobs, and few of them are planned."""
+    groups = [
+        {"name": group, "versions": [{"groupVersion": f"{group}/{version}"}]}
+        for group, version in (("kubeflow.org", "v2beta1"), ("batch", "v1"))
+    ]
+    narrow = {
+        "apis": Answer(body={"groups": groups}),
+        "v1": Answer(body={"resources": [{"name": "jobs"}]}),
+        "jobs": refusal(403, "Forbidden", "no"),
+    }
+    estimate, _ = starts(Cluster([job("old", deadline=600)], [pod("old")], **narrow))
     assert ("default/old",) == estimate.after
 
 

@@ -81,7 +81,7 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
     options = plan_options(flags.plan)
     job = plannable_job(flags.job, words=flags.words, argv=flags.argv, namespace=flags.kube.namespace)
     check_elastic(job, options)
-    estimate = None
+    outlook = None
     if flags.when:
         from arena_topo.jobs.waiting.when import read_outlook
         from arena_topo.kube.session import connect
@@ -89,12 +89,13 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
         outlook = read_outlook(connect(flags.kube), levels=options.levels)
         snapshot = outlook.left
         print_warnings(snapshot)
-        estimate = outlook.of_spec(job, options), outlook.now
     else:
         snapshot = unreserved(flags.kube, file=flags.file, product=flags.product, levels=options.levels)
     if flags.compare:
         return _compare(job, snapshot, options, flags.output)
-    return print_plan(job.name, plan_spec(job, snapshot, options), snapshot, flags.output, estimate)
+    verdict = plan_spec(job, snapshot, options)
+    starts = (outlook.of_spec(job, options, verdict), outlook.now) if outlook else None
+    return print_plan(job.name, verdict, snapshot, flags.output, starts)
 
 
 _HELP = """Show where {job} would run, and why.
