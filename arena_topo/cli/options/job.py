@@ -64,6 +64,17 @@ def _number(*names: str, default: int, help: str) -> int:
     return option(*names, type=Whole(), default=default, metavar="N", help=help, show_default=True)
 
 
+def clean_task_policy(default: str, *spellings: str) -> str:
+    """Return the flag ``--clean-task-policy``, and *spellings* as other names of it."""
+    return _text(
+        "--clean-task-policy",
+        *spellings,
+        type=CLEAN_POLICY,
+        default=default,
+        help="Pods to remove at the end: All, Running or None.",
+    )
+
+
 class Processes(Notation[str]):
     """How many processes torchrun starts in a pod, in its own words."""
 
@@ -227,12 +238,7 @@ class JobFlags(CommonJobFlags):
         type=ABSOLUTE_PATH,
         help="Folder of the ssh keys, where the image's user is not root; /root/.ssh by default.",
     )
-    clean_task_policy: str = _text(
-        "--clean-task-policy",
-        type=CLEAN_POLICY,
-        default="All",
-        help="Pods to remove at the end: All, Running or None.",
-    )
+    clean_task_policy: str = clean_task_policy("All")
     elastic: ElasticFlags
 
 
@@ -245,12 +251,7 @@ class PyTorchFlags(CommonJobFlags):
         type=Processes(),
         help="Processes that torchrun starts in each pod: a number, auto, gpu or cpu.",
     )
-    clean_task_policy: str = _text(
-        "--clean-task-policy",
-        type=CLEAN_POLICY,
-        default="Running",
-        help="Pods to remove at the end: All, Running or None.",
-    )
+    clean_task_policy: str = clean_task_policy("Running")
     nnodes: tuple[int, int] | None = option(
         "--nnodes",
         type=NodeCount(),

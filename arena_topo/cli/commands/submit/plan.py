@@ -21,7 +21,7 @@ from arena_topo.cli.options.job import (
     TrainFlags,
 )
 from arena_topo.cli.options.job_notations import TEXT
-from arena_topo.cli.options.kinds.described import plannable_job
+from arena_topo.cli.options.kinds.described import KIND_ALIASES, plannable_job
 from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
@@ -36,12 +36,7 @@ if TYPE_CHECKING:
 
 plan = CommandGroup(
     name="plan",
-    aliases={
-        "mpi": ("mpijob", "mj"),
-        "pytorch": ("pytorchjob", "py"),
-        "tf": ("tfjob",),
-        "train": ("trainjob",),
-    },
+    aliases=KIND_ALIASES,
     of_file="manifest",
     help="Show where a job would run, and why, before anything is created.",
 )

@@ -26,7 +26,7 @@ from arena_topo.cli.options.job import (
     TrainFlags,
 )
 from arena_topo.cli.options.job_notations import TEXT
-from arena_topo.cli.options.kinds.described import described_job
+from arena_topo.cli.options.kinds.described import KIND_ALIASES, described_job
 from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kinds.tf import TfFlags
 from arena_topo.cli.options.kube import KubeFlags
@@ -50,12 +50,7 @@ if TYPE_CHECKING:
 
 submit = CommandGroup(
     name="submit",
-    aliases={
-        "mpi": ("mpijob", "mj"),
-        "pytorch": ("pytorchjob", "py"),
-        "tf": ("tfjob",),
-        "train": ("trainjob",),
-    },
+    aliases=KIND_ALIASES,
     of_file="manifest",
     help="Submit a training job.",
 )

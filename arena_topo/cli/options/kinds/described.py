@@ -10,6 +10,14 @@ from arena_topo.cli.options.kinds.tf import TfFlags, tf_job
 if TYPE_CHECKING:
     from arena_topo.model.job.job_spec import JobSpec
 
+KIND_ALIASES = {
+    "mpi": ("mpijob", "mj"),
+    "pytorch": ("pytorchjob", "py"),
+    "tf": ("tfjob",),
+    "train": ("trainjob",),
+}
+"""Other words for the kinds of jobs, Arena's first, by the word that the help shows."""
+
 
 def described_job(
     flags: CommonJobFlags, *, words: Sequence[str], argv: tuple[str, ...] | None, namespace: str

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import option, text
-from arena_topo.cli.options.job import CommonJobFlags, job_spec
-from arena_topo.cli.options.job_notations import CLEAN_POLICY, PERIOD
+from arena_topo.cli.command import option
+from arena_topo.cli.options.job import CommonJobFlags, clean_task_policy, job_spec
+from arena_topo.cli.options.job_notations import PERIOD
 from arena_topo.cli.options.kinds.tf_roles import AllPods, TfRoleFlags, tf_roles
 from arena_topo.errors import UsageError
 
@@ -31,13 +31,7 @@ class TfFlags(CommonJobFlags):
         show_default=True,
         help="Whose end is the job's: the chief's or, without one, worker 0's; or that of all workers.",
     )
-    clean_task_policy: str = text(
-        "--clean-task-policy",
-        "--cleanTaskPolicy",
-        type=CLEAN_POLICY,
-        default="Running",
-        help="Pods to remove at the end: All, Running or None.",
-    )
+    clean_task_policy: str = clean_task_policy("Running", "--cleanTaskPolicy")
     starting_timeout: int | None = option(
         "--starting-timeout",
         type=PERIOD,
