@@ -8,7 +8,8 @@ from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.test_pytorchjob import PYTORCHJOB, nodes_of, planned
+from tests.e2e.kinds.places import nodes_of, plan_on
+from tests.e2e.kinds.test_pytorchjob import PYTORCHJOB
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 PYTORCH = ("submit", "pytorch", "--name=bert", "--gpus=2", "--image=i", "--gputopology", "--pin=workers")
@@ -56,7 +57,7 @@ def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube,
     outcome = arena("scale", "bert", "--workers=5")
     assert (0, "pytorchjob.kubeflow.org/bert scaled\n") == (outcome.code, outcome.out), outcome.err
     grown = workers(kube, namespace, 5)
-    plan = planned(kube, namespace)
+    plan = plan_on(kube, namespace, PYTORCHJOB)
     assert ("confirmed", nodes_of(plan)) == (plan["stage"], places(grown))
     assert uids(first).items() <= uids(grown).items()
     lost = grown["bert-worker-4"]
@@ -67,7 +68,7 @@ def test_a_pytorch_job_grows_and_shrinks_in_its_places(arena: Arena, kube: Kube,
     assert 0 == outcome.code, outcome.err
     left = workers(kube, namespace, 3)
     assert uids(left).items() <= uids(grown).items()
-    assert nodes_of(planned(kube, namespace)) == places(grown)[:3]
+    assert nodes_of(plan_on(kube, namespace, PYTORCHJOB)) == places(grown)[:3]
     assert "bert-worker-0" == arena("get", "bert", "-o", "jsonpath={.chiefName}").out
     assert 2 == arena("scale", "bert", "--workers=7").code
     assert 0 == arena("delete", "bert").code
@@ -85,7 +86,7 @@ def test_an_elastic_job_starts_as_large_as_it_fits_and_grows_when_there_is_room(
     assert 1 == len(set(places(workers(kube, namespace, 4))))
     outcome = arena("scale", "bert", "--grow")
     assert 3 == outcome.code, outcome.err
-    assert "confirmed" == planned(kube, namespace)["stage"]
+    assert "confirmed" == plan_on(kube, namespace, PYTORCHJOB)["stage"]
 
     assert 0 == arena("delete", "other").code
     outcome = arena("scale", "bert", "--grow")
@@ -104,7 +105,7 @@ def test_horovod_is_told_before_its_workers_leave(arena: Arena, kube: Kube, name
     outcome = arena("scale", "bert", "--workers=4")
     assert 0 == outcome.code, outcome.err
     grown = workers(kube, namespace, 4)
-    assert nodes_of(planned(kube, namespace, MPIJOB)) == places(grown)
+    assert nodes_of(plan_on(kube, namespace, MPIJOB)) == places(grown)
     assert uids(first).items() <= uids(grown).items()
 
     outcome = arena("scale", "bert", "--workers=3", "--grace=1ms")

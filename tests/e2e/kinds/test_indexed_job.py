@@ -1,19 +1,15 @@
 """Indexed Jobs from submit to delete, on a real API server with the controllers of Kubernetes itself."""
 
-import json
 import re
-from collections.abc import Iterator
 
 import pytest
-import yaml
 
-from tests.controlplane.kube import Kube, Object
+from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.pinning import admission_policy
+from tests.e2e.kinds.places import nodes_of, places, plan_on, running_pods, tried
 
 JOB = ("batch/v1", "Job")
 SUBMIT = ("submit", "job", "--name=bert", "--workers=3", "--gpus=2", "--image=i", "--retry=2")
@@ -21,37 +17,7 @@ COMMAND = "train --rank=$JOB_COMPLETION_INDEX --note='a  b'"
 SELECTOR = "batch.kubernetes.io/job-name=bert"
 
 
-@pytest.fixture
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
-
-
-def nodes_of(kube: Kube, namespace: str) -> list[str]:
-    """Return the planned node of each pod, by number."""
-    job = kube.get(*JOB, "bert", namespace)
-    plan = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
-    return [node for node, count in plan["nodes"] for _ in range(count)]
-
-
-def running(kube: Kube, namespace: str, without: str = "") -> list[Object]:
-    """Return the pods of the job by index, once all three run."""
-
-    def found() -> list[Object] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector=SELECTOR)
-        whole = len(listed) == 3 and all(map(pods.running, listed))
-        gone = without in [pod["metadata"]["uid"] for pod in listed]
-        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
-
-    return eventually(found, "three pods that run")
-
-
-def places(found: list[Object]) -> list[str]:
-    """Return the node of each pod."""
-    return [pod["spec"]["nodeName"] for pod in found]
-
-
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_job_runs_in_its_places_from_submit_to_delete(
     arena: Arena, kube: Kube, namespace: str, fake_log: FakeLog
 ) -> None:
@@ -59,15 +25,15 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     outcome = arena(*SUBMIT, "--gputopology", "--pin=workers", COMMAND)
     assert (0, "job.batch/bert created\nservice/bert created\n") == (outcome.code, outcome.out), outcome.err
 
-    members = running(kube, namespace)
-    planned = nodes_of(kube, namespace)
+    members = running_pods(kube, namespace, selector=SELECTOR)
+    planned = nodes_of(plan_on(kube, namespace, JOB))
     assert planned == places(members)
     (container,) = members[0]["spec"]["containers"]
     assert ["sh", "-c", COMMAND] == container["command"]
     assert ("bert-0", "bert") == (members[0]["spec"]["hostname"], members[0]["spec"]["subdomain"])
     lost = members[1]["metadata"]
     kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
-    again = running(kube, namespace, without=lost["uid"])
+    again = running_pods(kube, namespace, selector=SELECTOR, without=lost["uid"])
     assert planned == places(again)
 
     assert "job.batch/bert running\n" == arena("wait", "bert", "--for=running").out
@@ -87,11 +53,11 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     eventually(lambda: kube.find("v1", "Service", "bert", namespace) is None, "the end of its Service")
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: str) -> None:
     """Kubernetes 1.36 takes new pins of a Job that ran before, once it is suspended and has no pods."""
     assert 0 == arena(*SUBMIT, "--gputopology", COMMAND).code
-    running(kube, namespace)
+    running_pods(kube, namespace, selector=SELECTOR)
 
     outcome = arena("suspend", "bert")
     assert 0 == outcome.code, outcome.err
@@ -99,7 +65,7 @@ def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: st
     assert re.search(r"^Status: +SUSPENDED", arena("get", "bert").out, re.MULTILINE)
     outcome = arena("resume", "bert")
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+    assert nodes_of(plan_on(kube, namespace, JOB)) == places(running_pods(kube, namespace, selector=SELECTOR))
 
 
 @pytest.mark.usefixtures("gpu_nodes")
@@ -109,22 +75,22 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     """The gate stays in the template, so that a suspended Job needs no new one."""
     outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+    assert nodes_of(plan_on(kube, namespace, JOB)) == places(running_pods(kube, namespace, selector=SELECTOR))
 
     assert 0 == arena("suspend", "bert").code
     outcome = arena("resume", "bert")
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+    assert nodes_of(plan_on(kube, namespace, JOB)) == places(running_pods(kube, namespace, selector=SELECTOR))
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 @pytest.mark.parametrize(("exit_code", "word"), [(0, "SUCCEEDED"), (3, "FAILED")])
 def test_a_job_ends_as_its_pods_do(
     arena: Arena, kube: Kube, namespace: str, exit_code: int, word: str
 ) -> None:
     """Kubernetes says Complete, or Failed once more pods failed than may."""
     assert 0 == arena(*SUBMIT, "--retry=0", COMMAND).code
-    for pod in running(kube, namespace):
+    for pod in running_pods(kube, namespace, selector=SELECTOR):
         ending = {pods.FINISH: "failed" if exit_code else "succeeded", pods.EXIT_CODE: str(exit_code)}
         pods.annotate(kube, namespace, pod["metadata"]["name"], **ending)
 
@@ -132,7 +98,7 @@ def test_a_job_ends_as_its_pods_do(
     assert re.search(rf"^Status: +{word}", arena("get", "bert").out, re.MULTILINE)
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 @pytest.mark.parametrize("kind", ["job", "jobset"])
 def test_a_set_of_nodes_is_refused(arena: Arena, kind: str) -> None:
     """The affinity would come when the template takes none any more; nothing is created."""
@@ -161,11 +127,7 @@ def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -
     )
     outcome = arena(*SUBMIT, *everything, "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err
-    for item in yaml.safe_load_all(outcome.out):
-        stored = kube.request(
-            "POST",
-            kube.path(item["apiVersion"], item["kind"], namespace),
-            {**item, "metadata": {**item["metadata"], "namespace": namespace}},
-            query={"dryRun": "All", "fieldValidation": "Strict"},
-        )
-        assert "bert" == stored["metadata"]["name"]
+    stored = tried(kube, namespace, outcome.out)
+    assert {"Job": "bert", "Service": "bert"} == {
+        kind: item["metadata"]["name"] for kind, item in stored.items()
+    }

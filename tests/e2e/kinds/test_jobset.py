@@ -1,51 +1,23 @@
 """JobSets from submit to delete, on a real API server with the real JobSet controller."""
 
-import json
 import re
-from collections.abc import Iterator
 
 import pytest
-import yaml
 
-from tests.controlplane.kube import Kube, Object
+from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.pinning import admission_policy
+from tests.e2e.kinds.places import nodes_of, places, plan_on, running_pods, tried
 
+SELECTOR = "jobset.sigs.k8s.io/jobset-name=bert"
 JOBSET = ("jobset.x-k8s.io/v1alpha2", "JobSet")
 SUBMIT = ("submit", "jobset", "--name=bert", "--workers=3", "--gpus=2", "--image=i")
 COMMAND = "torchrun --node-rank=$JOB_COMPLETION_INDEX train.py --note='a  b'"
 
 
-@pytest.fixture
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
-
-
-def nodes_of(kube: Kube, namespace: str) -> list[str]:
-    """Return the planned node of each pod, by number."""
-    job = kube.get(*JOBSET, "bert", namespace)
-    plan = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
-    return [node for node, count in plan["nodes"] for _ in range(count)]
-
-
-def running(kube: Kube, namespace: str, count: int = 3, without: str = "") -> list[Object]:
-    """Return the pods of the set by index, once *count* of them run."""
-
-    def found() -> list[Object] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector="jobset.sigs.k8s.io/jobset-name=bert")
-        whole = len(listed) == count and all(map(pods.running, listed))
-        gone = without in [pod["metadata"]["uid"] for pod in listed]
-        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
-
-    return eventually(found, f"{count} pods that run")
-
-
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_set_runs_in_its_places_from_submit_to_delete(
     arena: Arena, kube: Kube, namespace: str, fake_log: FakeLog
 ) -> None:
@@ -53,15 +25,15 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     outcome = arena(*SUBMIT, "--retry=1", "--gputopology", "--pin=workers", COMMAND)
     assert (0, "jobset.jobset.x-k8s.io/bert created\n") == (outcome.code, outcome.out), outcome.err
 
-    members = running(kube, namespace)
-    planned = nodes_of(kube, namespace)
-    assert planned == [pod["spec"]["nodeName"] for pod in members]
+    members = running_pods(kube, namespace, selector=SELECTOR)
+    planned = nodes_of(plan_on(kube, namespace, JOBSET))
+    assert planned == places(members)
     (container,) = members[0]["spec"]["containers"]
     assert ["sh", "-c", COMMAND] == container["command"]
     lost = members[1]["metadata"]
     kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
-    again = running(kube, namespace, without=lost["uid"])
-    assert planned == [pod["spec"]["nodeName"] for pod in again]
+    again = running_pods(kube, namespace, selector=SELECTOR, without=lost["uid"])
+    assert planned == places(again)
 
     assert "jobset.jobset.x-k8s.io/bert running\n" == arena("wait", "bert", "--for=running").out
     assert "jobset.jobset.x-k8s.io/bert\n" == arena("list", "-o", "name").out
@@ -79,14 +51,14 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the set's pods")
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 @pytest.mark.parametrize(("exit_code", "word"), [(0, "SUCCEEDED"), (3, "FAILED")])
 def test_a_set_ends_as_its_pods_do(
     arena: Arena, kube: Kube, namespace: str, exit_code: int, word: str
 ) -> None:
     """JobSet has words of its own for it."""
     assert 0 == arena(*SUBMIT, COMMAND).code
-    for pod in running(kube, namespace):
+    for pod in running_pods(kube, namespace, selector=SELECTOR):
         pods.annotate(kube, namespace, pod["metadata"]["name"], **finished(exit_code))
 
     assert (0 if word == "SUCCEEDED" else 5) == arena("wait", "bert", "--for=succeeded").code
@@ -121,12 +93,5 @@ def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -
     )
     outcome = arena(*SUBMIT, *everything, "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err
-    (job,) = [each for each in yaml.safe_load_all(outcome.out) if each["kind"] == "JobSet"]
-
-    stored = kube.request(
-        "POST",
-        kube.path(*JOBSET, namespace),
-        {**job, "metadata": {**job["metadata"], "namespace": namespace}},
-        query={"dryRun": "All", "fieldValidation": "Strict"},
-    )
+    stored = tried(kube, namespace, outcome.out)["JobSet"]
     assert 2 == stored["spec"]["failurePolicy"]["maxRestarts"]

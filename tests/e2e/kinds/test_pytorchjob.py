@@ -1,57 +1,27 @@
 """PyTorchJobs from submit to delete, on a real API server with the real training operator."""
 
-import json
 import re
-from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane.kube import Kube, Object
-from tests.controlplane.machines import pods
-from tests.controlplane.plane import ControlPlane
+from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.pinning import admission_policy
+from tests.e2e.kinds.places import nodes_of, places_by_name, plan_on, running_pods
 
 PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
+SELECTOR = "training.kubeflow.org/job-name=bert"
 SUBMIT = ("submit", "pytorch", "--name=bert", "--workers=4", "--gpus=2", "--image=i", "--nproc-per-node=2")
 COMMAND = "torchrun train.py --note='a  b'"
 NAMES = ["bert-master-0", "bert-worker-0", "bert-worker-1", "bert-worker-2"]
 
 
-@pytest.fixture
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
-
-
-def planned(kube: Kube, namespace: str, kind: tuple[str, str] = PYTORCHJOB, name: str = "bert") -> Object:
-    """Return the plan on a job."""
-    job = kube.find(*kind, name, namespace)
-    assert job is not None
-    plan: Object = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
-    return plan
-
-
-def nodes_of(plan: Object) -> list[str]:
-    """Return the node of each pod of a *plan*, by number."""
-    return [node for node, count in plan["nodes"] for _ in range(count)]
-
-
-def running_places(kube: Kube, namespace: str, count: int = 4, without: str = "") -> dict[str, str]:
+def running_places(kube: Kube, namespace: str, without: str = "") -> dict[str, str]:
     """Return the nodes of the pods of the job by their names, once all of them run."""
-
-    def found() -> dict[str, str] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector="training.kubeflow.org/job-name=bert")
-        whole = len(listed) == count and all(map(pods.running, listed))
-        if not whole or without in [pod["metadata"]["uid"] for pod in listed]:
-            return None
-        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in listed}
-
-    return eventually(found, f"{count} pods that run")
+    return places_by_name(running_pods(kube, namespace, 4, selector=SELECTOR, without=without))
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_job_runs_in_its_places_from_submit_to_delete(arena: Arena, kube: Kube, namespace: str) -> None:
     """Each pod on its own node by its rank, a recreated one again; and all commands know the job by its name alone."""
     outcome = arena(*SUBMIT, "--gputopology", "--pin=workers", "--retry=3", COMMAND)
@@ -59,7 +29,7 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(arena: Arena, kube: Kube
     assert "`arena-topo get bert --type pytorchjob -n " in outcome.err
 
     places = running_places(kube, namespace)
-    plan = planned(kube, namespace)
+    plan = plan_on(kube, namespace, PYTORCHJOB)
     assert "admission" == plan["means"]
     assert dict(zip(NAMES, nodes_of(plan), strict=True)) == places
     lost = kube.find("v1", "Pod", "bert-worker-1", namespace)
@@ -101,7 +71,7 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
     assert 0 == outcome.code, outcome.err
 
-    assert dict(zip(NAMES, nodes_of(planned(kube, namespace)), strict=True)) == running_places(
+    assert dict(zip(NAMES, nodes_of(plan_on(kube, namespace, PYTORCHJOB)), strict=True)) == running_places(
         kube, namespace
     )
     outcome = arena("suspend", "bert")
@@ -110,12 +80,12 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     assert "SUSPENDED" in arena("get", "bert").out
     outcome = arena("resume", "bert")
     assert 0 == outcome.code, outcome.err
-    assert dict(zip(NAMES, nodes_of(planned(kube, namespace)), strict=True)) == running_places(
+    assert dict(zip(NAMES, nodes_of(plan_on(kube, namespace, PYTORCHJOB)), strict=True)) == running_places(
         kube, namespace
     )
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_jobs_of_two_kinds_never_get_the_same_gpus(arena: Arena, kube: Kube, namespace: str) -> None:
     """The plan of one that has not started yet is read by the submit of the other, which waits as there is no more room."""
     first = arena(
@@ -134,9 +104,9 @@ def test_jobs_of_two_kinds_never_get_the_same_gpus(arena: Arena, kube: Kube, nam
     )
 
     assert (0, 0) == (first.code, second.code), first.err + second.err
-    assert 2 == len(set(nodes_of(planned(kube, namespace))))
+    assert 2 == len(set(nodes_of(plan_on(kube, namespace, PYTORCHJOB))))
     mpijob = ("kubeflow.org/v2beta1", "MPIJob")
-    assert "waiting" == planned(kube, namespace, mpijob, "vgg16")["stage"]
+    assert "waiting" == plan_on(kube, namespace, mpijob, "vgg16")["stage"]
     assert 0 == arena("delete", "bert").code
     assert 0 == arena("resume", "vgg16").code
-    assert "confirmed" == planned(kube, namespace, mpijob, "vgg16")["stage"]
+    assert "confirmed" == plan_on(kube, namespace, mpijob, "vgg16")["stage"]

@@ -5,18 +5,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 import pytest
-import yaml
 
-from tests.controlplane.kube import Kube, Object
-from tests.controlplane.machines import pods
+from tests.controlplane.kube import Kube
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.pinning import admission_policy
+from tests.e2e.kinds.places import nodes_of, places_by_name, plan_on, running_pods, tried
 
 TFJOB, MPIJOB = ("kubeflow.org/v1", "TFJob"), ("kubeflow.org/v2beta1", "MPIJob")
+SELECTOR = "training.kubeflow.org/job-name=wide"
 SUBMIT = (
     "submit",
     "tf",
@@ -34,12 +33,6 @@ CPU_NODES = ["cpu-a", "cpu-b"]
 
 
 @pytest.fixture
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
-
-
-@pytest.fixture
 def cpu_nodes(plane: ControlPlane) -> Iterator[list[str]]:
     """Names of two servers without GPUs."""
     names = create_nodes(plane.kube, [NodeSpec(name, gpus=0) for name in CPU_NODES])
@@ -47,31 +40,17 @@ def cpu_nodes(plane: ControlPlane) -> Iterator[list[str]]:
     delete_nodes(plane.kube, names)
 
 
-def plan_on(kube: Kube, namespace: str, kind: tuple[str, str] = TFJOB, name: str = "wide") -> Object:
-    """Return the plan on a job."""
-    job = kube.get(*kind, name, namespace)
-    plan: Object = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
-    return plan
-
-
 def planned_places(kube: Kube, namespace: str, names: Sequence[str] = NAMES) -> dict[str, str]:
     """Return the planned node of each pod by its name."""
-    nodes = [node for node, count in plan_on(kube, namespace)["nodes"] for _ in range(count)]
-    return dict(zip(names, nodes, strict=True))
+    return dict(zip(names, nodes_of(plan_on(kube, namespace, TFJOB, "wide")), strict=True))
 
 
-def running_places(kube: Kube, namespace: str, count: int = 6) -> dict[str, str]:
+def running_places(kube: Kube, namespace: str) -> dict[str, str]:
     """Return the nodes of the pods of the job by their names, once all of them run."""
-
-    def found() -> dict[str, str] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector="training.kubeflow.org/job-name=wide")
-        whole = len(listed) == count and all(map(pods.running, listed))
-        return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in listed} if whole else None
-
-    return eventually(found, f"{count} pods that run")
+    return places_by_name(running_pods(kube, namespace, 6, selector=SELECTOR))
 
 
-@pytest.mark.usefixtures("_policy")
+@pytest.mark.usefixtures("policy")
 def test_every_role_runs_in_its_places_from_submit_to_delete(
     arena: Arena, kube: Kube, namespace: str, fake_log: FakeLog, gpu_nodes: list[str], cpu_nodes: list[str]
 ) -> None:
@@ -83,7 +62,7 @@ def test_every_role_runs_in_its_places_from_submit_to_delete(
     assert (0, "tfjob.kubeflow.org/wide created\n") == (outcome.code, outcome.out), outcome.err
     assert "wide  1 chief, 3 worker, 2 ps" in outcome.err
 
-    places, plan = running_places(kube, namespace), plan_on(kube, namespace)
+    places, plan = running_places(kube, namespace), plan_on(kube, namespace, TFJOB, "wide")
     assert planned_places(kube, namespace) == places
     assert set(gpu_nodes) == {places[name] for name in NAMES[:4]}
     assert set(cpu_nodes) == {places[name] for name in NAMES[4:]}
@@ -140,7 +119,7 @@ def test_without_the_policy_gates_hold_all_roles_until_each_has_a_place(
     assert planned_places(kube, namespace) == running_places(kube, namespace)
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_job_with_servers_and_an_mpi_job_never_get_the_same_gpus(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
@@ -200,19 +179,12 @@ def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -
     )
     outcome = arena(*SUBMIT, *roles, *everything, "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err
-    (job,) = [each for each in yaml.safe_load_all(outcome.out) if each["kind"] == "TFJob"]
-
-    stored = kube.request(
-        "POST",
-        kube.path(*TFJOB, namespace),
-        {**job, "metadata": {**job["metadata"], "namespace": namespace}},
-        query={"dryRun": "All", "fieldValidation": "Strict"},
-    )
+    stored = tried(kube, namespace, outcome.out)["TFJob"]
     assert {"Chief", "Worker", "PS", "Evaluator"} == stored["spec"]["tfReplicaSpecs"].keys()
     assert {"role": "ps"} == stored["spec"]["tfReplicaSpecs"]["PS"]["template"]["spec"]["nodeSelector"]
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_the_server_tries_a_job_with_the_pins_of_every_role(arena: Arena, kube: Kube, namespace: str) -> None:
     """Nothing is created; the lists are the same in each template, and the offset says where a role begins in them."""
     outcome = arena(*SUBMIT, "--gputopology", "--dry-run=server", "--plan", "-o", "json", COMMAND)

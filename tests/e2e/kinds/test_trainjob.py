@@ -2,18 +2,15 @@
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
-import yaml
 
-from tests.controlplane.kube import Kube, Object
+from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.pinning import admission_policy
+from tests.e2e.kinds.places import nodes_of, places, plan_on, running_pods, tried
 
 TRAINJOB = ("trainer.kubeflow.org/v1alpha1", "TrainJob")
 RUNTIME = ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime")
@@ -22,43 +19,7 @@ COMMAND = "torchrun train.py --note='a  b'"
 SELECTOR = "jobset.sigs.k8s.io/jobset-name=bert"
 
 
-@pytest.fixture
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
-
-
-def plan_of(kube: Kube, namespace: str) -> Object:
-    """Return the plan on the job."""
-    plan: Object = json.loads(
-        kube.get(*TRAINJOB, "bert", namespace)["metadata"]["annotations"]["arena-topo.dev/plan"]
-    )
-    return plan
-
-
-def nodes_of(kube: Kube, namespace: str) -> list[str]:
-    """Return the planned node of each pod, by number."""
-    return [node for node, count in plan_of(kube, namespace)["nodes"] for _ in range(count)]
-
-
-def running(kube: Kube, namespace: str, count: int = 3, without: str = "") -> list[Object]:
-    """Return the pods of the job by index, once *count* of them run."""
-
-    def found() -> list[Object] | None:
-        listed = kube.list("v1", "Pod", namespace, labelSelector=SELECTOR)
-        whole = len(listed) == count and all(map(pods.running, listed))
-        gone = without in [pod["metadata"]["uid"] for pod in listed]
-        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
-
-    return eventually(found, f"{count} pods that run")
-
-
-def places(found: list[Object]) -> list[str]:
-    """Return the node of each pod."""
-    return [pod["spec"]["nodeName"] for pod in found]
-
-
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_job_runs_in_its_places_from_submit_to_delete(
     arena: Arena, kube: Kube, namespace: str, fake_log: FakeLog
 ) -> None:
@@ -66,15 +27,15 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     outcome = arena(*SUBMIT, "--gputopology", "--pin=workers", "--image=i", COMMAND)
     assert (0, "trainjob.trainer.kubeflow.org/bert created\n") == (outcome.code, outcome.out), outcome.err
 
-    members = running(kube, namespace)
-    planned = nodes_of(kube, namespace)
+    members = running_pods(kube, namespace, selector=SELECTOR)
+    planned = nodes_of(plan_on(kube, namespace, TRAINJOB))
     assert planned == places(members)
     (container,) = members[0]["spec"]["containers"]
     assert ["sh", "-c", COMMAND] == container["command"]
     assert "3" == next(each["value"] for each in container["env"] if each["name"] == "PET_NNODES")
     lost = members[1]["metadata"]
     kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
-    again = running(kube, namespace, without=lost["uid"])
+    again = running_pods(kube, namespace, selector=SELECTOR, without=lost["uid"])
     assert planned == places(again)
 
     assert "trainjob.trainer.kubeflow.org/bert running\n" == arena("wait", "bert", "--for=running").out
@@ -95,11 +56,11 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: str) -> None:
     """Its patch may not change while a pod is left: old pins stay until new ones replace them."""
     assert 0 == arena(*SUBMIT, "--gputopology", COMMAND).code
-    running(kube, namespace)
+    running_pods(kube, namespace, selector=SELECTOR)
 
     outcome = arena("suspend", "bert")
     assert 0 == outcome.code, outcome.err
@@ -107,7 +68,9 @@ def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: st
     assert re.search(r"^Status: +SUSPENDED", arena("get", "bert").out, re.MULTILINE)
     outcome = arena("resume", "bert")
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+    assert nodes_of(plan_on(kube, namespace, TRAINJOB)) == places(
+        running_pods(kube, namespace, selector=SELECTOR)
+    )
 
 
 @pytest.mark.usefixtures("gpu_nodes")
@@ -117,19 +80,23 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     """The gate is in the patch of the runtime; suspended and resumed, they are gated again."""
     outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+    assert nodes_of(plan_on(kube, namespace, TRAINJOB)) == places(
+        running_pods(kube, namespace, selector=SELECTOR)
+    )
 
     assert 0 == arena("suspend", "bert").code
     outcome = arena("resume", "bert")
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(kube, namespace) == places(running(kube, namespace))
+    assert nodes_of(plan_on(kube, namespace, TRAINJOB)) == places(
+        running_pods(kube, namespace, selector=SELECTOR)
+    )
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_job_has_succeeded_once_its_pods_have(arena: Arena, kube: Kube, namespace: str) -> None:
     """Trainer calls that Complete."""
     assert 0 == arena(*SUBMIT, COMMAND).code
-    for pod in running(kube, namespace):
+    for pod in running_pods(kube, namespace, selector=SELECTOR):
         pods.annotate(
             kube, namespace, pod["metadata"]["name"], **{pods.FINISH: "succeeded", pods.EXIT_CODE: "0"}
         )
@@ -138,7 +105,7 @@ def test_a_job_has_succeeded_once_its_pods_have(arena: Arena, kube: Kube, namesp
     assert re.search(r"^Status: +SUCCEEDED", arena("get", "bert").out, re.MULTILINE)
 
 
-@pytest.mark.usefixtures("gpu_nodes", "_policy")
+@pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_what_the_runtime_says_of_places_counts(
     arena: Arena, kube: Kube, namespace: str, gpu_nodes: list[str]
 ) -> None:
@@ -172,7 +139,11 @@ def test_what_the_runtime_says_of_places_counts(
     job = kube.get(*TRAINJOB, "bert", namespace)
     noted = json.loads(job["metadata"]["annotations"]["arena-topo.dev/pod-requests"])
     assert {"cpu": "2", "nvidia.com/gpu": "3"} == noted
-    assert [gpu_nodes[1]] * 2 == nodes_of(kube, namespace) == places(running(kube, namespace, 2))
+    assert (
+        [gpu_nodes[1]] * 2
+        == nodes_of(plan_on(kube, namespace, TRAINJOB))
+        == places(running_pods(kube, namespace, 2, selector=SELECTOR))
+    )
 
 
 @pytest.mark.usefixtures("gpu_nodes")
@@ -191,14 +162,7 @@ def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -
     )
     outcome = arena(*SUBMIT, *everything, "--image=i", "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err
-    (job,) = [each for each in yaml.safe_load_all(outcome.out) if each["kind"] == "TrainJob"]
-
-    stored = kube.request(
-        "POST",
-        kube.path(*TRAINJOB, namespace),
-        {**job, "metadata": {**job["metadata"], "namespace": namespace}},
-        query={"dryRun": "All", "fieldValidation": "Strict"},
-    )
+    stored = tried(kube, namespace, outcome.out)["TrainJob"]
     assert (3, 2, 7200) == (
         stored["spec"]["trainer"]["numNodes"],
         stored["spec"]["trainer"]["numProcPerNode"],

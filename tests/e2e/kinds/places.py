@@ -1,0 +1,58 @@
+"""Where the pods of a job of any kind are planned, and where they run."""
+
+import json
+
+import yaml
+
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
+from tests.controlplane.polling import eventually
+
+
+def plan_on(kube: Kube, namespace: str, kind: tuple[str, str], name: str = "bert") -> Object:
+    """Return the plan on a job of *kind*, its API version and its kind."""
+    job = kube.get(*kind, name, namespace)
+    plan: Object = json.loads(job["metadata"]["annotations"]["arena-topo.dev/plan"])
+    return plan
+
+
+def nodes_of(plan: Object) -> list[str]:
+    """Return the node of each pod of a *plan*, by number."""
+    return [node for node, count in plan["nodes"] for _ in range(count)]
+
+
+def running_pods(
+    kube: Kube, namespace: str, count: int = 3, *, selector: str, without: str = ""
+) -> list[Object]:
+    """Return the pods that *selector* finds by their names, once *count* of them run, *without* the one of this uid."""
+
+    def found() -> list[Object] | None:
+        listed = kube.list("v1", "Pod", namespace, labelSelector=selector)
+        whole = len(listed) == count and all(map(pods.running, listed))
+        gone = without in [pod["metadata"]["uid"] for pod in listed]
+        return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
+
+    return eventually(found, f"{count} pods that run")
+
+
+def places(found: list[Object]) -> list[str]:
+    """Return the node of each pod."""
+    return [pod["spec"]["nodeName"] for pod in found]
+
+
+def places_by_name(found: list[Object]) -> dict[str, str]:
+    """Return the node of each pod, by the pod's name."""
+    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in found}
+
+
+def tried(kube: Kube, namespace: str, printed: str) -> dict[str, Object]:
+    """Return the objects in *printed*, as YAML, as the server would store them, by kind, under strict validation."""
+    stored = {}
+    for item in yaml.safe_load_all(printed):
+        stored[item["kind"]] = kube.request(
+            "POST",
+            kube.path(item["apiVersion"], item["kind"], namespace),
+            {**item, "metadata": {**item["metadata"], "namespace": namespace}},
+            query={"dryRun": "All", "fieldValidation": "Strict"},
+        )
+    return stored
