@@ -31,6 +31,7 @@ _SECTIONS: Mapping[str, tuple[str, ...]] = {
         "--workers",
         "--min-workers",
         "--max-workers",
+        "--grow",
         "--gang",
         "--gang-scheduler",
         "--queue",

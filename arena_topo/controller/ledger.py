@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
 
+from arena_topo.jobs.placement.options import grows
 from arena_topo.jobs.placement.other_plans import (
     UNTRUE,
     aged,
@@ -87,6 +88,11 @@ class PlannedJob:
         return KUEUE_QUEUE not in (self.job["metadata"].get("labels") or {})
 
     @property
+    def grows(self) -> bool:
+        """Whether it shall have more workers when there is room."""
+        return self.is_ours and grows(self.record.requested_options if self.record else {})
+
+    @property
     def is_settled(self) -> bool:
         """Whether each of its planned pods has a node, so that nothing is left to decide or to reserve."""
         record = self.record
@@ -147,6 +153,7 @@ class Ledger:
     _members: dict[JobName, dict[str, tuple[Member, Object]]] = field(default_factory=dict)
     _uids: dict[JobName, set[str]] = field(default_factory=dict)
     _unsettled: dict[str, PlannedJob] = field(default_factory=dict)
+    _growing: dict[str, PlannedJob] = field(default_factory=dict)
     _leaving: set[JobName] = field(default_factory=set)
     _touched: set[JobName] = field(default_factory=set)
 
@@ -154,6 +161,7 @@ class Ledger:
         """Note that there is a planned *job* of *kind*, or that the one with *uid* is gone, or planned no more."""
         if before := self.jobs.pop(uid, None):
             self._unsettled.pop(uid, None)
+            self._growing.pop(uid, None)
             self._uids[before.name].discard(uid)
             self._touched.add(before.name)
         if job is not None:
@@ -180,6 +188,12 @@ class Ledger:
         """The jobs that have not ended and are not settled, by their uid."""
         self._settle()
         return self._unsettled
+
+    @property
+    def growing(self) -> Mapping[str, PlannedJob]:
+        """The settled jobs that shall have more workers when there is room, by their uid."""
+        self._settle()
+        return self._growing
 
     @property
     def leaving(self) -> Mapping[JobName, list[Object]]:
@@ -215,10 +229,15 @@ class Ledger:
             for uid in uids:
                 job = self.jobs[uid]
                 job.take_pods(members)
-                if job is not latest or job.ended or job.is_settled:
-                    self._unsettled.pop(uid, None)
-                else:
-                    self._unsettled[uid] = job
+                runs = job is latest and not job.ended
+                for those, is_among in (
+                    (self._unsettled, runs and not job.is_settled),
+                    (self._growing, runs and job.is_settled and job.grows),
+                ):
+                    if is_among:
+                        those[uid] = job
+                    else:
+                        those.pop(uid, None)
             if members and (latest is None or latest.ended):
                 self._leaving.add(name)
             else:

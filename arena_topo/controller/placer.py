@@ -31,6 +31,7 @@ from arena_topo.controller.actions import (
     ReleaseWorker,
     WritePlan,
 )
+from arena_topo.controller.growth import grown, without_growth
 from arena_topo.controller.ledger import JobName, PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
 from arena_topo.errors import DoesNotFit
@@ -87,6 +88,9 @@ from arena_topo.planner.roles.plan_gang import plan_gang_on
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
+
+_LOOK_FOR_ROOM = 10.0
+"""Seconds between two looks for room in which a job could grow: each plans anew."""
 
 _MOST_MODELS = 4
 """Bandwidth models with a fleet of their own; nearly all jobs have the same."""
@@ -174,6 +178,7 @@ class Placer:
     _flights: dict[str, Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
     _told: dict[str, float] = field(default_factory=dict)
+    _no_room: dict[str, float] = field(default_factory=dict)
     _sent_pods: dict[str, str] = field(default_factory=dict)
     _refusals: Refusals | None = None
     _wishes: dict[str, tuple[Object, object, _Wish | Exception]] = field(default_factory=dict)
@@ -203,15 +208,19 @@ class Placer:
             if record.stage is Stage.CONFIRMED:
                 self._flights.pop(uid, None)
                 actions += self._keep_in_place(job, view)
-            elif record.stage is Stage.PROPOSED and flight:
-                verdict = self._verified(job, flight, view)
-                actions += verdict or ()
-                if verdict is None:
-                    waiting.append(job)
-            elif record.stage is Stage.WAITING or self._is_abandoned(job, view):
+            elif kept := without_growth(job):
+                actions += self._carry_on_growth(job, kept, view)
+            elif (
+                record.stage is Stage.PROPOSED
+                and flight
+                and (verdict := self._verified(job, flight, view)) is not None
+            ):
+                actions += verdict
+            elif flight or record.stage is Stage.WAITING or self._is_abandoned(job, view):
                 self._flights.pop(uid, None)
                 waiting.append(job)
         actions += self._take_turns(waiting, view)
+        actions += self._grow(view)
         return actions
 
     def failed(self, action: Action) -> None:
@@ -227,7 +236,8 @@ class Placer:
         return bool(self._flights)
 
     def _view(self, state: ClusterState, now: datetime, held: Mapping[str, OtherPlan]) -> _View:
-        snapshot, jobs, plans = state.snapshot, state.ledger.unsettled, state.plans(now)
+        snapshot, plans = state.snapshot, state.plans(now)
+        jobs = {**state.ledger.growing, **state.ledger.unsettled}
         self.warnings = [job.problem for job in jobs.values() if job.problem]
         for uid, flight in self._flights.items():
             # What was sent counts from then on: the next decision must not give it away before it is seen.
@@ -242,11 +252,38 @@ class Placer:
             job = view.jobs.get(uid)
             if job is None or plan_text(job.job) not in (flight.text, flight.before):
                 del self._flights[uid]
-        for known in (self._not_before, self._told, self._wishes):
+        for known in (self._not_before, self._told, self._wishes, self._no_room):
             for uid in [uid for uid in known if uid not in view.jobs]:
                 del known[uid]
         for uid in [uid for uid in self._sent_pods if not view.state.ledger.has_pod(uid)]:
             del self._sent_pods[uid]
+
+    def _grow(self, view: _View) -> Iterator[Action]:
+        """Propose more workers for a job that shall have them, once nobody waits for a place."""
+        if self._flights or any(_wants_a_place(job) for job in view.jobs.values()):
+            return
+        growing = view.state.ledger.growing
+        for uid, job in sorted(growing.items(), key=lambda item: item[1].order):
+            if self._no_room.get(uid, 0.0) > self.clock() or self._not_before.get(uid, 0.0) > self.clock():
+                continue
+            record = grown(job, lambda uid=uid: view.left(uid))  # type: ignore[misc]  # a default that binds
+            if record:
+                yield self._send(
+                    job, record, view, frozenset(slot.worker for slot in record.slots) - job.bound
+                )
+                # What is left for the next one is known once this one has its places.
+                return
+            self._no_room[uid] = self.clock() + _LOOK_FOR_ROOM
+
+    def _carry_on_growth(self, job: PlannedJob, kept: PlanRecord, view: _View) -> Iterator[Action]:
+        """Confirm more workers for a job that runs, or leave it the places that it has: *kept*."""
+        flight = self._flights.get(job.uid)
+        verdict = self._verified(job, flight, view) if flight else None
+        if verdict is not None:
+            yield from verdict
+        elif flight or self._is_abandoned(job, view):
+            self._no_room[job.uid] = self.clock() + _LOOK_FOR_ROOM
+            yield self._send(job, kept, view)
 
     def _send(
         self, job: PlannedJob, record: PlanRecord, view: _View, workers: frozenset[int] | None = None
@@ -431,6 +468,11 @@ class Placer:
             f"{plural(len(lost), 'worker')} lost their nodes and get others",
             NoticeKind.WARNING,
         )
+
+
+def _wants_a_place(job: PlannedJob) -> bool:
+    """Whether *job* waits for a place, or is about to have one."""
+    return bool(job.record and job.record.stage in (Stage.WAITING, Stage.PROPOSED) and not job.bound)
 
 
 def _held(order: tuple[str, str], job: JobName, pods: Mapping[int, Object], state: ClusterState) -> OtherPlan:

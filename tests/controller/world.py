@@ -2,20 +2,22 @@
 
 from collections import Counter
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 from arena_topo.controller.actions import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.placer import Placer
 from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
+from arena_topo.kinds.elastic import worker_range
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.kinds.table import kind_of
-from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.manifest.plan_on_job import Pins, resized, with_pins
 from arena_topo.model.job.kind import is_suspended
-from arena_topo.model.keys import HOSTNAME, PLAN, PLANNED
+from arena_topo.model.keys import ELASTIC, HOSTNAME, PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, encode, plan_text
 from arena_topo.pin.gates import is_gated, release_patch
 from tests.objects import mpijob
 
@@ -71,9 +73,12 @@ class World:
         gpus: int,
         enforcement: Enforcement = Enforcement.ADMISSION,
         record: PlanRecord | None = None,
+        most: int = 0,
     ) -> None:
-        """Create a job that waits for a place, or has the plan *record*."""
+        """Create a job that waits for a place, or has the plan *record*; it may have 1 to *most* workers, 0 for a fixed size."""
         job = mpijob(name, workers=workers)
+        if most:
+            job["metadata"]["annotations"] = {ELASTIC: f"1:{most}"}
         # Jobs of one second are sorted by their uids, which nobody can foresee.
         self.seconds += 1
         job["metadata"]["creationTimestamp"] = at(self.seconds)
@@ -93,6 +98,8 @@ class World:
                 now = self.latest["mpijobs"].get(action.uid)
                 if now is None or plan_text(now) != plan_text(job):
                     return False
+                if record.stage is Stage.CONFIRMED and worker_range(kind_of(now), now):
+                    now = resized(now, len(record.slots))
                 pinned = with_pins(now, rewritten(job["metadata"]["name"], record, uuids))
                 self._put("mpijobs", self._stamped(pinned))
                 self.check()
@@ -135,6 +142,13 @@ class World:
         item = deepcopy(self.latest["nodes"][f"node-{node}"])
         item["spec"]["unschedulable"] = True
         self._put("nodes", item)
+
+    def propose_growth(self, name: str, node: str) -> None:
+        """Propose one more worker of a job, on *node*, as a user does who then goes away."""
+        job, record = self.latest["mpijobs"][f"uid-{name}"], self.record(name)
+        slots = (*record.slots, Slot(len(record.slots), node, record.slots[0].gpus))
+        proposal = replace(record, stage=Stage.PROPOSED, slots=slots)
+        self._put("mpijobs", self._stamped(with_pins(job, Pins(plan=encode(proposal)))))
 
     def record(self, name: str) -> PlanRecord:
         """Return the plan of a job."""

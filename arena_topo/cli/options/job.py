@@ -353,7 +353,7 @@ def job_spec(
         run = replace(common.run, clean_policy=flags.clean_task_policy)
         elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, workers)
         job = replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node, workers=count)
-        return elastic_job(job, elastic)
+        return elastic_job(job, elastic, grow=flags.elastic.grow)
     if isinstance(flags, JobSetFlags):
         return replace(common, kind="JobSet")
     if isinstance(flags, IndexedJobFlags):
@@ -383,7 +383,7 @@ def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":
 
     slots = flags.slots_per_worker
     return replace(
-        elastic_job(job, worker_range(flags.elastic)),
+        elastic_job(job, worker_range(flags.elastic), grow=flags.elastic.grow),
         # A job without GPUs runs one rank per worker.
         slots=job.slots if slots is None else _at_least("--slots-per-worker", slots, 1),
         launcher=LauncherOptions(

@@ -17,6 +17,9 @@ Word = TypeVar("Word", bound=Enum)
 MOST_MEASURED = 16 * 1024
 """Characters of the measured bandwidths that are kept with a plan; a job's annotations have 256 KiB together."""
 
+GROW = "grow"
+"""The option that ends where somebody gives the job a size."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOptions:
@@ -24,7 +27,7 @@ class PlanOptions:
 
     ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each other's GPUs.
     ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the cluster shows. ``parallel`` lays
-    out a model over the ranks.
+    out a model over the ranks. ``grow``: the controller gives an elastic job more workers when there is room.
     """
 
     policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
@@ -36,6 +39,7 @@ class PlanOptions:
     levels: tuple[str, ...] = ()
     model: BandwidthModel = DEFAULT_MODEL
     parallel: Parallelism | None = None
+    grow: bool = False
 
     @property
     def annotation(self) -> dict[str, str]:
@@ -53,6 +57,7 @@ class PlanOptions:
             "objective": self.objective.value if self.objective is not Objective.BANDWIDTH else "",
             "parallel": str(self.parallel) if self.parallel else "",
             "share": "true" if self.share_gpus else "",
+            GROW: "true" if self.grow else "",
             "measured": measured if len(measured) <= MOST_MEASURED else "",
             # The default is left out, so that a resumed job follows the default of the program that resumes it.
             "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
@@ -72,9 +77,15 @@ def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
         levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
         objective=_word(Objective, annotation, "objective", Objective.BANDWIDTH),
         share_gpus=annotation.get("share") == "true",
+        grow=grows(annotation),
         parallel=_parallel(annotation.get("parallel", "")),
         model=_model(annotation.get("nccl", ""), annotation.get("measured", "")),
     )
+
+
+def grows(annotation: Mapping[str, str]) -> bool:
+    """Whether the options that were kept with a plan let its job have more workers when there is room."""
+    return annotation.get(GROW) == "true"
 
 
 def _word(kind: type[Word], annotation: Mapping[str, str], key: str, default: Word) -> Word:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import ArenaTopoError, Conflict, Invalid
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
+from arena_topo.jobs.placement.options import GROW
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import WaitPolicy, started_job
 from arena_topo.jobs.placement.reservation import Reservation, write_plan, written_now
@@ -78,16 +79,18 @@ def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: 
     return scaling
 
 
-def grow_job(session: Session, served: ServedJob, wait: WaitPolicy) -> Scaling:
-    """Let an elastic job that runs have as many more workers as there is room for; raises as ``scale_job`` does."""
-    return _grow(session, elastic_job(served), Size(None), wait)
-
-
 def _checked(session: Session, name: str, size: Size) -> ElasticJob:
     elastic = elastic_job(find_job(session, name))
-    if size.workers is not None:
-        check_size(elastic, size.workers)
-    return elastic
+    if size.workers is None:
+        return elastic
+    check_size(elastic, size.workers)
+    # Whoever gives a job its size does not want the controller to change it.
+    return replace(elastic, record=_of_fixed_size(elastic.record) if elastic.record else None)
+
+
+def _of_fixed_size(record: PlanRecord) -> PlanRecord:
+    options = {key: text for key, text in record.requested_options.items() if key != GROW}
+    return replace(record, requested_options=options)
 
 
 def _target(elastic: ElasticJob, size: Size) -> int:

@@ -159,10 +159,11 @@ class MpiOptions:
 
 @dataclass(frozen=True, slots=True)
 class WorkerRange:
-    """How few workers an elastic job may have, and how many."""
+    """How few workers an elastic job may have, and how many; ``grows``: the controller gives it more when there is room."""
 
     least: int
     most: int
+    grows: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ def test_options_are_read_back_from_a_plan() -> None:
         levels=("zone", "rack"),
         objective=Objective.BALANCED,
         parallel=Parallelism(tp=8, ep=2, dp=4, closer=Closer.DP),
+        grow=True,
     )
     assert asked == options_from_annotation(asked.annotation)
 

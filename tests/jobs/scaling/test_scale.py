@@ -1,6 +1,7 @@
 """The size of a job changes in one write, and what could not be finished is taken back."""
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -107,6 +108,19 @@ def test_fewer_workers_lose_their_pins_in_the_same_write() -> None:
     template = wrote["/spec/pytorchReplicaSpecs/Worker/template"]
     assert "0:a,1:" == template["metadata"]["annotations"]["arena-topo.dev/pin-nodes"]
     assert ("job-worker-1", "job-worker-2", "job-worker-3") == scaling.pods
+
+
+@pytest.mark.parametrize(("size", "options"), [(Size(4), {}), (Size(1), {}), (Size(None), {"grow": "true"})])
+def test_a_job_that_is_given_a_size_grows_no_more_by_itself(size: Size, options: dict[str, str]) -> None:
+    """The controller would change it again."""
+    job = elastic(2, planned=True)
+    grows = replace(decode(job["metadata"]["annotations"][PLAN]), requested_options={"grow": "true"})
+    job["metadata"]["annotations"][PLAN] = encode(grows)
+    connection, transport = opened(job)
+    scale_job(connection, "job", size, AT_ONCE, NO_GRACE)
+
+    plan = written(patches(transport)[-1])["/metadata/annotations/arena-topo.dev~1plan"]
+    assert options == decode(plan).requested_options
 
 
 @pytest.mark.parametrize(("size", "number"), [(Size(5), 5), (Size(None), 6), (Size(2), 2)])

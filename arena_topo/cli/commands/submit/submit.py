@@ -1,7 +1,7 @@
 """``arena-topo submit``."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -226,6 +226,9 @@ def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> No
     place = place_options(flags.plan, flags.enforcement, follow=flags.creation.follow)
     described = described_job(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
     check_elastic(described, place.plan)
+    if described.elastic and described.elastic.grows:
+        # More workers are planned beside those that were.
+        place = replace(place, plan=replace(place.plan, grow=True), requested=True)
     job = held_by_kube_queue(described, flags.enforcement)
     # What cannot be submitted is not worth saving: the flags were read before.
     if flags.save:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arena_topo.cli.command import option
+from arena_topo.cli.options.go_flags import go_flag
 from arena_topo.cli.options.notations import Notation
 from arena_topo.cli.options.numbers import MOST, Whole
 from arena_topo.errors import UsageError
@@ -27,6 +28,10 @@ class ElasticFlags:
     )
     max_workers: int | None = _bound(
         "--max-workers", help="Most workers that it may ever have; arena-topo scale changes their number."
+    )
+    grow: bool = go_flag(
+        "--grow",
+        help="Let the controller give it more workers, up to the most, when there is room and no job waits.",
     )
 
 
@@ -93,14 +98,19 @@ def with_nodes(
     return (None, most) if least == most else (WorkerRange(least, most), workers)
 
 
-def elastic_job(job: "JobSpec", elastic: "WorkerRange | None") -> "JobSpec":
-    """Return *job* as an elastic one, which starts with at most as many workers as ``--workers`` says.
+def elastic_job(job: "JobSpec", elastic: "WorkerRange | None", *, grow: bool) -> "JobSpec":
+    """Return *job* as an elastic one, which starts with at most as many workers as ``--workers`` says; *grow*: it may have more later.
 
     One worker is what the flag says where it is not given: the job then starts with as many as fit.
     """
     from dataclasses import replace
 
     if elastic is None:
+        if grow:
+            raise UsageError(
+                "--grow is for elastic jobs",
+                hint="say how many workers it may have: --min-workers and --max-workers",
+            )
         return job
     workers = elastic.most if job.workers == 1 else job.workers
     if not elastic.least <= workers <= elastic.most:
@@ -108,7 +118,7 @@ def elastic_job(job: "JobSpec", elastic: "WorkerRange | None") -> "JobSpec":
             f"--workers={workers} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
             hint="--workers is the most to start with; without it the job starts with as many as fit",
         )
-    return replace(job, workers=workers, elastic=elastic)
+    return replace(job, workers=workers, elastic=replace(elastic, grows=grow))
 
 
 def check_elastic(job: "JobSpec", options: "PlanOptions") -> None:

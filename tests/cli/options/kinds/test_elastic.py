@@ -26,14 +26,14 @@ JOB = JobSpec(name="job", namespace="ml", image="i", command=("c",))
 )
 def test_both_flags_give_a_range(least: int | None, most: int | None, expected: WorkerRange | None) -> None:
     """A single worker is the fewest where nothing else is said."""
-    assert expected == worker_range(ElasticFlags(min_workers=least, max_workers=most))
+    assert expected == worker_range(ElasticFlags(min_workers=least, max_workers=most, grow=False))
 
 
 @pytest.mark.parametrize(("least", "most"), [(2, None), (5, 4)])
 def test_a_range_that_is_none_is_refused(least: int, most: int | None) -> None:
     """Without an end, or upside down."""
     with pytest.raises(UsageError, match="--max-workers"):
-        worker_range(ElasticFlags(min_workers=least, max_workers=most))
+        worker_range(ElasticFlags(min_workers=least, max_workers=most, grow=False))
 
 
 @pytest.mark.parametrize(("text", "expected"), [("4", (4, 4)), ("2:8", (2, 8)), ("3:3", (3, 3))])
@@ -62,7 +62,7 @@ def test_nnodes_stands_for_the_other_flags() -> None:
 @pytest.mark.parametrize(("workers", "start"), [(1, 8), (4, 4), (8, 8)])
 def test_a_job_starts_with_as_many_as_fit_of_those_asked_for(workers: int, start: int) -> None:
     """Of all that it may have where no number is given."""
-    job = elastic_job(replace(JOB, workers=workers), WorkerRange(2, 8))
+    job = elastic_job(replace(JOB, workers=workers), WorkerRange(2, 8), grow=False)
     assert (start, WorkerRange(2, 8)) == (job.workers, job.elastic)
 
 
@@ -70,14 +70,22 @@ def test_a_start_out_of_the_range_is_refused() -> None:
     """Below and above."""
     for workers in (2, 9):
         with pytest.raises(UsageError, match=f"--workers={workers} is not between"):
-            elastic_job(replace(JOB, workers=workers), WorkerRange(3, 8))
+            elastic_job(replace(JOB, workers=workers), WorkerRange(3, 8), grow=False)
 
 
 def test_what_needs_a_number_of_ranks_is_refused() -> None:
     """The number of an elastic job changes."""
-    job = elastic_job(JOB, WorkerRange(2, 8))
+    job = elastic_job(JOB, WorkerRange(2, 8), grow=False)
     for options in (PlanOptions(coalesce=True), PlanOptions(parallel=read_parallelism("tp=2", "it"))):
         with pytest.raises(UsageError, match="number of ranks"):
             check_elastic(job, options)
     check_elastic(JOB, PlanOptions(coalesce=True))
     check_elastic(job, PlanOptions())
+
+
+def test_a_job_may_be_told_to_grow() -> None:
+    """Its range says so; a job of a fixed size is refused."""
+    grown = elastic_job(JOB, WorkerRange(2, 8), grow=True)
+    assert WorkerRange(2, 8, grows=True) == grown.elastic
+    with pytest.raises(UsageError, match="--grow is for elastic jobs"):
+        elastic_job(JOB, None, grow=True)
