@@ -32,18 +32,10 @@ def placement(
     """
     shares: list[NodeShare] = []
     slots: list[Slot] = []
-    parts: dict[tuple[int, ...], tuple[NodePart, NodeAlignment | None]] = {}
+    parts = NodeParts(demand)
     for position, offer in zip(chosen.pick.nodes, chosen.pick.offers, strict=True):
         node, first = fleet.nodes[position], len(slots)
-        # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
-        key = id(offer), id(node.gpus), id(node.zones)
-        known = parts.get(key)
-        if known is None:
-            part = node_part(node, fleet.state(position), offer, demand.gpus)
-            known = part, node_alignment(node, demand, part.by_worker)
-            if offer.choice:
-                parts[key] = known
-        part, alignment = known
+        part, alignment = parts.of(node, fleet.state(position), offer)
         workers = workers_of[position] if workers_of else tuple(range(first, first + len(part.by_worker)))
         path = fleet.paths[position]
         shares.append(NodeShare(node.name, workers, part.gpus, part.busbw, part.best, path, alignment))
@@ -73,6 +65,31 @@ class NodePart(NamedTuple):
     busbw: float | None
     best: float | None
     by_worker: tuple[tuple[int, ...] | None, ...]
+
+
+class NodeParts:
+    """What offers take of nodes for the workers of one demand; equal nodes are worked out once.
+
+    Nodes and offers that were asked for must stay alive, because they are told apart by their identity.
+    """
+
+    def __init__(self, demand: Demand) -> None:
+        """Take what each worker asks for."""
+        self._demand = demand
+        self._known: dict[tuple[int, ...], tuple[NodePart, NodeAlignment | None]] = {}
+
+    def of(self, node: GpuNode, state: NodeState, offer: Offer) -> tuple[NodePart, NodeAlignment | None]:
+        """Return what *offer* takes of *node*, in *state*, and where on the node the workers are."""
+        # A gang of thousands uses few offers, and most nodes share the object of their GPUs.
+        key = id(offer), id(node.gpus), id(node.zones)
+        known = self._known.get(key)
+        if known is None:
+            part = node_part(node, state, offer, self._demand.gpus)
+            known = part, node_alignment(node, self._demand, part.by_worker)
+            # Without a choice the state tells which GPUs are taken.
+            if offer.choice:
+                self._known[key] = known
+        return known
 
 
 def node_part(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> NodePart:

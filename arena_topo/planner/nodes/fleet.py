@@ -112,6 +112,12 @@ class Fleet:
         return Memo(lambda tier: _domain_numbers(count, tiers[tier]), limit=_MOST_TIERS)
 
     @cached_property
+    def parts(self) -> Memo[int, list[Domain]]:
+        """The domains of a tier, 1 the coarsest, 0 the cluster, in fabric order, each node that is in none as one of its own."""
+        count, tiers = len(self.nodes), ((self.cluster,), *self.domains)
+        return Memo(lambda tier: _parts(count, tiers[tier]), limit=_MOST_TIERS)
+
+    @cached_property
     def without_hostname(self) -> list[int]:
         """The positions of the nodes that lack their hostname label; nearly always none."""
         return [position for position, node in enumerate(self.nodes) if HOSTNAME not in node.labels]
@@ -238,7 +244,7 @@ def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, 
         for position, node in nodes.items():
             after.free[resource][position] = _free(node, resource)
     # Domains are the same, and so is what is derived of them alone.
-    for name in ("parents", *(("without_hostname",) if same_labels else ())):
+    for name in ("parents", "parts", *(("without_hostname",) if same_labels else ())):
         if name in known:
             vars(after)[name] = known[name]
 
@@ -359,6 +365,15 @@ def _domain_numbers(count: int, domains: Sequence[Domain]) -> list[int]:
     for number, domain in enumerate(domains):
         numbers[domain.start : domain.end] = [number] * (domain.end - domain.start)
     return numbers
+
+
+def _parts(count: int, domains: Sequence[Domain]) -> list[Domain]:
+    parts, start = list[Domain](), 0
+    for domain in domains:
+        parts += [Domain((), at, at + 1) for at in range(start, domain.start)]
+        parts.append(domain)
+        start = domain.end
+    return parts + [Domain((), at, at + 1) for at in range(start, count)]
 
 
 def _state(node: GpuNode, machines: MachineCatalog) -> NodeState:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import repeat
 from math import isinf
 
 from arena_topo.model.notation.words import plural
 from arena_topo.model.plan.demand import Objective
 from arena_topo.model.plan.placement import NodeShare, Slot, Step
 from arena_topo.model.plan.roles import GangDemand, GangPlacement, RolePlacement, Spread, StepTraffic
-from arena_topo.planner.assign import node_part
+from arena_topo.planner.assign import NodeParts
 from arena_topo.planner.explain.alternatives import OTHERS, faster_on_more
 from arena_topo.planner.explain.steps import MEANING, nodes_words, rate_words
 from arena_topo.planner.nodes.levels import domain_at, level_names, level_words, spanned
@@ -55,11 +56,11 @@ def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[st
     """Return the placements of the roles whose *turn* it is, by name: they get its places in rank order, for *steps*."""
     seat, fleet = turn.seat, turn.board.fleet
     demand = seat.role.demand
-    slots, gpu_parts = list[tuple[int, tuple[int, ...] | None]](), {}
+    slots, part_of, parts = list[tuple[int, tuple[int, ...] | None]](), {}, NodeParts(demand)
     for position, offer in choice.chosen:
-        part = node_part(fleet.nodes[position], turn.taken.state(seat.fleet, position), offer, seat.role.gpus)
-        slots += [(position, gpus) for gpus in part.by_worker]
-        gpu_parts[position] = part
+        known = parts.of(fleet.nodes[position], turn.taken.state(seat.fleet, position), offer)
+        slots += zip(repeat(position), known[0].by_worker, strict=False)
+        part_of[position] = known
     placed, first = {}, 0
     for name, pods in seat.roles:
         own = slots[first : first + pods]
@@ -69,20 +70,23 @@ def _of_seat(turn: Turn, choice: RoleChoice, steps: tuple[Step, ...]) -> dict[st
             by_node.setdefault(at, []).append(pod)
         shares = []
         for position, indices in by_node.items():
-            part = gpu_parts[position]
+            node = fleet.nodes[position]
+            part, alignment = part_of[position]
             gpus = part.gpus
-            if len(seat.roles) > 1 and gpus is not None:
+            if len(seat.roles) > 1:
                 # The node's GPUs are one communicator of all roles that choose as one; each shows its own.
-                gpus = tuple(gpu for pod in indices for gpu in own[pod][1] or ())
+                by_pod = [own[pod][1] for pod in indices]
+                gpus = None if gpus is None else tuple(gpu for own_gpus in by_pod for gpu in own_gpus or ())
+                alignment = node_alignment(node, demand, by_pod)
             shares.append(
                 NodeShare(
-                    fleet.nodes[position].name,
+                    node.name,
                     tuple(indices),
                     gpus,
                     part.busbw,
                     part.best,
                     fleet.paths[position],
-                    node_alignment(fleet.nodes[position], demand, [own[pod][1] for pod in indices]),
+                    alignment,
                 )
             )
         level, domain = spanned(fleet, own[0][0], own[-1][0])

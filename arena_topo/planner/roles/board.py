@@ -5,7 +5,7 @@ GPUs choose first, then those with more pods; one that is tied to another, or se
 anywhere, and parameter servers, choose last: the others decide the domain of the gang.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +19,7 @@ from arena_topo.model.plan.roles import GangDemand, Role, Spread
 from arena_topo.planner.memo import Memo
 from arena_topo.planner.nodes.fit import capacity_for
 from arena_topo.planner.nodes.fleet import Domain, Fleet, aligned
-from arena_topo.planner.nodes.levels import Capacity, domains_at, level_of
+from arena_topo.planner.nodes.levels import Capacity, level_of
 
 _MOST_ROLES = 64
 
@@ -89,19 +89,17 @@ class Board:
 
         A node that is in no domain of the level is a part of its own.
         """
-        parts, start = list[Domain](), span.start
-        domains = domains_at(self.fleet, level) if level else ()
-        first = max(bisect_right(domains, start, key=_START) - 1, 0)
-        for domain in domains[first:]:
-            if domain.start >= span.end:
-                break
-            if domain.end > start:
-                parts += [Domain((), at, at + 1) for at in range(start, domain.start)]
-                inside = start <= domain.start and domain.end <= span.end
-                start = max(start, domain.start)
-                parts.append(domain if inside else Domain((), start, min(domain.end, span.end)))
-                start = domain.end
-        return parts + [Domain((), at, at + 1) for at in range(start, span.end)]
+        if level == 0:
+            return [Domain((), at, at + 1) for at in range(span.start, span.end)]
+        # The cluster is the level above the coarsest tier.
+        parts = self.fleet.parts[len(self.fleet.tiers) + 1 - level]
+        first = bisect_right(parts, span.start, key=_START) - 1
+        return [
+            part
+            if span.start <= part.start and part.end <= span.end
+            else Domain((), max(part.start, span.start), min(part.end, span.end))
+            for part in parts[first : bisect_left(parts, span.end, first, key=_START)]
+        ]
 
 
 _START: Callable[[Domain], int] = attrgetter("start")

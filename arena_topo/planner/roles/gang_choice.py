@@ -30,7 +30,7 @@ from arena_topo.planner.roles.board import Board, Seat
 from arena_topo.planner.roles.every_choice import Counts, OutOfEffort, Spans, best_that_leaves_room
 from arena_topo.planner.roles.role_choice import choose_nodes
 from arena_topo.planner.roles.servers import choose_servers
-from arena_topo.planner.roles.slices import fewest_nodes, sliceable
+from arena_topo.planner.roles.slices import fewest_nodes, sliceable_by_domain
 from arena_topo.planner.roles.taken import Taken
 from arena_topo.planner.roles.turn import RoleChoice, RoleMerit, Turn
 
@@ -120,7 +120,8 @@ def _holding(board: Board, domains: Sequence[Domain], level: int) -> list[int]:
         numbers = [number for number in numbers if within[number] >= seat.role.pods]
         # Within one domain of its level a slice is kept by any pods.
         if seat.apart or seat.whole > 1 or any(at < level for _, at in seat.slices):
-            numbers = [number for number in numbers if _kept(board, seat, domains[number]) >= seat.role.pods]
+            kept = _kept(board, seat, [domains[number] for number in numbers], level)
+            numbers = [number for number, pods in zip(numbers, kept, strict=True) if pods >= seat.role.pods]
     seats = [seat for seat in board.deciding if seat.role.gpus]
     # One seat alone was counted already.
     if len(seats) < 2:
@@ -131,12 +132,14 @@ def _holding(board: Board, domains: Sequence[Domain], level: int) -> list[int]:
     ]
 
 
-def _kept(board: Board, seat: Seat, domain: Domain) -> int:
-    """Return how many pods of *seat* fit into *domain* by its slices, or apart from each other."""
+def _kept(board: Board, seat: Seat, domains: Sequence[Domain], level: int) -> list[int]:
+    """Return how many pods of *seat* fit into each of *domains* of *level* by its slices, or apart from each other."""
     if seat.slices or seat.whole > 1:
-        return sliceable(board, seat, domain)
-    places, parts = seat.capacity.places, board.parts(seat.apart or 0, domain)
-    return sum(any(places[part.start : part.end]) for part in parts)
+        return sliceable_by_domain(board, seat, level, domains)
+    places, apart = seat.capacity.places, seat.apart or 0
+    return [
+        sum(any(places[part.start : part.end]) for part in board.parts(apart, domain)) for domain in domains
+    ]
 
 
 _Rank = tuple[RoleMerit, Room, int]

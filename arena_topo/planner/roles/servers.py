@@ -177,7 +177,8 @@ _Rank = tuple[bool, int, int]
 
 def _counts(rule: _Rule, openings: Openings) -> dict[int, int]:
     """Return the servers of each node that gets any."""
-    limit = _shortest(rule, _alike(rule, openings))
+    kinds = _kinds(rule, openings)
+    limit = _shortest(rule, _alike(rule, openings, kinds))
     bounds: _Bounds = Memo(lambda key: rule.allowed(*key, limit) or (0, 0), limit=_MOST_KINDS)
     # Where most workers are on one node, it may be too slow without servers of its own.
     counts = {
@@ -187,7 +188,8 @@ def _counts(rule: _Rule, openings: Openings) -> dict[int, int]:
     }
     left = rule.servers - sum(counts.values())
     ranked = {
-        with_gpus: _ranked(rule, openings, bounds, counts, with_gpus=with_gpus) for with_gpus in (False, True)
+        with_gpus: _ranked(rule, openings, kinds, bounds, counts, with_gpus=with_gpus)
+        for with_gpus in (False, True)
     }
     for ring, with_gpus in product(_rings(rule, openings.span), (False, True)):
         # Nodes that have servers already cost nothing, then the widest are the fewest.
@@ -217,16 +219,37 @@ class _Nodes:
         return self._alike[0] if len(self._alike) == 1 else sorted(chain.from_iterable(self._alike))
 
 
+_Kinds = Mapping[tuple[float, bool, int, int], list[Sequence[int]]]
+"""Nodes of which nothing is taken, by their free NIC rate, whether they have GPUs, their free GPUs and their places."""
+
+
+def _kinds(rule: _Rule, openings: Openings) -> _Kinds:
+    # A fleet of ten thousand nodes has a thousand groups, and only some dozen that differ in what servers ask of them.
+    by_state = [
+        (rate, state.total > 0, state.free)
+        for rate, state in zip(rule.fleet.free_rates, rule.fleet.states, strict=True)
+    ]
+    kinds: dict[tuple[float, bool, int, int], list[Sequence[int]]] = {}
+    for state_id, width, nodes in openings.groups:
+        kinds.setdefault((*by_state[state_id], width), []).append(nodes)
+    return kinds
+
+
 def _ranked(
-    rule: _Rule, openings: Openings, bounds: _Bounds, counts: Mapping[int, int], *, with_gpus: bool
+    rule: _Rule,
+    openings: Openings,
+    kinds: _Kinds,
+    bounds: _Bounds,
+    counts: Mapping[int, int],
+    *,
+    with_gpus: bool,
 ) -> list[tuple[int, _Nodes]]:
     """Return the nodes that take servers beside those of *counts*, the best first, with how many each takes."""
-    fleet, rates = rule.fleet, rule.fleet.free_rates
+    fleet = rule.fleet
     alike: dict[_Rank, list[Sequence[int]]] = {}
-    for state_id, width, nodes in openings.groups:
-        state = fleet.states[state_id]
-        if (state.total > 0) is with_gpus and (most := bounds[rates[state_id], 0, width][1]):
-            alike.setdefault((True, -most, state.free), []).append(nodes)
+    for (rate, has_gpus, free, width), groups in kinds.items():
+        if has_gpus is with_gpus and (most := bounds[rate, 0, width][1]):
+            alike.setdefault((True, -most, free), []).extend(groups)
     # Workers' nodes one by one: their own traffic makes them unlike all others.
     known: dict[_Rank, list[int]] = {}
     for position, width in openings.touched.items():
@@ -240,12 +263,12 @@ def _ranked(
     return [(-rank[1], _Nodes(alike[rank])) for rank in sorted(alike)]
 
 
-def _alike(rule: _Rule, openings: Openings) -> Mapping[tuple[float, int, int], int]:
+def _alike(rule: _Rule, openings: Openings, kinds: _Kinds) -> Mapping[tuple[float, int, int], int]:
     """Return how many nodes have a rate, workers and places, no more of these than there are servers."""
-    rates, servers = rule.fleet.free_rates, rule.servers
+    servers = rule.servers
     alike: Counter[tuple[float, int, int]] = Counter()
-    for state_id, width, nodes in openings.groups:
-        alike[rates[state_id], 0, min(width, servers)] += len(nodes)
+    for (rate, _, _, width), nodes in kinds.items():
+        alike[rate, 0, min(width, servers)] += sum(map(len, nodes))
     for position, width in openings.touched.items():
         if width and position not in rule.workers:
             alike[rule.rate(position), 0, min(width, servers)] += 1

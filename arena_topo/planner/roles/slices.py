@@ -8,6 +8,7 @@ the domains. Take nodes of four places, two in one rack and three in another, an
 alone takes them on three nodes. Split over both they need three nodes too, and two racks, so they stay together.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
@@ -38,6 +39,24 @@ def sliceable(board: Board, seat: Seat, span: Domain) -> int:
         return _Slicer(board, seat.capacity.places, seat.capacity.before, 0).most(seat.slices, span)
     places = [width // seat.whole * seat.whole for width in seat.capacity.places[span.start : span.end]]
     return _Slicer.of(board, places, span.start).most(seat.slices, span)
+
+
+def sliceable_by_domain(board: Board, seat: Seat, level: int, domains: Sequence[Domain]) -> list[int]:
+    """Return how many pods of *seat* fit into each of *domains* of *level* in whole slices."""
+    if len(seat.slices) != 1 or seat.slices[0][1] >= level:
+        return [sliceable(board, seat, domain) for domain in domains]
+    # The parts that the slices keep to are added up once for the whole fleet.
+    (pods, finer), before = seat.slices[0], seat.capacity.before
+    if seat.whole > 1:
+        places = (width // seat.whole * seat.whole for width in seat.capacity.places)
+        before = list(accumulate(places, initial=0))
+    parts = board.parts(finer, board.fleet.cluster)
+    starts = [part.start for part in parts]
+    held = ((before[part.end] - before[part.start]) // pods * pods for part in parts)
+    kept = list(accumulate(held, initial=0))
+    return [
+        kept[bisect_left(starts, domain.end)] - kept[bisect_left(starts, domain.start)] for domain in domains
+    ]
 
 
 def fewest_nodes(places: Sequence[int], pods: int) -> int:
@@ -99,13 +118,16 @@ class _Slicer:
             }
             extended: dict[int, _Way] = {}
             for placed, way in best.items():
-                for count, added in ways.items():
+                (nodes, domains), placed_parts = way
+                for count, ((more_nodes, more_domains), added) in ways.items():
                     total = placed + count
-                    if total <= wanted:
-                        # Few ways are kept, and only their parts are put together.
-                        cost = way[0][0] + added[0][0], way[0][1] + added[0][1]
-                        if total not in extended or cost < extended[total][0]:
-                            extended[total] = cost, way[1] + added[1]
+                    # The counts ascend.
+                    if total > wanted:
+                        break
+                    # Few ways are kept, and only their parts are put together.
+                    cost = nodes + more_nodes, domains + more_domains
+                    if total not in extended or cost < extended[total][0]:
+                        extended[total] = cost, placed_parts + added
             best = extended
         return best.get(wanted)
 

@@ -1,6 +1,6 @@
 """What the roles that chose before have taken of the nodes, and what that leaves to the next one."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from arena_topo.model.notation.quantity import Resources
@@ -64,14 +64,20 @@ class Taken:
                     most = taken.alignment.admitted(containers_of(demand, resource), most)
             yield position, max(most, 0)
 
-    def with_pods(self, demand: Demand, fleet: Fleet, chosen: Iterable[tuple[int, Offer]]) -> "Taken":
+    def with_pods(self, demand: Demand, fleet: Fleet, chosen: Sequence[tuple[int, Offer]]) -> "Taken":
         """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""
         nodes, asked = dict(self.nodes), requests(demand)
+        # A gang of hundreds takes few offers, mostly of nodes in one state of which nothing is taken.
+        known: dict[tuple[int, int, int], NodeTaken] = {}
         for position, offer in chosen:
-            state = self.state(fleet, position)
-            mask = gpus_of(state, offer, demand.gpus) if demand.gpus else 0
-            taken = _more(nodes.get(position, _UNTOUCHED), asked, demand.gpus, offer.workers, mask or 0)
-            nodes[position] = _aligned(taken, state, demand, offer.workers, mask or 0)
+            before = nodes.get(position, _UNTOUCHED)
+            key = id(before), id(offer), fleet.state_ids[position]
+            if key not in known:
+                state = self.state(fleet, position)
+                mask = gpus_of(state, offer, demand.gpus) if demand.gpus else 0
+                taken = _more(before, asked, demand.gpus, offer.workers, mask or 0)
+                known[key] = _aligned(taken, state, demand, offer.workers, mask or 0)
+            nodes[position] = known[key]
         return Taken(nodes)
 
     def with_counts(self, demand: Demand, fleet: Fleet, counts: Mapping[int, int]) -> "Taken":
