@@ -33,6 +33,19 @@ def last_part(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+def placed_words(nodes: int, level: str, domain: str) -> str:
+    """Return where so many *nodes* are, by their closest domain.
+
+    >>> placed_words(1, "node", "a"), placed_words(2, "example.com/rack", "r0"), placed_words(9, "cluster", "cluster")
+    ('node a', '2 nodes in rack r0', '9 nodes in the cluster')
+    """
+    if level == "node":
+        return f"node {domain}"
+    if level == "cluster":
+        return f"{plural(nodes, 'node')} in the cluster"
+    return plural(nodes, "node") + (f" in {last_part(level)} {domain}" if domain else "")
+
+
 def written_rate(rate: float | None) -> str:
     """Return a rate in GB/s for a table, or a dash where it is not known."""
     return "-" if rate is None else f"{rate:.4g}"

@@ -23,7 +23,7 @@ from arena_topo.model.notation.record_tables import (
     read_fields,
 )
 from arena_topo.model.notation.strict_documents import checked_mapping, elements_of
-from arena_topo.model.notation.words import last_part, plural
+from arena_topo.model.notation.words import placed_words, plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 
@@ -288,8 +288,7 @@ def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
 
 def placed_text(record: PlanRecord) -> str:
     """Return where the pods of *record* are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``."""
-    where = f" in {last_part(record.level)} {record.domain}" if record.domain else ""
-    return f"{pods_text(record)} on {plural(len(slots_by_node(record)), 'node')}{where}"
+    return f"{pods_text(record)} on {placed_words(len(slots_by_node(record)), record.level, record.domain)}"
 
 
 def pods_text(record: PlanRecord) -> str:

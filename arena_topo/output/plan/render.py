@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
-from arena_topo.model.notation.words import last_part, plural, runs, written_rate
+from arena_topo.model.notation.words import placed_words, plural, runs, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
 from arena_topo.model.plan.start_estimate import StartEstimate
 from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
@@ -93,14 +93,7 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
     """Yield the shape of the gang and where it goes, on one line."""
     shape = plural(verdict.workers, "worker") + (f" of {plural(verdict.gpus, 'GPU')}" if verdict.gpus else "")
     merged = ", coalesced" if verdict.coalesced else ""
-    nodes = plural(len(verdict.shares), "node")
-    match verdict.level:
-        case "node":
-            where = f"node {verdict.domain}"
-        case "cluster":
-            where = f"{nodes} in the cluster"
-        case level:
-            where = f"{nodes} in {last_part(level)} {verdict.domain}"
+    where = placed_words(len(verdict.shares), verdict.level, verdict.domain)
     yield [Span(name, "bold"), Span(f"  {shape}{merged} on {where}", "")]
 
 

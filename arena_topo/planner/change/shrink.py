@@ -8,7 +8,7 @@ left is compared as for a new gang: level, nodes, busbw, damage.
 from collections.abc import Sequence
 
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.notation.words import last_part, plural
+from arena_topo.model.notation.words import placed_words
 from arena_topo.model.plan.change import GangFigures, Shrinkage
 from arena_topo.model.plan.demand import Demand, Objective
 from arena_topo.model.plan.placement import Slot, Step
@@ -142,4 +142,4 @@ def _why(
 
 def _told(gang: GangFigures) -> str:
     rate = "" if gang.busbw is None else f", {gang.busbw:.3g} GB/s"
-    return f"{plural(gang.nodes, 'node')} in {last_part(gang.level)} {gang.domain}{rate}"
+    return f"{placed_words(gang.nodes, gang.level, gang.domain)}{rate}"

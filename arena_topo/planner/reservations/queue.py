@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import OtherPlan, has_no_more, stands, without_reserved
 from arena_topo.planner.reservations.protocol import Plan
@@ -185,7 +185,7 @@ class _Queue:
         if count > len(ordered):
             return
         future, record = futures.get(count) or (self.left, job.plan(self.left))
-        if before and before.uid == job.uid and stands(before.record, future):
+        if before and before.uid == job.uid and _still_serves(before, future):
             # A place that moves with each pass would never become free.
             record = before.record
         starts = ordered[count - 1].ends if count else self.now
@@ -220,6 +220,28 @@ def take_turns(
                 queue.keep(job, kept)
         turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
     return Turns(tuple(turns), queue.kept, Refusals(queue.left, queue.unfit))
+
+
+def _still_serves(before: KeptPlace, future: Snapshot) -> bool:
+    """Whether the place that was kept *before* has what it had in *future*, on nodes that take pods as they did.
+
+    A node that was cordoned since then never gets the job, however long its place is kept there.
+    """
+    places = {slot.node for slot in before.record.slots}
+    known = {node.name: node for node in before.future.nodes if node.name in places}
+    return stands(before.record, future) and not any(
+        _takes_less(node, known[node.name]) for node in future.nodes if node.name in known
+    )
+
+
+def _takes_less(node: GpuNode, before: GpuNode) -> bool:
+    """Whether some pod that might go to a node *before* may not go to it as *node*, though there is room."""
+    return (
+        (before.ready and not node.ready)
+        or (node.unschedulable and not before.unschedulable)
+        or not set(node.taints) <= set(before.taints)
+        or not before.labels.items() <= node.labels.items()
+    )
 
 
 def _reserved(job: WaitingJob, record: PlanRecord) -> OtherPlan:

@@ -174,7 +174,7 @@ def test_a_pod_on_another_node_than_its_answer_names_counts_as_itself() -> None:
         pods=[worker("first", 0, "c"), worker("first", 1, "b")],
     )
     answers = cluster.answers()
-    assert ("Ready", "1 worker on 1 node in node d") == answers["second"]
+    assert ("Ready", "1 worker on node d") == answers["second"]
     assert answers["third"][1].startswith("number 1")
 
 

@@ -86,6 +86,19 @@ def test_the_pods_of_a_plan_are_told_by_role() -> None:
 
 
 @pytest.mark.parametrize(
+    ("level", "domain", "said"),
+    [
+        ("node", "a", "4 workers on node a"),
+        ("example.com/rack", "r0", "4 workers on 3 nodes in rack r0"),
+        ("cluster", "cluster", "4 workers on 3 nodes in the cluster"),
+    ],
+)
+def test_a_plan_tells_its_closest_domain(level: str, domain: str, said: str) -> None:
+    """As `plan` does: the cluster has no name of its own, and a single node is named once."""
+    assert said == placed_text(replace(SERVED, roles=(), level=level, domain=domain))
+
+
+@pytest.mark.parametrize(
     ("roles", "said"),
     [
         ([PlannedRole("ps", 3)], "its roles do not have 4 pods together"),

@@ -1,15 +1,16 @@
 """Whose turn it is: no GPU is given twice, nobody starves, and whoever starts early delays nobody who waits for longer."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import Snapshot, Taint
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
@@ -238,3 +239,27 @@ def test_no_place_is_kept_for_a_job_that_would_not_fit_after_all_have_ended() ->
     jobs = [Job("big", 2, 8).waiting(), Job("small", 1, 8, known=False, comes=1).waiting()]
     turns = take_turns(jobs, busy, [], now=START + minutes(9), reserve_after=timedelta())
     assert (None, Stage.PROPOSED) == (turns.kept, turns.turns[1].record.stage)
+
+
+@pytest.mark.parametrize(
+    "shut",
+    [{"unschedulable": True}, {"ready": False}, {"taints": (Taint("example.com/repair", "", "NoSchedule"),)}],
+)
+def test_no_place_is_kept_on_a_node_that_was_shut_since_then(shut: dict[str, Any]) -> None:
+    """The first node to be free is cordoned while the head waits for it: its place moves to the next one."""
+    now = START + minutes(9)
+    running = []
+    for place, end in zip(planner(4, 8)(SERVERS).slots, (10, 20, 30, 40), strict=True):
+        record = PlanRecord(stage=Stage.CONFIRMED, slots=(place,), worker_requests={NVIDIA: 8})
+        running.append(RunningJob(OtherPlan(order=("", place.node), record=record), now + minutes(end)))
+
+    def kept_on(snapshot: Snapshot, before: KeptPlace | None) -> tuple[list[str], KeptPlace | None]:
+        left = without_reserved(snapshot, [one.plan for one in running])
+        head = Job("head", 1, 8).waiting()
+        kept = take_turns([head], left, running, now=now, reserve_after=minutes(5), kept=before).kept
+        return [slot.node for slot in kept.record.slots] if kept else [], kept
+
+    nodes, before = kept_on(SERVERS, None)
+    assert ["a"] == nodes
+    first, *others = SERVERS.nodes
+    assert ["b"] == kept_on(replace(SERVERS, nodes=(replace(first, **shut), *others)), before)[0]
