@@ -7,7 +7,7 @@ from threading import Event, Thread
 from arena_topo.errors import ArenaTopoError
 
 EVERY = 60.0
-"""Seconds between two looks at the discovery documents, which are a few small answers."""
+"""Seconds between two looks at the discovery documents: a few small answers, which take no right as a watch of definitions would."""
 
 
 @dataclass(slots=True)

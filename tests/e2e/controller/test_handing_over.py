@@ -12,7 +12,7 @@ from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import end, placed, plan, replica, submit, waits
+from tests.e2e.controller.replicas import end, pass_second, placed, plan, replica, submit, waits
 from tests.e2e.rights import GROUP, grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
@@ -59,6 +59,7 @@ def test_a_resumed_job_takes_its_turn_by_its_age(
         assert 0 == arena("suspend", "job").code
         assert 0 == submit(arena, "other", 4, 8).code
         placed(kube, namespace, "other")
+        pass_second(kube, namespace)
         assert 0 == submit(arena, "younger", 4, 8).code
         resumed = arena("resume", "job")
         assert 3 == resumed.code, resumed.err

@@ -148,7 +148,7 @@ def test_a_new_leader_tells_of_two_plans_for_the_same_gpus(arena: Arena, kube: K
     kube.patch(*MPIJOB, "late", {"metadata": {"annotations": {PLAN: forged}}}, namespace)
     with replica(arena) as leader:
         eventually(lambda: "PlanConflict" in reasons(kube, namespace, "late"), "the event of the audit")
-        leader.until_said("more is planned than there is on server-0, server-1", "its warning")
+        leader.until_said("more is planned than there is on ", "its warning")
     assert (record, before) == (plan(kube, namespace, "first"), placed(kube, namespace, "first"))
     assert running == uids(kube, namespace, "first")
     assert {} == places(kube, namespace, "late")

@@ -10,6 +10,7 @@ from arena_topo.gang.backends import decorate
 from arena_topo.manifest.decorate import decorated
 from arena_topo.manifest.gang_of_job import gang_of
 from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.plan.plan_record import Stage
 from tests.controlplane.availability import require_built
 from tests.controlplane.components import install
 from tests.controlplane.components.options import coscheduling, native_gang
@@ -19,6 +20,8 @@ from tests.controlplane.machines.nodes import NodeSpec, create_nodes, remove_pod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+from tests.e2e.controller import replicas
+from tests.e2e.controller.replicas import end, plan, replica
 from tests.e2e.pinning import admission_policy, mpijob, nodes_of, running_workers
 
 _GPU = "nvidia.com/gpu"
@@ -130,6 +133,54 @@ def test_a_job_that_is_submitted_has_its_gang_and_its_places(
     assert f"PodGroup {group['metadata']['name']}" in outcome.err
 
 
+@pytest.mark.usefixtures("lease")
+def test_a_gang_that_waits_for_the_controller_keeps_its_topology(
+    cluster: ControlPlane, space: str, backend: str
+) -> None:
+    """Submitted with no room, it is not left to its own scheduler: it starts whole, in its PodGroup, where it was planned."""
+    kube, arena = cluster.kube, Arena(cluster.kubeconfig("root", ["system:masters"], namespace=space))
+    with replica(arena):
+        assert 0 == replicas.submit(arena, "first", 2, 8, f"--gang-scheduler={backend}").code
+        running_workers(kube, space, "first", 2)
+        late = replicas.submit(arena, "late", 4, 4, f"--gang-scheduler={backend}")
+        assert 0 == late.code, late.err
+        assert "late waits for a placement" in late.err
+        assert "starts anywhere" not in late.err
+        eventually(lambda: 1 == plan(kube, space, "late").position, "its position in the queue")
+        assert [] == pods.of_job(kube, space, "late", "worker")
+        end(kube, space, "first")
+        eventually(lambda: Stage.CONFIRMED is plan(kube, space, "late").stage, "its place")
+        eventually(lambda: all_run_as_others_come(kube, space, "late", 4), "its workers to run")
+        workers = running_workers(kube, space, "late", 4)
+    record = plan(kube, space, "late")
+    assert "admission" == record.enforcement.value
+    assert [slot.node for slot in record.slots] == nodes_of(workers)
+    assert nodes_of(workers) == [each["spec"]["nodeSelector"]["kubernetes.io/hostname"] for each in workers]
+    group = kube.get(*_GROUPS[backend], "late-gang", space)
+    names = {_group_of(each, backend) for each in workers}
+    assert {"late-gang"} == names
+    assert 4 == _size_of(group, backend)
+
+
+def _group_of(worker: Object, backend: str) -> str:
+    """Return the PodGroup that a worker's pod names."""
+    if backend == "native":
+        return str(worker["spec"]["schedulingGroup"]["podGroupName"])
+    return str(worker["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"])
+
+
+def _size_of(group: Object, backend: str) -> int:
+    """Return how many pods a PodGroup starts together."""
+    spec = group["spec"]
+    return int(spec["schedulingPolicy"]["gang"]["minCount"] if backend == "native" else spec["minMember"])
+
+
+@pytest.fixture(scope="module")
+def plane(cluster: ControlPlane) -> ControlPlane:
+    """Return these tests' own plane, for what every test of a controller needs."""
+    return cluster
+
+
 @pytest.fixture(params=list(_GROUPS))
 def backend(request: pytest.FixtureRequest) -> str:
     """Return each of the two back-ends."""
@@ -185,6 +236,12 @@ def make_room(kube: Kube, namespace: str, *names: str) -> None:
     for name in names:
         kube.wait_gone("v1", "Pod", name, namespace)
     kube.create(pod("small", 0), namespace)
+
+
+def all_run_as_others_come(kube: Kube, namespace: str, job: str, count: int) -> bool:
+    """Whether *count* workers of *job* run; a small pod comes at each look, for the reason that ``make_room`` tells."""
+    kube.create(pod(f"small-{uuid.uuid4().hex[:8]}", 0), namespace)
+    return count == sum(map(pods.running, pods.of_job(kube, namespace, job, "worker")))
 
 
 def members(gang: str) -> list[str]:

@@ -5,13 +5,11 @@ from functools import partial
 
 import pytest
 
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
-from tests.controlplane.components import install
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.controller.replicas import LEASE, MPIJOB
+from tests.e2e.controller.replicas import MPIJOB
 from tests.e2e.kueue.queues import CHECK, PYTORCHJOB, delete_queue, queue
 from tests.e2e.pinning import admission_policy
 
@@ -27,15 +25,6 @@ def _installed(kueue_plane: ControlPlane) -> Iterator[None]:
     """Install the admission policy and our admission check, as an admin does."""
     with admission_policy(kueue_plane, "--kueue"):
         yield
-
-
-@pytest.fixture
-def lease(plane: ControlPlane) -> Iterator[None]:
-    """Make the namespace in which replicas keep their Lease; no Lease is left there."""
-    if plane.kube.find("v1", "Namespace", CONTROLLER_NAMESPACE) is None:
-        plane.kube.create(install.namespace(CONTROLLER_NAMESPACE))
-    yield
-    plane.kube.delete(*LEASE, CONTROLLER_NAMESPACE)
 
 
 def _has_none(kube: Kube, kind: tuple[str, str], namespace: str) -> bool:
