@@ -51,6 +51,26 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the set's pods")
 
 
+@pytest.mark.usefixtures("gpu_nodes")
+def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
+    arena: Arena, kube: Kube, namespace: str
+) -> None:
+    """The gate stays in the template of the set: suspended and resumed, its pods are gated again."""
+    outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
+    assert 0 == outcome.code, outcome.err
+    assert "by scheduling gates" in outcome.err
+    assert nodes_of(plan_on(kube, namespace, JOBSET)) == places(
+        running_pods(kube, namespace, selector=SELECTOR)
+    )
+
+    assert 0 == arena("suspend", "bert").code
+    outcome = arena("resume", "bert")
+    assert 0 == outcome.code, outcome.err
+    assert nodes_of(plan_on(kube, namespace, JOBSET)) == places(
+        running_pods(kube, namespace, selector=SELECTOR)
+    )
+
+
 @pytest.mark.usefixtures("gpu_nodes", "policy")
 @pytest.mark.parametrize(("exit_code", "word"), [(0, "SUCCEEDED"), (3, "FAILED")])
 def test_a_set_ends_as_its_pods_do(
