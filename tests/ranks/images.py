@@ -67,11 +67,19 @@ def build_images(folder: Path) -> dict[str, ImageSpec]:
     _write(mpich, "usr/local/bin/mpirun", '#!/bin/sh\nexec /usr/bin/mpirun.mpich "$@"\n', mode=0o755)
     shutil.copy(_PROGRAMS / "ranks.py", tensorflow / "opt/ranks/ranks.py")
     _write(tensorflow, _PYTHON, _mpi4py(), mode=0o755)
+    torch = folder / "torch"
+    subprocess.run(["cp", "-a", str(base), str(torch)], check=True)
+    for program in ("torchrun", "meeting"):
+        text = f"#!{sys.prefix}/bin/python\n{(_PROGRAMS / f'{program}.py').read_text('utf-8')}"
+        _write(torch, f"usr/local/bin/{program}", text, mode=0o755)
+    # The operator's init container asks for the master by it, and here names are in the hosts file.
+    _write(base, "usr/local/bin/nslookup", '#!/bin/sh\nexec getent hosts "$1"\n', mode=0o755)
     launchers = tuple(f"/usr/bin/{name}" for name in ("mpirun", "mpiexec", "orterun"))
     return {
         "": ImageSpec(str(base)),
         "openmpi5": ImageSpec(str(newer), environment={"PATH": _PATH}),
         "mpich": ImageSpec(str(mpich)),
+        "torch": ImageSpec(str(torch)),
         _TENSORFLOW: ImageSpec(str(tensorflow)),
         "user": _of_user(built["user"].user, users),
         "without-mpirun": ImageSpec(str(base), hidden=launchers),

@@ -13,6 +13,7 @@ from tests.e2e.arena import Arena, Outcome
 from tests.ranks.images import RANKS
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
+PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
 _LOG_SECONDS = 60.0
 _MPIRUN = "mpirun --allow-run-as-root --bind-to none --map-by slot"
 
@@ -56,11 +57,13 @@ def _rank(line: str) -> Rank:
 
 @dataclass(frozen=True, slots=True)
 class Jobs:
-    """Jobs in one namespace."""
+    """Jobs in one namespace; ``word`` submits those of ``kind``, an ``apiVersion`` and a ``kind``."""
 
     arena: Arena
     kube: Kube
     namespace: str
+    word: str = "mpi"
+    kind: tuple[str, str] = MPIJOB
 
     def submit(
         self,
@@ -74,7 +77,7 @@ class Jobs:
     ) -> Outcome:
         """Submit a job of the small program and return what the user was told; *code* is the exit code of submit."""
         shape = (f"--name={name}", f"--workers={workers}", f"--gpus={gpus}", f"--image={image}")
-        outcome = self.arena("submit", "mpi", *shape, *flags, command)
+        outcome = self.arena("submit", self.word, *shape, *flags, command)
         assert code == outcome.code, outcome.err
         return outcome
 
@@ -114,7 +117,7 @@ class Jobs:
 
     def plan(self, name: str) -> PlanRecord:
         """Return the plan that the job carries."""
-        text = plan_text(self.kube.get(*MPIJOB, name, self.namespace))
+        text = plan_text(self.kube.get(*self.kind, name, self.namespace))
         assert text is not None
         return decode(text)
 
@@ -125,9 +128,11 @@ class Jobs:
 
     def remove_all(self) -> None:
         """Delete all jobs, and return when their pods have left the nodes: a plan counts as long as its job exists."""
-        for job in self.kube.list(*MPIJOB, self.namespace):
-            self.kube.delete(*MPIJOB, job["metadata"]["name"], self.namespace, propagationPolicy="Background")
-        eventually(lambda: not self.kube.list(*MPIJOB, self.namespace), "the end of the jobs")
+        for job in self.kube.list(*self.kind, self.namespace):
+            self.kube.delete(
+                *self.kind, job["metadata"]["name"], self.namespace, propagationPolicy="Background"
+            )
+        eventually(lambda: not self.kube.list(*self.kind, self.namespace), "the end of the jobs")
         # Ranks end by themselves, which takes long where other tests have the processors.
         eventually(
             lambda: not self.kube.list("v1", "Pod", self.namespace), "the end of the pods", timeout=400

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from tests.controlplane.kube import Object
 
 _SERVICE = "kubernetes.io/service-name"
+_HEADLESS = "service.kubernetes.io/headless"
 _DOMAIN = "cluster.local"
 
 
 class Names:
-    """The names of all pods behind headless Services."""
+    """The names of all pods behind headless Services, and of these."""
 
     def __init__(self) -> None:
         self._slices: dict[tuple[str, str], Object] = {}
@@ -39,23 +40,30 @@ class Names:
         lines = ["127.0.0.1 localhost", " ".join([address, *own])]
         search = (spec.get("dnsConfig") or {}).get("searches") or []
         for (where, service, host), target in sorted(self._table().items()) if resolves else ():
-            full = f"{host}.{service}.{where}.svc"
-            names = [f"{full}.{_DOMAIN}", full, *([f"{host}.{service}"] if where == namespace else [])]
-            if f"{service}.{where}.svc.{_DOMAIN}" in search:
+            near = f"{host}.{service}" if host else service
+            full = f"{near}.{where}.svc"
+            names = [f"{full}.{_DOMAIN}", full, *([near] if where == namespace else [])]
+            if host and f"{service}.{where}.svc.{_DOMAIN}" in search:
                 names.append(host)
             lines.append(" ".join([target, *names]))
         return "\n".join(lines) + "\n"
 
     def _table(self) -> dict[tuple[str, str, str], str]:
-        """Return the addresses that have a name: (namespace, Service, host) -> address."""
+        """Return the addresses that have a name: (namespace, Service, host) -> address; the Service itself is without a host.
+
+        That of several pods has the address of one of them here, which is enough for whoever takes the first answer.
+        """
         with self._lock:
             slices = list(self._slices.values())
         table = {}
         for item in slices:
-            service = (item["metadata"].get("labels") or {}).get(_SERVICE, "")
+            labels = item["metadata"].get("labels") or {}
+            service = labels.get(_SERVICE, "")
             for endpoint in item.get("endpoints") or []:
                 ready = (endpoint.get("conditions") or {}).get("ready", True)
-                if endpoint.get("hostname") and ready and endpoint.get("addresses"):
-                    key = (item["metadata"]["namespace"], service, endpoint["hostname"])
-                    table[key] = endpoint["addresses"][0]
+                if not ready or not endpoint.get("addresses"):
+                    continue
+                hosts = [endpoint["hostname"]] if endpoint.get("hostname") else []
+                for host in [*hosts, *([""] if _HEADLESS in labels else [])]:
+                    table[item["metadata"]["namespace"], service, host] = endpoint["addresses"][0]
         return table
