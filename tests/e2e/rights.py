@@ -1,10 +1,15 @@
 """Rights for a test's users, granted once the API server says so."""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES
+from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
 
 GROUP = "rbac.authorization.k8s.io"
 Rule = dict[str, Any]
@@ -25,6 +30,18 @@ def grant(kube: Kube, user: str, rules: Sequence[Rule], namespace: str | None = 
     kube.create({"apiVersion": api, "kind": f"{kind}Binding", "metadata": metadata, **binding}, namespace)
     for attributes in _attributes(rules, namespace):
         eventually(lambda attributes=attributes: _may(kube, user, attributes), f"{user} to have {attributes}")  # type: ignore[misc]  # a default that binds
+
+
+@contextmanager
+def controller_account(plane: ControlPlane, user: str) -> Iterator[Arena]:
+    """Yield the tool as *user* runs it, who has the rights of the controller's account for that time."""
+    grant(plane.kube, user, CLUSTER_RULES)
+    grant(plane.kube, user, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
+    yield Arena(plane.kubeconfig(user, namespace="default"))
+    for kind in ("ClusterRole", "ClusterRoleBinding"):
+        plane.kube.delete(f"{GROUP}/v1", kind, user)
+    for kind in ("Role", "RoleBinding"):
+        plane.kube.delete(f"{GROUP}/v1", kind, user, CONTROLLER_NAMESPACE)
 
 
 def _attributes(rules: Sequence[Rule], namespace: str | None) -> Iterator[Object]:

@@ -4,29 +4,22 @@ from collections.abc import Iterator
 
 import pytest
 
-from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES, controller_objects
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
+from arena_topo.controller.manifests import controller_objects
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import end, placed, places, plan, reasons, replica, submit
-from tests.e2e.rights import GROUP, grant
+from tests.e2e.rights import controller_account
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
 
 @pytest.fixture
-def controller(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Arena]:
+def controller(plane: ControlPlane, namespace: str) -> Iterator[Arena]:
     """Return the tool as the controller's account runs it."""
-    name = f"controller-{namespace}"
-    grant(kube, name, CLUSTER_RULES)
-    grant(kube, name, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
-    yield Arena(plane.kubeconfig(name, namespace="default"))
-    for kind in ("ClusterRole", "ClusterRoleBinding"):
-        kube.delete(f"{GROUP}/v1", kind, name)
-    for kind in ("Role", "RoleBinding"):
-        kube.delete(f"{GROUP}/v1", kind, name, CONTROLLER_NAMESPACE)
+    with controller_account(plane, f"controller-{namespace}") as account:
+        yield account
 
 
 def test_the_rights_of_the_manifest_are_enough(

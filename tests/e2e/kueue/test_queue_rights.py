@@ -5,29 +5,21 @@ from collections.abc import Iterator
 import pytest
 
 from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
-from arena_topo.controller.manifests import CLUSTER_RULES, NAMESPACE_RULES
-from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import replica
 from tests.e2e.kueue.queues import placed, submit
-from tests.e2e.rights import GROUP, grant
+from tests.e2e.rights import GROUP, controller_account, grant
 
 pytestmark = pytest.mark.usefixtures("lease")
 
 
 @pytest.fixture
-def account(plane: ControlPlane, kube: Kube, namespace: str) -> Iterator[Arena]:
+def account(plane: ControlPlane, namespace: str) -> Iterator[Arena]:
     """Return the tool as the controller's account runs it."""
-    name = f"controller-{namespace}"
-    grant(kube, name, CLUSTER_RULES)
-    grant(kube, name, NAMESPACE_RULES, CONTROLLER_NAMESPACE)
-    yield Arena(plane.kubeconfig(name, namespace="default"))
-    for kind in ("ClusterRole", "ClusterRoleBinding"):
-        kube.delete(f"{GROUP}/v1", kind, name)
-    for kind in ("Role", "RoleBinding"):
-        kube.delete(f"{GROUP}/v1", kind, name, CONTROLLER_NAMESPACE)
+    with controller_account(plane, f"controller-{namespace}") as account:
+        yield account
 
 
 def test_the_rights_of_setup_and_manifest_are_enough(
