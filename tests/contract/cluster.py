@@ -7,8 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+import pytest
+
 from arena_topo.sandbox.home import Home
 from tests.contract.client import Client, Object
+from tests.controlplane.availability import MARKER
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, manifest
 from tests.controlplane.machines.pods import FINISH
@@ -27,6 +30,13 @@ def eventually(fact: Callable[[], T], what: str, timeout: float = TIMEOUT_SECOND
             raise AssertionError(f"waited {timeout:g} s in vain for {what}")
         time.sleep(0.05)
     return value
+
+
+CLUSTERS = [
+    pytest.param("sandbox", id="sandbox"),
+    pytest.param("plane", id="plane", marks=getattr(pytest.mark, MARKER)),
+]
+"""The two clusters, as the parameters of a fixture that yields what is ``chosen``."""
 
 
 class Cluster(Protocol):
@@ -91,6 +101,19 @@ def sandbox(folder: Path) -> Iterator[SandboxCluster]:
     layout.write_text("nodes: [{name: base, publish: []}]", "utf-8")
     with served(folder, str(layout)) as home, connected(home) as cluster:
         yield cluster
+
+
+@contextmanager
+def chosen(request: pytest.FixtureRequest, plane: str, folder: Path) -> Iterator[Cluster]:
+    """Run the one of ``CLUSTERS`` that *request* names: a sandbox in *folder*, or the control plane of the fixture *plane*."""
+    if request.param == "sandbox":
+        with sandbox(folder / "sandbox") as running:
+            yield running
+        return
+    real = RealCluster(request.getfixturevalue(plane))
+    yield real
+    real.admin.close()
+    real.stranger.close()
 
 
 @contextmanager

@@ -4,26 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contract.cluster import Cluster, RealCluster, fresh_namespace, gpu_nodes, sandbox
-from tests.controlplane.availability import MARKER
-
-_CLUSTERS = [
-    pytest.param("sandbox", id="sandbox"),
-    pytest.param("plane", id="plane", marks=getattr(pytest.mark, MARKER)),
-]
+from tests.contract.cluster import CLUSTERS, Cluster, chosen, fresh_namespace, gpu_nodes
 
 
-@pytest.fixture(scope="session", params=_CLUSTERS)
+@pytest.fixture(scope="session", params=CLUSTERS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Run the sandbox, or the real control plane."""
-    if request.param == "plane":
-        real = RealCluster(request.getfixturevalue("plane"))
-        yield real
-        real.admin.close()
-        real.stranger.close()
-    else:
-        with sandbox(tmp_path_factory.mktemp("contract") / "sandbox") as running:
-            yield running
+    with chosen(request, "plane", tmp_path_factory.mktemp("contract")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.contract.client import Object
-from tests.contract.cluster import Cluster, RealCluster, eventually, sandbox
-from tests.controlplane.availability import MARKER
+from tests.contract.cluster import CLUSTERS, Cluster, chosen, eventually
 
 _LABEL = "training.kubeflow.org"
 _KINDS = {
@@ -16,23 +15,11 @@ _KINDS = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param("sandbox", id="sandbox"),
-        pytest.param("plane", id="plane", marks=getattr(pytest.mark, MARKER)),
-    ],
-)
+@pytest.fixture(scope="module", params=CLUSTERS)
 def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Run the sandbox, or the real control plane with the operators of all kinds."""
-    if request.param == "plane":
-        real = RealCluster(request.getfixturevalue("kinds_plane"))
-        yield real
-        real.admin.close()
-        real.stranger.close()
-    else:
-        with sandbox(tmp_path_factory.mktemp("kinds") / "sandbox") as running:
-            yield running
+    with chosen(request, "kinds_plane", tmp_path_factory.mktemp("kinds")) as running:
+        yield running
 
 
 def path(space: str, resource: str, name: str = "") -> str:
