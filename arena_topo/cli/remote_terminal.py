@@ -47,7 +47,7 @@ def is_terminal() -> bool:
 def _pass_input(process: "RemoteProcess", typed: int | None, resized: int | None) -> None:
     """Pass on what comes from *typed* and the window's size when *resized* says so: one thread sends everything."""
     watched = [handle for handle in (typed, resized) if handle is not None]
-    # The process may have ended meanwhile, which the other end tells.
+    # The process may have ended meanwhile, which the other end reports.
     with suppress(ConnectionFailed, OSError):
         while watched:
             ready, _, _ = select.select(watched, [], [])

@@ -115,7 +115,7 @@ def _worker_template(subject: Subject) -> CheckResult | None:
         state=State.OK if has_gates else State.ABSENT,
         found=f"keeps {kept}" if kept else "drops scheduling gates, DRA claims and scheduling groups",
         evidence=evidence,
-        follows="workers can be held at gates until their gang fits"
+        follows="workers can wait at gates until their gang fits"
         if has_gates
         else "gangs on a stock scheduler need the admission policy; scheduling gates need mpi-operator >= 0.5 "
         "or training-operator >= 1.7",

@@ -81,7 +81,7 @@ def find_prometheus(session: Session) -> Prometheus | None:
             continue
         for service in services:
             meta = service["metadata"]
-            # Anybody may label a Service of their own so, and would tell everybody how busy GPUs are.
+            # Anybody may label a Service of their own so, and would then decide how busy GPUs seem to everybody.
             if is_system(meta["namespace"]) and (port := _port(service)):
                 name = f"http:{meta['name']}:{port}"
                 return Prometheus(session, f"{SERVICES.path(meta['namespace'])}/{name}/proxy")

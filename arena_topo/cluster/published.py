@@ -52,7 +52,7 @@ _LARGEST = 256 * 2**20
 
 _LOOKS = 3
 _OLD = 60.0
-"""Seconds after which a reader is told how old it is."""
+"""Seconds after which its age is shown to a reader."""
 
 _SOMEBODY = "somebody"
 

@@ -58,7 +58,7 @@ def answered(
     *,
     clock: Callable[[], float] = time.monotonic,
 ) -> PlacedJob:
-    """Return the job once the controller has placed it, or has told why it waits where nobody waits with it.
+    """Return the job once the controller has placed it, or has said why it waits where nobody waits with it.
 
     *timeout* is how long the user waits for a place, in seconds: None for not at all, 0 for as long as it takes. Raises
     ``WaitTimeout`` where there is none by then; the job then waits on.

@@ -41,7 +41,7 @@ def link_uses(jobs: Iterable[JobView], snapshot: Snapshot, catalog: MachineCatal
 
 
 def _seen(job: JobView) -> tuple[PlannedWorker, ...]:
-    """Return where the workers of *job* run, whose GPUs nothing tells."""
+    """Return where the workers of *job* run, whose GPUs are not known."""
     return tuple(
         PlannedWorker(instance.name, instance.node, None)
         for instance in job.instances
@@ -56,7 +56,7 @@ def _prediction(
     snapshot: Snapshot,
     catalog: MachineCatalog,
 ) -> Prediction | None:
-    """Return what the ranks of *job* will probably see, None where that cannot be told."""
+    """Return what the ranks of *job* will probably see, None where that cannot be known."""
     if not all(place.node in nodes for place in places):
         return None
     # Whoever may edit a job may write anything into it, and must not hide the others.

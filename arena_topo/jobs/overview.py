@@ -71,7 +71,7 @@ class ClusterWatch:
     def wait(self) -> None:
         """Return when it is worth looking again. Raises what watching raises."""
         if self._jobs is None:
-            # Nothing tells when the cluster gets its first MPIJob.
+            # Nothing shows when the cluster gets its first MPIJob.
             self._sleep(_SOON)
             return
         try:

@@ -17,7 +17,7 @@ def unpinned_workers(
 ) -> tuple[str, ...]:
     """Return the workers that were created without the place that *record* gives them, as soon as there are workers.
 
-    The operator creates all of them in one go, so that the first look which finds one tells.
+    The operator creates all of them in one go, so that the first look which finds one is enough.
     """
     planned = {slot.worker: record.hostname(slot.node) for slot in record.slots}
     for _ in range(_LOOKS):

@@ -19,7 +19,7 @@ from arena_topo.model.objects import Object
 
 _FIXED = {
     "MPIJob": "v1alpha1 has no discovery of hosts",
-    "TFJob": "each of its pods was told all others, by TF_CONFIG, when it started",
+    "TFJob": "each of its pods read the addresses of all others from TF_CONFIG when it started",
     "TrainJob": "the API keeps spec.trainer as it was created (trainer#2903)",
     "JobSet": "the API keeps the number of its pods as it was created (jobset#463)",
 }
@@ -73,7 +73,7 @@ def elastic_range(kind: Kind, job: Object) -> WorkerRange:
             f"kubectl annotate {kind.kind.lower()} {name} {ELASTIC}=MIN:MAX"
         )
     else:
-        why = "without spec.elasticPolicy its pods were told how many they are when they started"
+        why = "without spec.elasticPolicy its pods learned their number when they started"
         hint = "submit it with --min-workers and --max-workers"
     raise UsageError(f"the {kind.kind} {name} cannot grow or shrink: {why}", hint=hint)
 

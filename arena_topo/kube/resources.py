@@ -53,7 +53,7 @@ TRAINING_JOBS = {
 }
 """The plurals of the kinds of jobs, which most commands would import all the modules of kinds for."""
 
-# Discovery would tell the plurals as well, at the price of one request for each API group.
+# Discovery would give the plurals as well, at the price of one request for each API group.
 _PLURALS = {
     "ServiceAccount": ("serviceaccounts", True),
     "ConfigMap": ("configmaps", True),

@@ -40,7 +40,7 @@ exec /usr/sbin/sshd "$@"
 
 # Cluster DNS learns the names of pods seconds after they run, and ssh gives up at the first name that it does not know:
 # ConnectionAttempts counts connections alone (mpi-operator#481). The operator writes "HOST slots=N" or "HOST:N".
-# When the time is over, mpirun itself tells what it cannot find. Images without getent do not wait.
+# When the time is over, mpirun itself says what it cannot find. Images without getent do not wait.
 _WAIT = r"""
 left=60 pause=1 warned=
 if command -v getent > /dev/null && [ -r /etc/mpi/hostfile ]; then

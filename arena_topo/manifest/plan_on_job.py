@@ -160,7 +160,7 @@ def changes(before: Object, after: Object) -> list[Object]:
     """
     key = f"/metadata/annotations/{PLAN.replace('/', '~1')}"
     planned = plan_text(before) is not None
-    # A job without a plan is told from one of the same name by its uid.
+    # A job without a plan is distinguished from one of the same name by its uid.
     operations: list[Object] = [
         {"op": "test", "path": key, "value": plan_text(before)}
         if planned
@@ -203,7 +203,7 @@ def _request_by_claim(worker: Object) -> None:
         for quantities in (container.get("resources") or {}).values()
         if DRA_GPU in quantities
     ]
-    # Requests and limits of a device are always equal, so that the first one tells the number.
+    # Requests and limits of a device are always equal, so that the first one has the number.
     if counts:
         _metadata(worker, "annotations")[CLAIMED_GPUS] = str(counts[0])
 

@@ -82,7 +82,7 @@ def tabulate(
 
 
 _LEAST_ELIDED = 12
-"""Letters of a text without its middle that still tell what it is."""
+"""Letters of a text without its middle that still show what it is."""
 
 _LEAST_SENTENCE = 16
 """Columns of a sentence where all columns have gone that could."""

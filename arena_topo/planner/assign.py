@@ -124,7 +124,7 @@ def _in_ring_order(node: GpuNode, offer: Offer, ring: Sequence[int], gpus: int) 
 def _first_free(node: GpuNode, state: NodeState, offer: Offer, gpus: int) -> tuple[int, ...] | None:
     """Return the first free GPUs of *node*, in *state*, whose links are not known: as good as any of as few NUMA nodes.
 
-    None if nothing tells which are free.
+    None if it is not known which are free.
     """
     count = offer.workers * gpus
     free = state.mask if count else None

@@ -14,7 +14,7 @@ from arena_topo.planner.nodes.alignment import containers_of
 def node_alignment(
     node: GpuNode, demand: Demand, by_worker: Sequence[tuple[int, ...] | None]
 ) -> NodeAlignment | None:
-    """Return where on *node* workers of *demand* are whose GPUs are *by_worker*; None where nothing tells."""
+    """Return where on *node* workers of *demand* are whose GPUs are *by_worker*; None where that is not known."""
     if not demand.gpus or None in by_worker or all(gpu.numa is None for gpu in node.gpus):
         return None
     policy = node.zones.policy if node.zones else None

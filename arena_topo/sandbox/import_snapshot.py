@@ -68,7 +68,7 @@ def objects_of(document: object, source: str, stamp: str) -> list[Object]:
 
 def _publishers(node: GpuNode) -> Mapping[str, Publisher]:
     """Return what publishes each subject of *node*; an assumption is left to the labels, so that it stays one."""
-    # Of a product that is not known only rates were assumed, of links that labels could not tell.
+    # Of a product that is not known only rates were assumed, of links that labels do not show.
     is_known = bool(node.gpus) and find_product(node.gpus[0].product) is not None
     return {
         fact.subject: Publisher.LABELS if fact.assumed and is_known else _publisher(fact.source)

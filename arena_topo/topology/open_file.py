@@ -36,7 +36,7 @@ def open_topology(text: str, source: str, product: str = "") -> Snapshot:
 
 
 def _node(name: str, source: str, hardware: Hardware) -> GpuNode:
-    # Only AMD's GPUs have XGMI. Where there are no links, the product's name has to tell.
+    # Only AMD's GPUs have XGMI. Where there are no links, the product's name has to decide.
     resource = (
         AMD_GPU if "xgmi" in hardware.machine or hardware.gpus[0].product.startswith("AMD") else NVIDIA_GPU
     )

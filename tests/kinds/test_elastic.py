@@ -68,7 +68,7 @@ def test_whatever_the_annotation_says_is_a_range_or_one_error(text: str) -> None
         (ApiVersion.V2BETA1, mpijob("job"), "mpirun starts a fixed number of ranks"),
         (ApiVersion.V1ALPHA1, mpijob("job", ApiVersion.V1ALPHA1), "no discovery of hosts"),
         (PYTORCHJOB, training_job(PYTORCHJOB, {"Worker": 2}), "without spec.elasticPolicy"),
-        (TFJOB, training_job(TFJOB, {"Worker": 2}), "by TF_CONFIG"),
+        (TFJOB, training_job(TFJOB, {"Worker": 2}), "from TF_CONFIG"),
         (JOBSET, {"kind": "JobSet", "metadata": {"name": "job"}, "spec": {}}, "jobset#463"),
         (PYTORCHJOB, pytorch(2, metrics=[{}]), "HorizontalPodAutoscaler"),
     ],

@@ -83,7 +83,7 @@ class Processes(Notation[str]):
 
     def read(self, text: str, flag: str) -> str:
         """Return *text*."""
-        # Without it torchrun is told nothing.
+        # Without it torchrun gets nothing.
         is_count = text.isascii() and text.isdecimal() and int(text) > 0
         if text and not is_count and text not in ("auto", "gpu", "cpu"):
             raise UsageError(

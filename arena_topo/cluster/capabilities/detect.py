@@ -115,7 +115,7 @@ def _serves(session: Session, served: frozenset[str], version: ApiVersion) -> bo
         # The kinds of the training operator share a version, and a cluster may serve some of them alone.
         return bool(version_of_resource(session, served, version.group, (version.value,), version.plural))
     except (Forbidden, NotFound):
-        # A proxy may tell the groups, and nothing of their resources.
+        # A proxy may list the groups, and nothing of their resources.
         return True
 
 

@@ -168,7 +168,7 @@ def reservations(session: Session, snapshot: Snapshot | None = None) -> list[Oth
     kinds = served_kinds(session, KINDS)
     try:
         bound = bound_workers(session)
-        # On most clusters no job is planned: one short list tells, before all nodes and pods are read.
+        # On most clusters no job is planned: one short list shows it before all nodes and pods are read.
         if not any(_is_planned_somewhere(session, kind) for kind in kinds):
             return []
         plans = other_plans(session, kinds, bound, snapshot or take_snapshot(session))

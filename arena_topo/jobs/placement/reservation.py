@@ -245,5 +245,5 @@ def plan_of(job: Object) -> PlanRecord | None:
 
 
 def written_now() -> str:
-    """Return this moment as a plan tells it."""
+    """Return this moment as a plan writes it."""
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -148,7 +148,7 @@ class Watch:
         self._round += 1
 
     def _put(self, number: int) -> Callable[[Change | Lost | None], bool]:
-        """Return what reports a change of one round, and tells whether anybody listens to it; None asks just that."""
+        """Return what reports a change of one round, and whether anybody listens to it; None asks just that."""
 
         def put(change: Change | Lost | None) -> bool:
             is_heard = number == self._round

@@ -89,6 +89,6 @@ def largest(grown: Callable[[int], Grown], most: int) -> Grown:
             fits, best = middle, answer
         else:
             too_many = middle
-            # The fewest that do not fit tell best what is missing.
+            # The fewest that do not fit show best what is missing.
             best = best if isinstance(best, Growth) else answer
     return best

@@ -11,7 +11,7 @@ from arena_topo.manifest.host_discovery import HOSTS, config_name, host_lines
 def tell_framework(session: Session, served: ServedJob, workers: int) -> bool:
     """Let the launcher of the job use its first *workers*, and no others; return whether it reads our list.
 
-    Jobs of other kinds, and those with a discovery of their own, are told by their operator.
+    Jobs of other kinds, and those with a discovery of their own, are notified by their operator.
     """
     if not isinstance(served.kind, ApiVersion):
         return False

@@ -1,4 +1,4 @@
-"""Changing the size of a job that runs: plan, reserve, and one write of pins and number; or tell, wait, and one write."""
+"""Changing the size of a job that runs: plan, reserve, and one write of pins and number; or a notice, a wait, and one write."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -35,7 +35,7 @@ class Size:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leave:
-    """How workers leave: their framework is told, and has ``grace`` seconds to do without them; ``report`` says so."""
+    """How workers leave: their framework is notified, and has ``grace`` seconds to do without them; ``report`` says so."""
 
     grace: float
     report: Callable[[str], None]
@@ -60,7 +60,7 @@ def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: 
     """Give the job *name* another *size*, and return what became of it.
 
     New workers get places beside the others, and the number of workers changes in the write that pins them. Before workers
-    leave an elastic MPIJob, its framework is told. Raises ``DoesNotFit`` where there is no place, ``UsageError`` for a job
+    leave an elastic MPIJob, its framework is notified. Raises ``DoesNotFit`` where there is no place, ``UsageError`` for a job
     whose size is fixed or has other bounds, and ``Conflict`` where somebody else changes it at the same time.
     """
     elastic = _checked(session, name, size)
@@ -152,7 +152,7 @@ def _grow(session: Session, elastic: ElasticJob, size: Size, wait: WaitPolicy) -
 
 
 def _withdraw(session: Session, job: Object, elastic: ElasticJob) -> None:
-    """Take back the proposal that *job* carries; what raised it is told, and not that this failed too."""
+    """Take back the proposal that *job* carries; what raised it is reported, and not that this failed too."""
     if elastic.record is None or plan_text(job) == plan_text(elastic.served.job):
         return
     path = jobs_of(elastic.served.kind).path(session.namespace, elastic.served.name)

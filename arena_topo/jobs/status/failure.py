@@ -38,7 +38,7 @@ def failure_message(job: Object, pods: Sequence[Object], chief: Object | None) -
     parts = [f"the launcher {launcher.words}"] if launcher else [said] if said else []
     if worker:
         parts.append(f"first worker to fail: {worker.pod}, which {worker.words}")
-    # A limit in time is the operator's own decision, which no container's end tells.
+    # A limit in time is the operator's own decision, which no container's end shows.
     if launcher and condition.get("reason") == "DeadlineExceeded":
         parts.append(said)
     return "; ".join(parts)

@@ -76,7 +76,7 @@ def _lines(job: Object) -> list[str]:
 
 
 def _masked(before: Object, after: Object) -> tuple[Object, Object]:
-    """Return copies of both jobs in which environment values that may be secret tell only whether they differ."""
+    """Return copies of both jobs in which environment values that may be secret show only whether they differ."""
     old, new = dict(_secrets(before)), dict(_secrets(after))
     return _with_masks(before, old, new, _BEFORE), _with_masks(after, new, old, _AFTER)
 

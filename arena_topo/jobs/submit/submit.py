@@ -67,7 +67,7 @@ class PreparedJob:
     ``enforcement`` is None for a job that gets no plan. ``gang_waits``: the gang's own scheduler starts the job once it
     fits, so that without a place it need not be suspended. ``controller``: a controller places the job, whose user
     himself ``sees_cluster`` or does not. ``queue_api`` is the version of Kueue where its queue asks our planner, else empty.
-    ``warnings`` are what may surprise, ``notes`` tell what is
+    ``warnings`` are what may surprise, ``notes`` say what is
     enforced by what. ``too_large`` is why a job that gets no plan could never fit, empty where it could.
     """
 

@@ -1,1 +1,1 @@
-"""When jobs that wait will probably start, by what the jobs of the cluster tell of their ends."""
+"""When jobs that wait will probably start, by what the jobs of the cluster say about their ends."""

@@ -1,4 +1,4 @@
-"""What a job of any kind tells of its run time: its work, when it started, by when it ends, and how long it ran."""
+"""What a job of any kind says about its run time: its work, when it started, by when it ends, and how long it ran."""
 
 from collections.abc import Iterable
 from datetime import datetime, timedelta
@@ -35,7 +35,7 @@ def work_of(job: Object) -> Work:
 
 
 def history_of(jobs: Iterable[Object]) -> RunHistory:
-    """Return how long those of *jobs* ran that have succeeded; one that failed tells nothing of its like."""
+    """Return how long those of *jobs* ran that have succeeded; one that failed says nothing about jobs like it."""
     ended: list[tuple[datetime, PastRun]] = []
     for job in jobs:
         done = true_condition(job, *SUCCEEDED)
@@ -61,14 +61,14 @@ def started(job: Object) -> datetime | None:
 
 
 def end_of(job: Object, history: RunHistory, now: datetime) -> End | None:
-    """Return when *job*, which has its place, will probably end, None where nothing tells."""
+    """Return when *job*, which has its place, will probably end, None where that is not known."""
     return history.end_of(
         work_of(job), started(job) or now, now, deadline=deadline_of(job), reported=_reported(job)
     )
 
 
 def runs_for(job: Object, history: RunHistory) -> RunRange | None:
-    """Return how long *job*, which has not started, will probably run, None where nothing tells."""
+    """Return how long *job*, which has not started, will probably run, None where that is not known."""
     return history.runs_for(work_of(job), deadline_of(job))
 
 
@@ -89,7 +89,7 @@ def deadline_of(job: Object) -> timedelta | None:
 
 
 def _reported(job: Object) -> timedelta | None:
-    """Return how much longer *job* says that it goes on, as a TrainJob does whose trainer tells its progress."""
+    """Return how much longer *job* says that it goes on, as a TrainJob does whose trainer reports its progress."""
     seconds = _seconds(job.get("status") or {}, ("trainerStatus", "estimatedRemainingSeconds"))
     return timedelta(seconds=seconds) if seconds else None
 

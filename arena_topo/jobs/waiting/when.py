@@ -69,9 +69,9 @@ class Outlook:
 
 
 def read_outlook(session: Session, *, levels: Sequence[str] = ()) -> Outlook:
-    """Return what the cluster of *session* tells of the ends of its jobs, and of those that wait.
+    """Return what the cluster of *session* says about the ends of its jobs, and about those that wait.
 
-    What is in namespaces that the user may not read is held by nobody knows whom, for nobody knows how long. Raises
+    What is in namespaces that the user may not read is in use by unknown jobs, for an unknown time. Raises
     ``Forbidden`` when the user may not list the nodes.
     """
     kinds = served_kinds(session, KINDS)

@@ -75,7 +75,7 @@ class RemoteProcess:
 
         while True:
             try:
-                # None once the library has seen the end, which it tells below.
+                # None once the library has seen the end, which it reports below.
                 if self._websocket.sock is not None:
                     self._websocket.sock.expect(LARGEST_BODY)
                 code, frame = self._websocket.recv_data_frame(True)

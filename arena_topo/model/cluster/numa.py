@@ -46,7 +46,7 @@ class NumaZone:
 
 @dataclass(frozen=True, slots=True)
 class NumaZones:
-    """The NUMA nodes of a node, ascending, and the kubelet's policy; None where nothing tells the policy."""
+    """The NUMA nodes of a node, ascending, and the kubelet's policy; None where the policy is not known."""
 
     zones: tuple[NumaZone, ...]
     policy: AlignmentPolicy | None = None

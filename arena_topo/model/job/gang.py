@@ -23,7 +23,7 @@ class Gang:
 
     Of the cluster: ``operator_gangs`` is the MPI operator's ``--gang-scheduling`` (or ``--gang-scheduler-name``), empty
     where it creates no gangs and None where that cannot be seen; ``api`` is the served version of scheduling.k8s.io's
-    PodGroup; ``admission`` tells whether our admission policy puts workers into it, ``keeps_gates`` whether the served
+    PodGroup; ``admission`` says whether our admission policy puts workers into it, ``keeps_gates`` whether the served
     MPIJob keeps scheduling gates.
     """
 

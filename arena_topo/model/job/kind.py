@@ -16,7 +16,7 @@ class Replicas:
     """The pods of one role: how many there are, the template of each, and the JSON pointer to that in the job.
 
     ``template`` is a part of the job itself, so that a change of it changes the job. ``annotations`` are what it must say
-    beside the pins, where a pod could not tell its index otherwise. ``labels`` are what the operator puts onto each pod
+    beside the pins, where a pod could not know its index otherwise. ``labels`` are what the operator puts onto each pod
     beside those of the template. ``serves`` names the roles, the first that the job has, whose parameters these pods keep;
     pods that exchange nothing during a step go ``anywhere``. ``whole`` is the template that the pods
     get, where that in the job only changes one that lies elsewhere.

@@ -43,7 +43,7 @@ def short_duration(seconds: float) -> str:
     return f"{whole // 31_536_000}y"
 
 
-# An object tells the instant of its creation in several fields, and each is checked before it is read.
+# An object has the instant of its creation in several fields, and each is checked before it is read.
 @lru_cache(maxsize=4096)
 def parse_instant(text: str) -> datetime:
     """Return the instant of an RFC 3339 text with any number of fractional digits.

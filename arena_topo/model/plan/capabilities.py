@@ -71,7 +71,7 @@ class ClusterFacts:
     ``kubernetes`` is the server's version; ``groups`` every served ``group/version``; ``versions`` those of MPIJob,
     newest first; ``worker_fields`` those pod fields of a worker template that the served MPIJob keeps, of
     ``schedulingGates``, ``resourceClaims`` and ``schedulingGroup``. ``programs`` are what runs, by what it is
-    (``volcano``, ``mpi-operator``). ``ack`` and ``hami`` tell whether any node is set up for these schedulers.
+    (``volcano``, ``mpi-operator``). ``ack`` and ``hami`` say whether any node is set up for these schedulers.
     ``dra_drivers`` are the drivers that publish ResourceSlices. ``pod_groups`` is the served version of
     scheduling.k8s.io's PodGroup, empty for none. ``kai_topologies`` gives the levels of KAI's Topologies, which are node
     labels, the names of the Topologies. ``waiting`` is read for ``doctor`` alone.

@@ -9,7 +9,7 @@ from arena_topo.model.plan.placement import Slot, Step
 class GangFigures:
     """Where a gang is: its level and domain, its number of nodes, and the busbw in GB/s of its slowest node.
 
-    ``busbw`` is None where no two of its GPUs are on a node and nothing tells the rate of a NIC, or where links are not known.
+    ``busbw`` is None where no two of its GPUs are on a node and no NIC has a known rate, or where links are not known.
     """
 
     level: str

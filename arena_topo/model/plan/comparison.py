@@ -12,11 +12,11 @@ from arena_topo.model.plan.placement import GroupPlaces, Range
 class Scenario:
     """What a gang gets now if it is asked for in one way.
 
-    ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` tells whether the ranks of
+    ``required`` is the level that must hold all workers, empty where any will do; ``coalesce`` says whether the ranks of
     a node may be packed into one pod. ``workers`` and ``gpus`` are the pods' shape. ``inside`` is the lowest predicted
     busbw in GB/s inside the nodes used, None where no node has two of its GPUs or links are not known; ``across`` the
     lowest rate in GB/s that the NICs give a node's share, None on one node or where NICs are not known. ``isolated``
-    tells that a node has several pods of the gang, whose ranks may not see each other's GPUs. ``busbw`` is the predicted
+    means that a node has several pods of the gang, whose ranks may not see each other's GPUs. ``busbw`` is the predicted
     one of the whole gang in GB/s, None without GPUs; ``images_per_second`` what a benchmark would reach in all, None
     where the job's command runs none. ``groups`` are those of a gang with ``--parallel``. A scenario that does not
     fit has a ``reason``, and in ``waits_for`` the jobs that must end first, if their end would help.

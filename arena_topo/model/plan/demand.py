@@ -44,7 +44,7 @@ class Demand:
     what the launcher pod requests; it runs on any node that has that, room for a pod, and the labels of
     ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
     ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
-    pack the ranks of a node into one pod. ``parallel`` tells which ranks form groups, which then decide where workers go.
+    pack the ranks of a node into one pod. ``parallel`` says which ranks form groups, which then decide where workers go.
     ``containers`` is what each container of a worker asks of the kubelet's topology manager, GPUs included
     (``pod_requests.aligned_requests``); empty where nobody knows: one that asks for all devices, and no cores of its own.
     """

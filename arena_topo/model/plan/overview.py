@@ -15,7 +15,7 @@ JobKey = tuple[str, str]
 class LinkUse:
     """What the ranks of a job that has its places exchange data over.
 
-    ``workers`` are the numbers of its workers by node, and ``is_planned`` tells that a plan says so, not the pods alone.
+    ``workers`` are the numbers of its workers by node, and ``is_planned`` means that a plan says so, not the pods alone.
     ``prediction`` is None where a node is not known, or nothing is exchanged.
     """
 
@@ -43,7 +43,7 @@ class LinkUse:
 class Overview:
     """A cluster with its jobs.
 
-    ``namespace`` is the one whose jobs are known, empty for all; ``notes`` tell what may not be read.
+    ``namespace`` is the one whose jobs are known, empty for all; ``notes`` say what may not be read.
     """
 
     snapshot: Snapshot = field(default_factory=Snapshot)

@@ -76,7 +76,7 @@ class NodeShare(NamedTuple):
 
     ``busbw`` is the predicted all-reduce bus bandwidth of that union in GB/s if its ranks see each other's GPUs,
     None where links are not known; ``best`` the highest busbw that this many GPUs can have on the node when it
-    is empty. ``alignment`` is None where nothing tells on which NUMA nodes they are.
+    is empty. ``alignment`` is None where it is not known on which NUMA nodes they are.
     """
 
     node: str
@@ -152,7 +152,7 @@ class Placement:
     ``slots`` are in worker order, which is fabric order unless ``groups`` of ranks decide; ``level`` the smallest tier that
     holds the whole gang (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
     the shape of the pods: the requested or the coalesced one. ``products`` are the GPUs' names, as far as they are known.
-    ``groups`` tells of a gang with ``--parallel`` where its groups of ranks lie.
+    ``groups`` says of a gang with ``--parallel`` where its groups of ranks lie.
     """
 
     slots: tuple[Slot, ...]
@@ -190,7 +190,7 @@ class NodeRoom:
 class Infeasible:
     """No place for the whole gang.
 
-    ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` tell how far the best
+    ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` say how far the best
     domain of each tier gets; ``remedies`` what would make it fit; ``nodes`` is what each node takes of the gang by itself.
     """
 

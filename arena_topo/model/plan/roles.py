@@ -117,7 +117,7 @@ class StepTraffic:
     ``servers`` is that over the parameter servers, ``all_reduce`` that of a ring over the workers' nodes.
     ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the least that
     any split of the summing between them and the workers' nodes needs, which sum inside first; ``available`` is how many such nodes have room now.
-    ``assumed`` tells that some nodes do not publish their NICs' rates, which then count as the lowest that is known.
+    ``assumed`` means that some nodes do not publish their NICs' rates, which then count as the lowest that is known.
     """
 
     servers: float

@@ -6,7 +6,7 @@ from datetime import datetime
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """When a job will probably end. ``basis`` tells what this rests on, such as ``7 earlier runs of bert``."""
+    """When a job will probably end. ``basis`` says what this rests on, such as ``7 earlier runs of bert``."""
 
     earliest: datetime
     likely: datetime
@@ -19,7 +19,7 @@ class StartEstimate:
     """When a job will probably start.
 
     ``after`` are the jobs whose ends it awaits, as ``namespace/name``, the first that ends first; none where it can start
-    at once. ``basis`` tells of each of them what its end rests on. Where there is no estimate, the instants are None, and
+    at once. ``basis`` says for each of them what its end rests on. Where there is no estimate, the instants are None, and
     ``unknown`` says why.
     """
 

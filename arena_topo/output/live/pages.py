@@ -101,7 +101,7 @@ class TextPage(Page):
 
 
 class LogPage(Page):
-    """The log of a job as it comes; *lines* yields it, and tells what it waits for to the function that it is given."""
+    """The log of a job as it comes; *lines* yields it, and passes what it waits for to the function that it is given."""
 
     def __init__(self, title: str, lines: Callable[[Callable[[str], None]], Iterator[bytes]]) -> None:
         super().__init__(title)

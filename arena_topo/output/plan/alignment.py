@@ -8,7 +8,7 @@ from arena_topo.output.lines import Line, Span, table_lines
 
 _MOST_ROWS = 40
 _MOST_TOLD = 4
-"""Places of workers that are told one by one in a sentence."""
+"""Places of workers that are named one by one in a sentence."""
 _HEADER = ("NODE", "WORKERS", "NUMA", "CPUS", "SWITCHES", "NICS", "HELD")
 
 
@@ -17,7 +17,7 @@ def alignment_lines(shares: Sequence[NodeShare]) -> Iterator[Line]:
     rows = list(_rows(shares))
     if not rows:
         return
-    # Columns in which no node tells anything would only push the others apart.
+    # Columns in which no node has anything would only push the others apart.
     filled = [column for column in range(len(_HEADER)) if any(row[column] for row in rows)]
     shown = [tuple(row[column] or "-" for column in filled) for row in rows[:_MOST_ROWS]]
     yield from table_lines([tuple(_HEADER[column] for column in filled), *shown])
@@ -30,7 +30,7 @@ def alignment_lines(shares: Sequence[NodeShare]) -> Iterator[Line]:
 def alignment_text(shares: Sequence[NodeShare]) -> str:
     """Return on which NUMA nodes the workers are and whether that is enforced, in one sentence; empty where unknown.
 
-    Of a gang on one node it tells so of each worker.
+    Of a gang on one node it says so of each worker.
     """
     known = [share.alignment for share in shares if share.alignment]
     if not known:

@@ -74,7 +74,7 @@ def _lines(name: str, comparison: Comparison, width: int | None) -> Iterator[Lin
 def _scenario_row(scenario: Scenario) -> Sequence[str]:
     shape = _shape_text(scenario.workers, scenario.gpus)
     if not scenario.fits:
-        # The end of no job would help where there is only the reason to tell.
+        # The end of no job would help where there is only the reason to give.
         reason = "" if scenario.waits_for else scenario.reason
         return (_scenario_name(scenario), shape, "no", *["-"] * 7, _jobs_text(scenario.waits_for), reason)
     level, domain = scenario.level, scenario.domain

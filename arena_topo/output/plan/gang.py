@@ -113,7 +113,7 @@ def _traffic_lines(traffic: StepTraffic) -> Iterator[Line]:
     if traffic.assumed:
         yield [
             Span(
-                "  - some nodes do not tell the rate of their NICs: the lowest that is known is assumed",
+                "  - some nodes do not publish the rate of their NICs: the lowest that is known is assumed",
                 "dim",
             )
         ]

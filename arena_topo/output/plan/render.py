@@ -76,7 +76,7 @@ def plan_lines(name: str, verdict: Verdict, width: int | None = None) -> Iterato
     if verdict.groups:
         yield []
         yield from group_lines(verdict.groups)
-    # What a kubelet may enforce is told node by node, a prediction in one line.
+    # What a kubelet may enforce is shown node by node, a prediction in one line.
     if any(share.alignment and share.alignment.policy for share in verdict.shares):
         yield []
         yield from alignment_lines(verdict.shares)
@@ -98,7 +98,7 @@ def summary_lines(name: str, verdict: Placement) -> Iterator[Line]:
 
 
 _SPARE = ("BEST", "DOMAIN", "INSIDE", "GPUS")
-"""The columns that a narrow terminal can do without, the first first: the prediction and *Why* tell most of them."""
+"""The columns that a narrow terminal can do without, the first first: the prediction and *Why* repeat most of them."""
 _FIGURES = {
     "INSIDE": "busbw in GB/s of the links between its GPUs on the node",
     "BEST": "the highest INSIDE of as many GPUs of the node",

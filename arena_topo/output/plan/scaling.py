@@ -11,7 +11,7 @@ _MOST_PODS = 40
 
 
 def render_scaling(scaling: Scaling, form: str = "text", *, steps: bool = False, colour: bool = False) -> str:
-    """Return *scaling* as ``text``, ``json`` or ``yaml``; in text *steps* tells why these places."""
+    """Return *scaling* as ``text``, ``json`` or ``yaml``; in text *steps* says why these places."""
     if form in ("json", "yaml"):
         from arena_topo.output.documents import document, plain
         from arena_topo.topology.snapshot_file import API_VERSION

@@ -132,7 +132,7 @@ class _Found:
     """The best nodes for a gang and its new members.
 
     ``gpus_by_node`` are the GPUs that new members get on a node that has members, by its position and how many there are
-    then in all; None where nothing tells which are free.
+    then in all; None where it is not known which are free.
     """
 
     fleet: Fleet

@@ -26,7 +26,7 @@ _MOST_SETS = 20_000
 class Members:
     """The workers of a gang on the node at ``position``.
 
-    ``masks`` are the positions of the GPUs of each, None where nothing tells which they are.
+    ``masks`` are the positions of the GPUs of each, None where it is not known which they are.
     """
 
     position: int
@@ -71,7 +71,7 @@ def offer_of(
     stranded: int = 0,
     loss: float = 0.0,
 ) -> Offer:
-    """Return what a node in *state* gives *workers* whose GPUs are *union*, None where nothing tells which they are.
+    """Return what a node in *state* gives *workers* whose GPUs are *union*, None where it is not known which they are.
 
     *several*: the gang is on several nodes. *stranded* GPUs stay free there, and lose the value *loss*.
     """
@@ -98,7 +98,7 @@ def with_more(
 ) -> tuple[Offer, int | None]:
     """Return what the node of *members* gives with *more* of them, and the GPUs that these get.
 
-    The GPUs are None where nothing tells which are free. Of all sets the one with the highest busbw together with the GPUs
+    The GPUs are None where it is not known which are free. Of all sets the one with the highest busbw together with the GPUs
     that the members have is taken, of equally fast ones the one that leaves most; only sets that the kubelet can give.
     """
     state, held = fleet.state(members.position), members.mask

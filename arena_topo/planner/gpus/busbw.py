@@ -103,7 +103,7 @@ class SetRates:
     def closed_rings(self, mask: int) -> int:
         """Return how many rings pass through each GPU of *mask* once over direct links; 0 where none is packed exactly.
 
-        Behind switches, in full meshes and over PCIe sets of a size have equally many, so there they tell no sets apart.
+        Behind switches, in full meshes and over PCIe sets of a size have equally many, so there they do not distinguish sets.
         """
         for island in self._islands:
             if not mask & ~island.mask:

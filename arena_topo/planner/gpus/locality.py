@@ -52,7 +52,7 @@ _OF_SECOND_BYTE = [tuple(8 + i for i in positions) for positions in _OF_BYTE]
 class Locality:
     """Orders equally fast sets of one machine; less is better.
 
-    Where a switch joins all GPUs, and links tell no sets apart, *blocks* of 2, 4, 8, ... neighbours count: a set
+    Where a switch joins all GPUs, and links do not distinguish sets, *blocks* of 2, 4, 8, ... neighbours count: a set
     should lie in a small block, and leave free blocks whole. Behind a switch for eight GPUs, the pair 2-3 lies in a block
     of two and the pair 1-2 only in the block 0-3 of four; taking 2 when 2, 4 and 5 are free leaves the block 4-5 whole.
     """
@@ -94,7 +94,7 @@ class Locality:
     def _nearness_of(self, mask: int) -> Nearness:
         places = [self._places[gpu] for gpu in positions_of(mask)]
         block = next((size for block, size in self._blocks if mask & ~block == 0), self._graph.size)
-        # A root that is not known is not the root of any other GPU: switched machines tell no roots at all, or only those
+        # A root that is not known is not the root of any other GPU: switched machines show no roots at all, or only those
         # of the GPUs beside a NIC.
         roots = {root or f"gpu-{i}" for i, (_, root, _) in zip(positions_of(mask), places, strict=True)}
         return len({numa for numa, _, _ in places}), len(roots), block

@@ -18,7 +18,7 @@ _INDIRECT = 100_000.0
 class RingOrder:
     """Finds ring orders in one machine: most direct links, then most bandwidth, then lowest positions.
 
-    Exact for up to eight GPUs; a larger ring is grown along the widest link at each step. Where links tell no rings apart,
+    Exact for up to eight GPUs; a larger ring is grown along the widest link at each step. Where links do not distinguish rings,
     GPUs of one NUMA node and of one PCIe root are neighbours.
     """
 

@@ -291,7 +291,7 @@ def _pieces(lines: Sequence[Sequence[int]], room: Sequence[int]) -> int:
 class _Branch:
     """The lines chosen so far: the first pattern that may follow, and the room left.
 
-    ``touched`` has a bit for each bin that a crossing line touches, ``alike`` tells which crossing lines equal the one before
+    ``touched`` has a bit for each bin that a crossing line touches, ``alike`` says which crossing lines equal the one before
     them; ``widest`` and ``total`` are the most and the sum of the bins that lines touch.
     """
 

@@ -11,7 +11,7 @@ first, its cores on the second. With both free, one of 6 GPUs and 64 cores needs
 ``restricted`` admits it; one of 6 GPUs and 32 cores is refused, because 32 cores alone need one.
 
 Source: ``k8s.io/kubernetes/pkg/kubelet/cm/topologymanager`` (policy.go, policy_single_numa_node.go), ``devicemanager``
-(topology_hints.go) and ``cpumanager`` (policy_static.go). Memory is left out: nothing tells whether the kubelet's memory
+(topology_hints.go) and ``cpumanager`` (policy_static.go). Memory is left out: it is not known whether the kubelet's memory
 manager is static, and mostly it is not.
 """
 
@@ -42,7 +42,7 @@ class Alignment:
 
     ``resources`` are those that are tied to NUMA nodes, with their ``capacity`` and what is ``available`` of each, by NUMA
     node. ``gpu_resource`` is the one of the GPUs; ``positions`` are the GPUs on each NUMA node, as bits, empty where
-    nothing tells where each of them is.
+    it is not known where each of them is.
     """
 
     policy: AlignmentPolicy
@@ -83,7 +83,7 @@ class Alignment:
     def after(self, containers: Sequence[Amounts], workers: int, gpus: int, mask: int) -> "Alignment":
         """Return what is left of the NUMA nodes once so many *workers*, whose *containers* ask so much, have come.
 
-        *mask* are the positions of all the *gpus* GPUs of each, 0 where nothing tells which they are: then the kubelet's own
+        *mask* are the positions of all the *gpus* GPUs of each, 0 where it is not known which they are: then the kubelet's own
         order of choice is followed.
         """
         parts = self._parts(containers)
@@ -113,7 +113,7 @@ class Alignment:
         refused = next((part for part in parts if not self._one_by_one([part], 1)), _sum(parts))
         words = " and ".join(self._words(refused))
         without_cores = [tuple((name, count) for name, count in part if name != CPU) for part in containers]
-        # What it does with cores is its CPU manager's to say, and nothing tells whether that is static.
+        # What it does with cores is its CPU manager's to say, and it is not known whether that is static.
         assumed = " (if its CPU manager is static)" if self.admitted(without_cores, 1) else ""
         sets = self._sets(refused)
         if sets is None and self.policy is AlignmentPolicy.RESTRICTED:
@@ -220,7 +220,7 @@ def containers_of(demand: Demand, gpu_resource: str) -> tuple[Amounts, ...]:
 
 
 def alignment_of(node: GpuNode, mask: int | None) -> Alignment | None:
-    """Return how the kubelet of *node* aligns pods; None where it refuses none for it, or nothing tells.
+    """Return how the kubelet of *node* aligns pods; None where it refuses none for it, or that is not known.
 
     *mask* are the positions of its free GPUs, None where they are not known.
     """

@@ -144,7 +144,7 @@ class Fleet:
     def free_rates(self) -> list[float]:
         """The NIC rate in GB/s that the jobs on a node leave free, by state: each GPU in use takes its share of it.
 
-        A node that does not tell its rate has the lowest that is known, 1 where none is.
+        A node that does not publish its rate has the lowest that is known, 1 where none is.
         """
         unknown = min((state.rate for state in self.states if state.rate), default=1.0)
         return [free_rate(state, unknown) for state in self.states]

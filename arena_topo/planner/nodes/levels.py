@@ -26,7 +26,7 @@ class Capacity:
 
     ``places`` counts them node by node, ``before`` those on all earlier nodes, so that a domain's places are a
     difference of two entries. ``by_state`` counts them by the id of a node's state, None where nodes of one state
-    differ. ``alike`` are groups of nodes with as many places each, None where only the nodes themselves tell; ``by_group``
+    differ. ``alike`` are groups of nodes with as many places each, None where that takes a look at the nodes themselves; ``by_group``
     then counts them by group.
 
     With the places 3, 2, 0, 4 on four nodes ``before`` is 0, 3, 5, 5, 9, and the domain of the last two nodes has

@@ -120,7 +120,7 @@ def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
 def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGroup], bool]:
     """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take.
 
-    The second value tells whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and 1 the
+    The second value says whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and 1 the
     two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen, one that takes 8
     gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
     """

@@ -25,7 +25,7 @@ _MOST_DAMAGES = 1_000
 class NodeState:
     """What a decision sees of a node's GPUs and taints; nodes of one state are equally good for a gang.
 
-    ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where nothing tells which
+    ``free`` and ``total`` count GPUs; ``mask`` has a bit for each free position, None where it is not known which
     GPUs are free. ``rate`` is the sum of the NICs' rates in GB/s and ``fastest`` the highest, 0 where not known.
     ``alignment`` is how the kubelet aligns pods with NUMA nodes, None where it refuses none; ``containers`` are then those of
     a worker, as soon as it is known what is to be placed.
@@ -53,7 +53,7 @@ class Offer:
     GPU, 0 where the links are not known. ``busbw`` also counts the node's NICs, which bound a gang over several
     nodes. ``stranded`` counts the GPUs left free on the node; ``loss`` is the value that these lose (without GPUs: the
     places that stay unused). ``damage`` is both as one number that orders and adds up as the pair does. ``choice`` names
-    the GPUs, None where nothing tells which are free; ``exact`` is False where it may not be the best set. ``rule`` is what
+    the GPUs, None where it is not known which are free; ``exact`` is False where it may not be the best set. ``rule`` is what
     the kubelet lets the workers have of them, None where that is anything.
     """
 

@@ -27,7 +27,7 @@ from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.returned import with_returned
 
 _UNKNOWN = datetime.max.replace(tzinfo=UTC)
-"""The end of a job that tells none."""
+"""The end of a job whose end is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

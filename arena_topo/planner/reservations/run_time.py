@@ -1,13 +1,13 @@
 """When a running job will probably end: by what it says itself, by its deadline, and by how long its like ran before.
 
-Of the runs before, the likest that tell something count: those of the same work (the name without its numbers, and the
-image) and size, then those of the same work, then those of the same image, then all of the namespace. Only runs that took
-longer than this one has run already say how long it will go on. A job ``bert-8``, for example, has run for 30 minutes::
+Of the runs before, the most similar ones from which anything follows count: those of the same work (the name without its
+numbers, and the image) and size, then those of the same work, then those of the same image, then all of the namespace. Only
+runs that took longer than this one has run already say how long it will go on. A job ``bert-8``, for example, has run for 30 minutes::
 
     earlier runs   bert-5 took 20m    bert-6 took 50m    bert-7 took 60m    bert-large-2 took 300m
     of the same work and longer than 30m: 50m and 60m, so that it goes on for 20m or 30m
 
-A range is from the tenth to the ninetieth percentile of what the runs tell, made wider by ``1 + 1/n``, because ``n`` runs
+A range is from the tenth to the ninetieth percentile of what the runs took, widened by ``1 + 1/n``, because ``n`` runs
 show less than all that can happen: one run of an hour stands for half an hour to two hours.
 """
 
@@ -93,7 +93,7 @@ class RunHistory:
             del seconds[:-_MOST_KEPT]
 
     def rest_of(self, work: Work, elapsed: float = 0.0) -> RunRange | None:
-        """Return how much longer a job of *work* runs that has run for *elapsed* seconds, None where no run tells."""
+        """Return how much longer a job of *work* runs that has run for *elapsed* seconds, None where no run shows it."""
         found: tuple[list[float], str] | None = None
         for group, words in _alike(work):
             longer = [seconds - elapsed for seconds in self._groups.get(group, ()) if seconds > elapsed]
@@ -105,7 +105,7 @@ class RunHistory:
         return _range(*found) if found else None
 
     def runs_for(self, work: Work, deadline: timedelta | None = None) -> RunRange | None:
-        """Return how long a job of *work* runs that may run until *deadline*, None where nothing tells."""
+        """Return how long a job of *work* runs that may run until *deadline*, None where that is not known."""
         rest = self.rest_of(work)
         if deadline is None:
             return rest
@@ -124,7 +124,7 @@ class RunHistory:
         deadline: timedelta | None = None,
         reported: timedelta | None = None,
     ) -> End | None:
-        """Return when a job of *work* ends that *started* then, None where nothing tells.
+        """Return when a job of *work* ends that *started* then, None where that is not known.
 
         *deadline* is the longest that it may run; *reported* is how much longer it says itself that it goes on.
         """

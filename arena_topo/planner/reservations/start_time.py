@@ -8,7 +8,7 @@ taken for those behind it, and returns when it has run. Two nodes, a and b, of e
     waiting   1st: 8 GPUs, which will run for an hour                  2nd: 8 GPUs    3rd: 16 GPUs
 
 The 1st starts at 10:30 (10:20 to 11:00), after A. The 2nd starts when the 1st has run: 11:30. The 3rd needs b as well, and
-nothing tells when B ends: it has no estimate, and is told that B and the 2nd are the reason.
+nobody knows when B ends: it has no estimate, and B and the 2nd are named as the reason.
 """
 
 from bisect import bisect_left, insort
@@ -31,7 +31,7 @@ _FUTURES = ("earliest", "likely", "latest")
 
 @dataclass(frozen=True, slots=True)
 class EndingJob:
-    """A job that holds or has reserved ``plans``; ``end`` is None where nothing tells when it ends."""
+    """A job that holds or has reserved ``plans``; ``end`` is None where its end is not known."""
 
     name: str
     plans: tuple[OtherPlan, ...]
@@ -40,7 +40,7 @@ class EndingJob:
 
 @dataclass(frozen=True, slots=True)
 class StartingJob:
-    """A job that waits. ``plan`` proposes a place in a snapshot; ``runs_for`` is None where nothing tells how long it runs."""
+    """A job that waits. ``plan`` proposes a place in a snapshot; ``runs_for`` is None where it is not known how long it runs."""
 
     name: str
     order: tuple[str, str]
@@ -61,7 +61,7 @@ class _Release:
 class _Future:
     """One course of things: the cluster less what is taken, and what becomes free, in the order of the instants.
 
-    ``endless`` are the jobs of which nothing tells when they end.
+    ``endless`` are the jobs whose ends are not known.
     """
 
     kind: str
@@ -101,7 +101,7 @@ class _Future:
             self.endless.append(EndingJob(job.name, (taken,)))
 
     def why_never(self, job: StartingJob) -> str:
-        """Return why nothing tells when *job* starts."""
+        """Return why it is not known when *job* starts."""
         ended = [*(release.plans for release in self.releases), *(one.plans for one in self.endless)]
         record = job.plan(with_returned(self.left, (plan for plans in ended for plan in plans)))
         if record.stage is not Stage.PROPOSED:
@@ -112,7 +112,7 @@ class _Future:
         named = ", ".join(in_the_way[:_MOST_NAMED]) + (
             f" and {plural(more, 'other job')}" if more > 0 else ""
         )
-        return f"nothing tells when {named} will end, and it needs what {'they hold' if in_the_way[1:] else 'it holds'}"
+        return f"it is not known when {named} will end, and this job needs what {'they hold' if in_the_way[1:] else 'it holds'}"
 
 
 def estimate_starts(

@@ -84,9 +84,9 @@ def _table(sections: dict[str, list[str]], title: str, source: str) -> list[list
 
 
 def _hops(sections: dict[str, list[str]], types: list[list[str]], source: str) -> list[list[int]]:
-    """Return the number of hops of each pair, many where nothing tells it.
+    """Return the number of hops of each pair, many where that is not known.
 
-    A weight tells it too: 15 is one hop of XGMI, every further hop adds as much, and PCIe weighs more.
+    A weight shows it too: 15 is one hop of XGMI, every further hop adds as much, and PCIe weighs more.
     """
     title = _HOPS if _HOPS in sections else _WEIGHT if _WEIGHT in sections else ""
     if not title:

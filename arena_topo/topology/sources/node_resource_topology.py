@@ -100,7 +100,7 @@ def _amount(zone: RawObject, entry: RawObject, resource: str, key: str, default:
 
 
 def _policy(raw: RawObject) -> tuple[AlignmentPolicy | None, AlignmentScope]:
-    """Return the kubelet's policy, None where the object does not tell it, and its scope.
+    """Return the kubelet's policy, None where the object does not say, and its scope.
 
     The attributes count before ``topologyPolicies``, as for the scheduler plugin; values that it does not know are
     left out, as there.

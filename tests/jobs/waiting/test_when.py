@@ -127,7 +127,7 @@ def test_the_jobs_that_wait_come_first() -> None:
 def test_a_holder_without_a_known_end_is_named() -> None:
     """So that its user can be asked."""
     estimate, _ = starts(Cluster([job("old")], [pod("old")]))
-    assert "nothing tells when default/old will end, and it needs what it holds" == estimate.unknown
+    assert "it is not known when default/old will end, and this job needs what it holds" == estimate.unknown
 
 
 def test_garbled_plans_of_others_stop_nobody() -> None:

@@ -77,7 +77,7 @@ def test_the_example_of_the_module() -> None:
     assert (at(80), at(90), at(120)) == (second.earliest, second.likely, second.latest)
     assert ("A", "1st") == second.after
     assert third.likely is None
-    assert "nothing tells when B, 2nd will end, and it needs what they hold" == third.unknown
+    assert "it is not known when B, 2nd will end, and this job needs what they hold" == third.unknown
 
 
 def test_a_job_that_fits_starts_at_once() -> None:
@@ -112,7 +112,7 @@ def test_behind_a_job_that_nobody_knows_there_is_no_estimate() -> None:
     """What the 1st takes does not come back at any known time."""
     first, second = starts("a", [running("A", "a", 1, 2, 3)], waiting("1st", 1), waiting("2nd", 1))
     assert at(2) == first.likely
-    assert "nothing tells when 1st will end, and it needs what it holds" == second.unknown
+    assert "it is not known when 1st will end, and this job needs what it holds" == second.unknown
 
 
 def test_an_end_that_is_overdue_is_one_now() -> None:

@@ -66,5 +66,5 @@ def wait(flags: WaitFlags) -> None:
         # Once the time is over, the jobs that are left get a moment: they may have come far enough already.
         left = max(flags.timeout - (time.monotonic() - started), 0.001) if flags.timeout else 0.0
         seen = wait_for(session, name, goal, timeout=left)
-        # What was gone before it was seen has no kind that could be told.
+        # What was gone before it was seen has no kind that could be named.
         click.echo(f"{seen.full_name if seen else f'mpijob.kubeflow.org/{name}'} {goal.value}")

@@ -71,7 +71,7 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
     if flags.when and (flags.file or flags.compare or flags.output in PICTURES):
         other = "--compare" if flags.compare else "--from" if flags.file else f"-o {flags.output}"
         raise UsageError(
-            f"--when tells of the jobs of a cluster, in text, json or yaml, and does not go with {other}"
+            f"--when reads the jobs of a cluster and prints text, json or yaml, so it does not go with {other}"
         )
     options = plan_options(flags.plan)
     job = plannable_job(flags.job, words=flags.words, argv=flags.argv, namespace=flags.kube.namespace)

@@ -46,7 +46,7 @@ class _Framework:
     """What a kind's controller does in a way of its own.
 
     ``port`` is its pods' name and number; ``chiefs`` are the roles whose end is the job's, the first that a job has, or
-    worker 0; ``environment`` is what a pod is told.
+    worker 0; ``environment`` is what a pod finds in its environment.
     """
 
     kind: TrainingOperatorKind
@@ -73,7 +73,7 @@ def step(api: Api) -> None:
 def _sync(api: Api, framework: _Framework, job: Object) -> None:
     kind, status = framework.kind, copy.deepcopy(job.get("status", {}))
     name = f"{kind.kind} {job['metadata']['name']}"
-    _set(api, job, status, "Created", f"{name} is created.", told=False)
+    _set(api, job, status, "Created", f"{name} is created.", recorded=False)
     if any(holds({"status": status}, end) for end in ("Succeeded", "Failed")):
         _clean_up(api, job)
     elif is_suspended(kind, job):
@@ -91,8 +91,10 @@ def _sync(api: Api, framework: _Framework, job: Object) -> None:
     put_status(api, framework.jobs, job, status)
 
 
-def _set(api: Api, job: Object, status: Object, condition: str, message: str, *, told: bool = True) -> None:
-    """Set a condition in place; with *told* an event says so too. A job that has ended is not Running."""
+def _set(
+    api: Api, job: Object, status: Object, condition: str, message: str, *, recorded: bool = True
+) -> None:
+    """Set a condition in place; where it is *recorded*, an event says so too. A job that has ended is not Running."""
     reason = f"{job['kind']}{condition}"
     if not set_condition(status, condition, "True", reason, message, updated="lastUpdateTime"):
         return
@@ -100,7 +102,7 @@ def _set(api: Api, job: Object, status: Object, condition: str, message: str, *,
         status["completionTime"] = timestamp()
         for other in status["conditions"]:
             other["status"] = "False" if other["type"] == "Running" else other["status"]
-    if told:
+    if recorded:
         record_event(api, job, f"{job['kind'].lower()}-controller", reason, message)
 
 
@@ -220,7 +222,7 @@ def _report(api: Api, framework: _Framework, job: Object, status: Object) -> Non
         )
         _set(api, job, status, "Failed", message)
     elif any(pod["status"].get("phase") == "Running" for pod in chiefs):
-        _set(api, job, status, "Running", f"{name} is running.", told=False)
+        _set(api, job, status, "Running", f"{name} is running.", recorded=False)
 
 
 def _role(pod: Object) -> str:

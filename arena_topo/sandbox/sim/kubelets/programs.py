@@ -86,7 +86,7 @@ def _program(pod: Object, groups: Sequence[RankGroup]) -> PodProgram:
     if benchmark is not None and groups:
         return PodProgram(_benchmark_lines(benchmark, groups, pod["metadata"]["name"]), ending.code or 0)
     text = f"[arena-topo sandbox] nothing is executed here; this would run: {command or '(the image)'}"
-    # A program that is meant to run always, and whose end nobody can tell, is a server.
+    # A program that is meant to run always, and whose end nobody can know, is a server.
     is_server = not ending.known and pod["spec"].get("restartPolicy") == "Always"
     if ending.code is None or is_server:
         return PodProgram(((0.0, text),) if is_server else (), None)
