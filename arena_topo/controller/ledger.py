@@ -141,7 +141,8 @@ class PlannedJob:
         """Return by when it ends at the latest, None where nobody knows."""
         if self.limit is None:
             return None
-        return max((started(self.job) or now) + self.limit, now)
+        # A clock that is ahead, or a status that somebody made up, starts nothing in the future.
+        return max(min(started(self.job) or now, now) + self.limit, now)
 
 
 @dataclass(slots=True)

@@ -31,6 +31,8 @@ from arena_topo.controller.actions import (
     ReleaseWorker,
     WritePlan,
 )
+from arena_topo.controller.estimating.estimates import Awaited, Holder, Prospect, is_news
+from arena_topo.controller.estimating.fleet_planner import FleetPlanner
 from arena_topo.controller.growth import grown, without_growth
 from arena_topo.controller.ledger import JobName, PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
@@ -47,12 +49,12 @@ from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.placement.reservation import written_now
 from arena_topo.jobs.placement.resume import Replacement
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.notation.bounded_json import reason_of
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Slot, Verdict
+from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import (
     GpuEnforcement,
     PlannedRole,
@@ -62,12 +64,7 @@ from arena_topo.model.plan.plan_record import (
     placed_text,
     plan_text,
 )
-from arena_topo.model.plan.roles import GangVerdict
 from arena_topo.pin.gates import is_gated
-from arena_topo.planner.gpus.bandwidth import BandwidthModel
-from arena_topo.planner.memo import Memo
-from arena_topo.planner.nodes.fleet import Fleets
-from arena_topo.planner.plan import plan_on
 from arena_topo.planner.reservations.conflicts import (
     Decision,
     OtherPlan,
@@ -76,15 +73,16 @@ from arena_topo.planner.reservations.conflicts import (
     stands,
     without_reserved,
 )
+from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.queue import (
     KeptPlace,
     Refusals,
     RunningJob,
     Turn,
+    Turns,
     WaitingJob,
     take_turns,
 )
-from arena_topo.planner.roles.plan_gang import plan_gang_on
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
@@ -92,8 +90,6 @@ _PATIENCE = 3.0
 _LOOK_FOR_ROOM = 10.0
 """Seconds between two looks for room in which a job could grow: each plans anew."""
 
-_MOST_MODELS = 4
-"""Bandwidth models with a fleet of their own; nearly all jobs have the same."""
 
 _NOTHING_HELD: Mapping[str, OtherPlan] = MappingProxyType({})
 
@@ -167,7 +163,7 @@ class _View:
 class Placer:
     """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
 
-    ``plans`` are those of jobs at the last decision, with what was sent.
+    ``plans`` are those of jobs at the last decision, with what was sent. ``estimates`` tell by uid when jobs start that wait.
     """
 
     rules: Rules
@@ -175,6 +171,8 @@ class Placer:
     kept: KeptPlace | None = None
     warnings: list[str] = field(default_factory=list)
     plans: Sequence[OtherPlan] = ()
+    estimates: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _passed: tuple[_View, Turns] | None = None
     _flights: dict[str, Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
     _told: dict[str, float] = field(default_factory=dict)
@@ -182,7 +180,7 @@ class Placer:
     _sent_pods: dict[str, str] = field(default_factory=dict)
     _refusals: Refusals | None = None
     _wishes: dict[str, tuple[Object, object, _Wish | Exception]] = field(default_factory=dict)
-    _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
+    plan: FleetPlanner = field(default_factory=FleetPlanner)
 
     def decide(
         self, state: ClusterState, now: datetime, held: Mapping[str, OtherPlan] = _NOTHING_HELD
@@ -323,6 +321,7 @@ class Placer:
                 job, frozenset(slot.worker for slot in _record(job).slots) - job.bound, view
             )
         waiting = {job.uid: job for job in jobs if job not in started}
+        self._passed = None
         if not waiting:
             self.kept = None
             return
@@ -335,7 +334,7 @@ class Placer:
             kept=self.kept,
             refusals=self._refusals,
         )
-        self.kept, self._refusals = turns.kept, turns.refusals
+        self.kept, self._refusals, self._passed = turns.kept, turns.refusals, (view, turns)
         for turn in turns.turns:
             job = waiting[turn.uid]
             # His last word is not seen yet, and nothing can be written over it: his place is kept until it is.
@@ -346,9 +345,28 @@ class Placer:
             else:
                 yield from self._told_why(job, turn, view)
 
-    def _waiting_job(self, job: PlannedJob, view: _View) -> WaitingJob:
-        meta, record = job.job["metadata"], _record(job)
-        wish = self._wish(job, view)
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The uids of those that wait on after the last decision, in their order, as far as their starts are estimated."""
+        turns = self._passed[1].turns if self._passed else ()
+        return [turn.uid for turn in turns if turn.position][:MOST_AHEAD]
+
+    def prospect(self, plan: FleetPlanner) -> Prospect | None:
+        """Return what the starts of the jobs that wait depend on, as of the last decision; they are planned by *plan*."""
+        if self._passed is None:
+            return None
+        view, turns = self._passed
+        jobs, runs = view.state.ledger.jobs, {turn.uid: turn.record for turn in turns.turns}
+        holders = [Holder(one.plan, one.ends, jobs.get(one.plan.order[1])) for one in view.running(runs)]
+        for uid, record in runs.items():
+            if record.slots:
+                holders.append(Holder(OtherPlan(order=jobs[uid].order, record=record), None, jobs[uid]))
+        waiting = [Awaited(jobs[uid], self._planner(jobs[uid], view, plan)) for uid in self.waiting]
+        return Prospect(turns.left, holders, waiting, list(jobs.values()), view.now)
+
+    def _planner(self, job: PlannedJob, view: _View, plan: FleetPlanner) -> Plan:
+        """Return what proposes a place for *job*, by *plan*."""
+        wish, record = self._wish(job, view), _record(job)
 
         def propose(snapshot: Snapshot) -> PlanRecord:
             try:
@@ -359,19 +377,23 @@ class Placer:
                     wish.options,
                     record.enforcement,
                     record.companion_paths,
-                    plan=self.plan,
+                    plan=plan,
                     question=wish.asked,
                 )(snapshot)
             except UNREADABLE as error:
                 # A level that the fabric does not have any more, or options that somebody garbled: the job's own matter.
                 return replace(_unplaced(record), waiting_reason=reason_of(error))
 
+        return propose
+
+    def _waiting_job(self, job: PlannedJob, view: _View) -> WaitingJob:
+        meta, wish = job.job["metadata"], self._wish(job, view)
         return WaitingJob(
             uid=job.uid,
             name=f"{meta['namespace']}/{meta['name']}",
             order=job.order,
             since=parse_instant(str(meta["creationTimestamp"])),
-            plan=propose,
+            plan=self._planner(job, view, self.plan),
             runs_for=job.limit,
             question="" if isinstance(wish, Exception) else wish.question,
         )
@@ -388,20 +410,17 @@ class Placer:
             kept = self._wishes[job.uid] = job.job, view.state.look, wish
         return kept[2]
 
-    def plan(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
-        """Return what the planner answers, on the fleet that is kept from one snapshot to the next."""
-        fleet = self._fleets[options.model].of(snapshot)
-        return (
-            plan_on(asked, fleet, advises=False) if isinstance(asked, Demand) else plan_gang_on(asked, fleet)
-        )
-
     def _told_why(self, job: PlannedJob, turn: Turn, view: _View) -> Iterator[Action]:
-        record, before = replace(turn.record, position=turn.position), _record(job)
+        before = _record(job)
+        # What was told before holds until there is a newer estimate.
+        estimate = self.estimates.get(job.uid, before.estimate) if turn.position <= MOST_AHEAD else None
+        record = replace(turn.record, position=turn.position, estimate=estimate)
         same = (record.waiting_reason, record.position) == (before.waiting_reason, before.position)
-        if before.stage is Stage.WAITING and same:
+        if before.stage is Stage.WAITING and same and not is_news(estimate, before.estimate, view.now):
             return
-        # The first word comes at once, and every other one after a while.
-        if before.position and self.clock() - self._told.get(job.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
+        # The first words come at once, and all others after a while.
+        is_first = not before.position or (estimate and not before.estimate)
+        if not is_first and self.clock() - self._told.get(job.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
             return
         self._told[job.uid] = self.clock()
         yield self._send(job, record, view)

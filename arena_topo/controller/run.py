@@ -13,6 +13,7 @@ from uuid import uuid4
 from arena_topo.cluster.published import Detail
 from arena_topo.controller.actions import PatchStatus
 from arena_topo.controller.audit import audit
+from arena_topo.controller.estimating.estimates import Estimator
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
@@ -145,6 +146,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
     placer, clock = Placer(leader.rules, time.monotonic), _ServerClock(sessions.lease)
     answerer = Answerer(queues, leader.rules.reserve_after, time.monotonic, placer.plan) if queues else None
+    estimator = Estimator(time.monotonic, leader.publish is Detail.JOBS)
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
@@ -171,7 +173,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             if answerer:
                 answerer.see(state.objects, seen)
             _hear(sender.failures(), placer, answerer, say)
-            now = clock.now()
+            now, placer.estimates = clock.now(), estimator.known
             answered = answerer.plans if answerer else {}
             actions = placer.decide(state, now, answered)
             if answerer:
@@ -182,7 +184,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
                 reserved = [*placer.plans, *answered.values()]
                 publisher.offer(without_reserved(state.snapshot, reserved))
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
-            changes = watch.wait(_QUICK_TICK if placer.is_waiting_for_others else _TICK)
+            changes = _changes(watch, placer, estimator)
             if changes:
                 time.sleep(_GATHER)
                 changes += watch.wait(0)
@@ -225,6 +227,17 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
         say(f"warning: {printable(identity(notice.job))}: {printable(notice.message)}")
     if more := len(found[_MOST_FINDINGS:]):
         say(f"warning: {plural(more, 'plan')} more with something amiss")
+
+
+def _changes(watch: Watch, placer: Placer, estimator: Estimator) -> list[Change]:
+    """Return what changed, or nothing after a while; until then the estimates go on."""
+    if estimator.is_due(placer.waiting) and (prospect := placer.prospect(estimator.plan)):
+        estimator.begin(prospect)
+    ends = time.monotonic() + (_QUICK_TICK if placer.is_waiting_for_others else _TICK)
+    changes = watch.wait(0)
+    while not changes and time.monotonic() < ends and estimator.step():
+        changes = watch.wait(0)
+    return changes or watch.wait(max(ends - time.monotonic(), 0.0))
 
 
 def _hear(failures: Iterable[Failure], placer: Placer, answerer: Answerer | None, say: Say) -> None:

@@ -119,7 +119,45 @@ def _plan_document(plan: PlanView) -> dict[str, Any]:
             }
             for worker in plan.workers
         ],
+        "reason": plan.reason,
+        "position": plan.position,
+        "start": _start_document(plan),
     }
+
+
+def _start_document(plan: PlanView) -> dict[str, Any] | None:
+    if plan.start is None:
+        return None
+    # What draws plans takes its time to import, and few jobs wait.
+    from arena_topo.output.plan.start_estimate import estimate_document
+
+    return estimate_document(plan.start)
+
+
+def start_line(plan: PlanView, now: datetime) -> str:
+    """Return when a job with *plan* starts, and after which others; empty for one that does not wait."""
+    if plan.start is None:
+        return ""
+    from arena_topo.output.plan.start_estimate import after_text, waiting_text
+
+    return ", ".join(filter(None, (waiting_text(plan.start, now), after_text(plan.start))))
+
+
+def queue_line(job: JobView) -> str:
+    """Return why *job* has no place, which one it is in the queue, and when it starts; empty where it does not wait for one.
+
+    For example, ``number 2 in the queue, starts in about 40m (25m to 1h10m): 3 nodes have < 8 free GPUs``.
+    """
+    plan = job.plan
+    if plan is None or plan.start is None:
+        return ""
+    from arena_topo.output.plan.start_estimate import waiting_text
+
+    if not plan.position:
+        return plan.message
+    when = waiting_text(plan.start, job.seen)
+    starts = when if plan.start.unknown else f"starts {when}"
+    return f"number {plan.position} in the queue, {starts}: {plan.reason}"
 
 
 def _instance_document(instance: Instance) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView
 from arena_topo.model.notation.durations import short_duration
-from arena_topo.output.job import job_head
+from arena_topo.output.job import job_head, queue_line
 from arena_topo.output.lines import Paint, fitted
 
 _NONE = "N/A"
@@ -62,7 +62,7 @@ def job_row(job: JobView, *, namespaces: bool = False, wide: bool = False) -> tu
         str(job.allocated_gpus) if active else _NONE,
         _chief_address(job),
     )
-    more = (str(job.workers), job.priority or _NONE, job.message or _NONE)
+    more = (str(job.workers), job.priority or _NONE, queue_line(job) or job.message or _NONE)
     return (*((job.namespace,) if namespaces else ()), *cells, *(more if wide else ()))
 
 

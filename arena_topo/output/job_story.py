@@ -6,7 +6,7 @@ from datetime import datetime
 from arena_topo.model.job.job_view import JobEvent, JobView, PlanView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.model.notation.printable import printable
-from arena_topo.output.job import INSTANCE_HEADINGS, INSTANCE_SPARE, instance_row, job_head
+from arena_topo.output.job import INSTANCE_HEADINGS, INSTANCE_SPARE, instance_row, job_head, start_line
 from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
 
 EVENT_HEADINGS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
@@ -64,6 +64,8 @@ def job_page(
 
 def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
     lines = [f"\nPlan:\n  {printable(plan.message)}\n"]
+    if start := start_line(plan, job.seen):
+        lines.append(f"\nStart:\n  {printable(start)}\n")
     if plan.workers:
         nodes = {instance.name: instance.node for instance in job.instances}
         rows = [("WORKER", "PLANNED NODE", "PLANNED GPUS", "RUNS ON")]

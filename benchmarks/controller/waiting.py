@@ -16,10 +16,10 @@ from random import Random
 from statistics import mean, median
 
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.model.plan.start_estimate import StartEstimate
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Plan

@@ -6,6 +6,7 @@ from arena_topo.jobs.status.conditions import has_ended
 from arena_topo.kinds.table import kind_of
 from arena_topo.model.job.job_view import PlannedWorker, PlanView
 from arena_topo.model.job.kind import number_of, pod_name_at
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text, pods_text
@@ -28,6 +29,7 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
     names = _names(job, record, pods)
     nodes = {name: slot.node for name, slot in zip(names, record.slots, strict=True)}
     moved = tuple(_moved_pods(nodes, pods))
+    waits = record.stage is Stage.WAITING and not has_ended(job)
     return PlanView(
         message=_message(job, record, names, pods, moved),
         moved=moved,
@@ -39,6 +41,25 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
         workers=tuple(
             PlannedWorker(name, slot.node, slot.gpus) for name, slot in zip(names, record.slots, strict=True)
         ),
+        reason=record.waiting_reason if waits else "",
+        position=record.position if waits else 0,
+        start=_start(record) if waits else None,
+    )
+
+
+def _start(record: PlanRecord) -> StartEstimate:
+    """Return when the job of *record*, which waits, starts, or why nothing tells."""
+    if not record.position:
+        return StartEstimate(
+            unknown="no controller has it in its queue; arena-topo plan with --when tells what has to end first"
+        )
+    if record.estimate:
+        return record.estimate
+    ahead = record.position - 1
+    return StartEstimate(
+        unknown=f"{plural(ahead, 'job')} wait before it"
+        if ahead >= MOST_AHEAD
+        else "the controller has made none yet"
     )
 
 

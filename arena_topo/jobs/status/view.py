@@ -34,7 +34,7 @@ def job_view(
     chief, roles = chief_pod(pods), kind.replicas(job)
     # Of a suspended job the plan says who suspended it.
     suspended = is_suspended(kind, job)
-    plan = _plan(job, pods) if with_plan or suspended else None
+    plan = _plan(job, pods) if with_plan or suspended or _waits(job) else None
     status = _status(kind, job, pods, chief, plan)
     created = parse_instant(job["metadata"]["creationTimestamp"])
     ended = _end_time(job, chief, launcher_job) if status.is_final else None
@@ -71,6 +71,11 @@ def _plan(job: Object, pods: Sequence[Object]) -> PlanView | None:
     from arena_topo.jobs.status.plan_drift import plan_view
 
     return plan_view(job, pods)
+
+
+def _waits(job: Object) -> bool:
+    """Whether the plan of *job* seems to be that of one that waits, which has no places: it is read in no time."""
+    return '"stage":"waiting"' in ((job["metadata"].get("annotations") or {}).get(keys.PLAN) or "")[:40]
 
 
 def _status(

@@ -9,9 +9,9 @@ from arena_topo.jobs.status.conditions import SUCCEEDED, true_condition
 from arena_topo.jobs.status.view import requested_gpus
 from arena_topo.kinds.table import kind_of
 from arena_topo.model.job.kind import containers, planned_replicas
+from arena_topo.model.job.start_estimate import End
 from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.start_estimate import End
 from arena_topo.planner.reservations.run_time import PastRun, RunHistory, RunRange, Work
 
 _MOST_SECONDS = 2**31
@@ -35,21 +35,25 @@ def work_of(job: Object) -> Work:
 
 
 def history_of(jobs: Iterable[Object]) -> RunHistory:
-    """Return how long those of *jobs* ran that have succeeded; one that failed says nothing about jobs like it."""
-    ended: list[tuple[datetime, PastRun]] = []
-    for job in jobs:
-        done = true_condition(job, *SUCCEEDED)
-        began = started(job)
-        at = (job.get("status") or {}).get("completionTime") or (done or {}).get("lastTransitionTime")
-        if done is None or began is None or not at:
-            continue
-        ends = parse_instant(at)
-        try:
-            ended.append((ends, PastRun(work_of(job), max((ends - began).total_seconds(), 0.0))))
-        except DocumentError:
-            # An object that calls itself something else among the jobs of a kind is not one of them.
-            continue
+    """Return how long those of *jobs* ran that have succeeded."""
+    ended = filter(None, map(past_run, jobs))
     return RunHistory.of(run for _, run in sorted(ended, key=lambda one: one[0]))
+
+
+def past_run(job: Object) -> tuple[datetime, PastRun] | None:
+    """Return when *job* succeeded, and how long it ran, None where it did not; one that failed tells nothing of its like."""
+    done, began = true_condition(job, *SUCCEEDED), started(job)
+    at = (job.get("status") or {}).get("completionTime") or (done or {}).get("lastTransitionTime")
+    if done is None or began is None or not at:
+        return None
+    ends = parse_instant(at)
+    try:
+        # Of a status that somebody made up as well.
+        seconds = min(max((ends - began).total_seconds(), 0.0), _MOST_SECONDS)
+        return ends, PastRun(work_of(job), seconds)
+    except DocumentError:
+        # An object that calls itself something else among the jobs of a kind is not one of them.
+        return None
 
 
 def started(job: Object) -> datetime | None:
@@ -63,7 +67,7 @@ def started(job: Object) -> datetime | None:
 def end_of(job: Object, history: RunHistory, now: datetime) -> End | None:
     """Return when *job*, which has its place, will probably end, None where that is not known."""
     return history.end_of(
-        work_of(job), started(job) or now, now, deadline=deadline_of(job), reported=_reported(job)
+        work_of(job), min(started(job) or now, now), now, deadline=deadline_of(job), reported=_reported(job)
     )
 
 

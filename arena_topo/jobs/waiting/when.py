@@ -17,6 +17,7 @@ from arena_topo.kube.discovery import served_kinds
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.notation.bounded_json import reason_of
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement, Slot, Verdict
@@ -28,14 +29,10 @@ from arena_topo.model.plan.plan_record import (
     decode,
     plan_text,
 )
-from arena_topo.model.plan.start_estimate import StartEstimate
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.run_time import RunHistory
 from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, estimate_starts
 from arena_topo.topology.pod_facts import PodFacts
-
-MOST_AHEAD = 20
-"""Waiting jobs whose starts are estimated: what comes after so many depends on too much that nobody knows."""
 
 _LAST = ("9", "")
 """Sorts a job that is not submitted yet behind all that wait."""

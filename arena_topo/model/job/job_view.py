@@ -1,10 +1,14 @@
 """A submitted job as the cluster shows it, for all versions of the API alike."""
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from arena_topo.model.objects import Object
+
+if TYPE_CHECKING:
+    from arena_topo.model.job.start_estimate import StartEstimate
 
 
 class JobStatus(Enum):
@@ -67,7 +71,8 @@ class PlanView:
 
     ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned one. The
     rest is the plan's own: how far its reservation got, how it is enforced, its level and domain, and the place of each
-    worker; all empty where it cannot be read.
+    worker; all empty where it cannot be read. Of a job that waits ``reason`` says why, ``position`` which one it is in the
+    controller's queue, 0 in none, and ``start`` when it starts, or why nothing tells; None for other jobs.
     """
 
     message: str
@@ -78,6 +83,9 @@ class PlanView:
     level: str = ""
     domain: str = ""
     workers: tuple[PlannedWorker, ...] = ()
+    reason: str = ""
+    position: int = 0
+    start: "StartEstimate | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +122,11 @@ class JobView:
     def full_name(self) -> str:
         """Its kind, group and name as kubectl writes them: ``mpijob.kubeflow.org/NAME``."""
         return f"{self.kind.lower()}.{self.group}/{self.name}"
+
+    @property
+    def seen(self) -> datetime:
+        """When this was so, or when it ended."""
+        return self.created + timedelta(seconds=self.duration)
 
     @property
     def chief(self) -> Instance | None:

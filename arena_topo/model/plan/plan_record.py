@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from arena_topo.errors import DocumentError
+from arena_topo.model.job.start_estimate import EstimateForm, StartEstimate
 from arena_topo.model.keys import PLAN
 from arena_topo.model.notation.bounded_json import read_json, reason_of, shown, whole_number
 from arena_topo.model.notation.quantity import Resources
@@ -116,7 +117,7 @@ class PlanRecord:
     RFC 3339 instant. ``waiting_reason`` tells users why a waiting job waits. ``requested_options`` are the placement
     options of the user, so that the job can be planned again. ``companion_paths`` are the API paths of the objects that
     belong to the job: where one is missing, submit was interrupted. ``position`` is that in the controller's queue, from 1;
-    0 where nobody queues the job.
+    0 where nobody queues the job. ``estimate`` is the controller's of when a waiting job starts, None where it made none.
     """
 
     stage: Stage
@@ -133,6 +134,7 @@ class PlanRecord:
     gpu_enforcement: GpuEnforcement = GpuEnforcement.NONE
     position: int = 0
     roles: tuple[PlannedRole, ...] = ()
+    estimate: StartEstimate | None = None
 
     def requests_of(self, worker: int) -> Resources:
         """Return what the pod with the number *worker* requests, GPUs included.
@@ -186,6 +188,7 @@ def encode(record: PlanRecord) -> str:
         "roles": [
             {"name": role.name, "pods": role.pods, "each": dict(role.requests)} for role in record.roles
         ],
+        "start": _ESTIMATE.write(record.estimate) if record.estimate else None,
     }
     return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
 
@@ -256,6 +259,7 @@ def _parsed_gpus(text: str) -> tuple[int, ...] | None:
 
 
 _TEXTS = MapOf(STRING)
+_ESTIMATE = EstimateForm()
 _ROLE: Table = (
     Field("name", STRING),
     Field("pods", WHOLE),
@@ -275,6 +279,7 @@ _TABLE: Table = (
     Field("gpusBy", OneOf(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
     Field("position", WHOLE, 0),
     Field("roles", ListOf(Record(PlannedRole, _ROLE)), ()),
+    Field("start", _ESTIMATE, None, attribute="estimate"),
 )
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.model.cluster.snapshot import GpuNode, Holder, Snapshot
+from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.model.notation.words import placed_words, plural, runs, written_rate
 from arena_topo.model.plan.placement import Infeasible, NodeShare, Placement, Prediction, Range, Step, Verdict
-from arena_topo.model.plan.start_estimate import StartEstimate
 from arena_topo.output.lines import Line, Span, fitted, rendered, table_lines
 from arena_topo.output.plan.alignment import alignment_lines, alignment_text
 from arena_topo.output.plan.groups import group_lines

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
+from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.model.notation.words import plural, written_duration
-from arena_topo.model.plan.start_estimate import StartEstimate
 from arena_topo.output.lines import Line, Span
 
 _MOST_NAMED = 3
@@ -18,7 +18,7 @@ def estimate_lines(estimate: StartEstimate, now: datetime) -> Iterator[Line]:
     yield [Span(f"  {estimate_text(estimate, now)}", "")]
     for name, basis in list(zip(estimate.after, estimate.basis, strict=True))[:_MOST_NAMED]:
         yield [Span(f"  after {name} has ended", ""), Span(f", by {basis}", "dim")]
-    if (more := len(estimate.after) - _MOST_NAMED) > 0:
+    if more := max(len(estimate.after) - _MOST_NAMED, 0) + estimate.more:
         yield [Span(f"  and {plural(more, 'other job')}", "")]
 
 
@@ -34,6 +34,26 @@ def estimate_text(estimate: StartEstimate, now: datetime) -> str:
     return f"in about {likely} ({earliest} to {latest})"
 
 
+def waiting_text(estimate: StartEstimate, now: datetime) -> str:
+    """Return when a job starts that still waits at *now*: estimates that were made before may not have come true."""
+    if estimate.likely is None or estimate.latest is None or estimate.likely > now:
+        return estimate_text(estimate, now)
+    if estimate.latest <= now:
+        return f"overdue for {_rough(now, estimate.latest)}: what it awaits takes longer than expected"
+    return f"any moment, in {_rough(estimate.latest, now)} at the latest"
+
+
+def after_text(estimate: StartEstimate) -> str:
+    """Return what has to end first: ``after default/a (its deadline) and 2 other jobs``; empty where nothing has to, or nobody knows."""
+    named = [
+        f"{name} ({basis})"
+        for name, basis in list(zip(estimate.after, estimate.basis, strict=True))[:_MOST_NAMED]
+    ]
+    more = max(len(estimate.after) - _MOST_NAMED, 0) + estimate.more
+    *first, last = [*named, *([plural(more, "other job")] if more else [])] or [""]
+    return f"after {', '.join(first)} and {last}" if first else last and f"after {last}"
+
+
 def estimate_document(estimate: StartEstimate) -> dict[str, Any]:
     """Return *estimate* as a document; instants are RFC 3339, null where there is no estimate."""
     return {
@@ -42,6 +62,7 @@ def estimate_document(estimate: StartEstimate) -> dict[str, Any]:
         "latest": _instant(estimate.latest),
         "after": list(estimate.after),
         "basis": list(estimate.basis),
+        "more": estimate.more,
         "unknown": estimate.unknown,
     }
 

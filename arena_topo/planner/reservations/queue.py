@@ -89,11 +89,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """What is decided for all that wait, oldest first, and the place that is kept, None where none has to be.
+    """What is decided for all that wait, oldest first, what is ``left`` then, and the place that is kept, None where none has to be.
 
     ``refusals`` are for the next pass.
     """
 
+    left: Snapshot
     turns: tuple[Turn, ...] = ()
     kept: KeptPlace | None = None
     refusals: Refusals | None = None
@@ -219,7 +220,7 @@ def take_turns(
             if queue.kept is None and now - job.since >= reserve_after:
                 queue.keep(job, kept)
         turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
-    return Turns(tuple(turns), queue.kept, Refusals(queue.left, queue.unfit))
+    return Turns(queue.left, tuple(turns), queue.kept, Refusals(queue.left, queue.unfit))
 
 
 def _still_serves(before: KeptPlace, future: Snapshot) -> bool:

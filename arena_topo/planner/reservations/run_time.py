@@ -17,8 +17,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from statistics import median, quantiles
 
+from arena_topo.model.job.start_estimate import End
 from arena_topo.model.notation.words import plural
-from arena_topo.model.plan.start_estimate import End
 
 _ENOUGH = 2
 """Runs that make less alike ones unnecessary."""

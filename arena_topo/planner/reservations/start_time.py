@@ -11,15 +11,15 @@ The 1st starts at 10:30 (10:20 to 11:00), after A. The 2nd starts when the 1st h
 nobody knows when B ends: it has no estimate, and B and the 2nd are named as the reason.
 """
 
-from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from bisect import insort
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.start_estimate import End, StartEstimate
 from arena_topo.model.notation.words import plural
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.model.plan.start_estimate import End, StartEstimate
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.returned import with_returned
@@ -70,24 +70,31 @@ class _Future:
     releases: list[_Release]
     endless: list[EndingJob]
 
-    def place(self, job: StartingJob) -> tuple[datetime, PlanRecord, list[_Release]] | None:
-        """Return when and where *job* starts, and what it needed to become free; take it. None where it never fits."""
-        records: dict[int, PlanRecord] = {}
+    def place(
+        self, job: StartingJob
+    ) -> Generator[None, None, tuple[datetime, PlanRecord, list[_Release]] | None]:
+        """Return when and where *job* starts, and what it needed to become free; take it. None where it never fits.
 
-        def fits_after(count: int) -> bool:
-            records[count] = job.plan(self._after(count))
-            return records[count].stage is Stage.PROPOSED
-
+        Yield before each plan.
+        """
+        found: PlanRecord | None = None
         # Releases only add, so that the first count that is enough can be searched for by halves.
-        count = bisect_left(range(len(self.releases) + 1), 1, key=lambda count: int(fits_after(count)))
-        if count > len(self.releases):
+        count, enough = 0, len(self.releases) + 1
+        while count < enough:
+            middle = (count + enough) // 2
+            yield
+            record = job.plan(self._after(middle))
+            if record.stage is Stage.PROPOSED:
+                found, enough = record, middle
+            else:
+                count = middle + 1
+        if found is None:
             return None
-        record = records.get(count) or job.plan(self._after(count))
         starts = self.releases[count - 1].at if count else self.now
-        nodes = {slot.node for slot in record.slots}
+        nodes = {slot.node for slot in found.slots}
         needed = [release for release in self.releases[:count] if nodes & _nodes(release.plans)]
-        self._take(job, record, starts)
-        return starts, record, needed
+        self._take(job, found, starts)
+        return starts, found, needed
 
     def _after(self, count: int) -> Snapshot:
         return with_returned(self.left, (plan for release in self.releases[:count] for plan in release.plans))
@@ -100,19 +107,34 @@ class _Future:
         else:
             self.endless.append(EndingJob(job.name, (taken,)))
 
-    def why_never(self, job: StartingJob) -> str:
+    def why_never(self, job: StartingJob) -> StartEstimate:
         """Return why it is not known when *job* starts."""
         ended = [*(release.plans for release in self.releases), *(one.plans for one in self.endless)]
         record = job.plan(with_returned(self.left, (plan for plans in ended for plan in plans)))
         if record.stage is not Stage.PROPOSED:
-            return f"it would not fit even after the end of all jobs that are seen: {record.waiting_reason}"
+            return StartEstimate(
+                unknown=f"it would not fit even after the end of all jobs that are seen: {record.waiting_reason}"
+            )
         nodes = {slot.node for slot in record.slots}
-        in_the_way = [one.name for one in self.endless if nodes & _nodes(one.plans)]
-        more = len(in_the_way) - _MOST_NAMED
-        named = ", ".join(in_the_way[:_MOST_NAMED]) + (
-            f" and {plural(more, 'other job')}" if more > 0 else ""
-        )
-        return f"it is not known when {named} will end, and this job needs what {'they hold' if in_the_way[1:] else 'it holds'}"
+        in_the_way = tuple(one.name for one in self.endless if nodes & _nodes(one.plans))
+        return StartEstimate(unknown=endless_text(in_the_way), endless=in_the_way)
+
+
+def endless_text(names: Sequence[str], elsewhere: int = 0) -> str:
+    """Return that it is not known when the jobs of these *names* end, and those *elsewhere*, which have no names here."""
+    parts = [*names[:_MOST_NAMED]]
+    if (more := len(names) - _MOST_NAMED) > 0:
+        parts.append(plural(more, "other job"))
+    if elsewhere:
+        parts.append(f"{plural(elsewhere, 'job')} of other namespaces")
+    *first, last = parts or ["them"]
+    named = (
+        f"{', '.join(first)} and {last}" if first and (more > 0 or elsewhere) else ", ".join([*first, last])
+    )
+    return (
+        f"it is not known when {named} will end, and this job needs what "
+        f"{'it holds' if len(names) + elsewhere == 1 else 'they hold'}"
+    )
 
 
 def estimate_starts(
@@ -122,6 +144,13 @@ def estimate_starts(
 
     *snapshot* is without what the jobs *running* hold and have reserved.
     """
+    return [estimate for estimate in starts_estimated(snapshot, running, waiting, now) if estimate]
+
+
+def starts_estimated(
+    snapshot: Snapshot, running: Sequence[EndingJob], waiting: Iterable[StartingJob], now: datetime
+) -> Iterator[StartEstimate | None]:
+    """Yield what ``estimate_starts`` returns, one by one, and None before each plan: so long another thing may come first."""
     known = [(job, job.end) for job in running if job.end]
     futures = [
         _Future(
@@ -134,27 +163,25 @@ def estimate_starts(
         for kind in _FUTURES
     ]
     bases = {job.name: end.basis for job, end in known}
-    estimates = []
     for job in waiting:
         if job.runs_for:
             bases[job.name] = job.runs_for.basis
-        found = [future.place(job) for future in futures]
-        early, likely, late = found
+        early = yield from futures[0].place(job)
+        likely = yield from futures[1].place(job)
+        late = yield from futures[2].place(job)
         if early is None or likely is None or late is None:
-            estimates.append(StartEstimate(unknown=futures[1].why_never(job)))
+            yield None
+            yield futures[1].why_never(job)
             continue
         after = tuple(dict.fromkeys(release.name for release in likely[2]))
-        estimates.append(
-            StartEstimate(
-                # An order of ends that differs may let a later course of things begin earlier.
-                earliest=min(early[0], likely[0], late[0]),
-                likely=likely[0],
-                latest=max(early[0], likely[0], late[0]),
-                after=after,
-                basis=tuple(bases[name] for name in after),
-            )
+        yield StartEstimate(
+            # An order of ends that differs may let a later course of things begin earlier.
+            earliest=min(early[0], likely[0], late[0]),
+            likely=likely[0],
+            latest=max(early[0], likely[0], late[0]),
+            after=after,
+            basis=tuple(bases[name] for name in after),
         )
-    return estimates
 
 
 def _nodes(plans: Iterable[OtherPlan]) -> set[str]:

@@ -106,3 +106,19 @@ def test_a_worker_whose_node_is_lost_gets_another(
         eventually(moved, "the worker on another node")
         after = placed(kube, namespace, "gang")
     assert {**before, 3: after[3]} == after
+
+
+def test_a_job_that_waits_is_told_when_it_starts(arena: Arena, kube: Kube, namespace: str) -> None:
+    """By the deadline of the one in the way, in all commands that show it."""
+    assert 0 == submit(arena, "first", 4, 8, "--running-timeout=1h").code
+    assert 0 == submit(arena, "late", 2, 8).code
+    assert "no controller has it in its queue" in arena("get", "late").err
+    with replica(arena):
+        eventually(lambda: plan(kube, namespace, "late").estimate, "an estimate")
+        shown = arena("get", "late")
+        listed = arena("list", "-o", "wide")
+        described = arena("describe", "late")
+    assert "start: in about " in shown.err
+    assert f", after {namespace}/first (its deadline)" in shown.err
+    assert "number 1 in the queue, starts in about " in listed.out
+    assert "Start:\n  in about " in described.out

@@ -1,8 +1,11 @@
 """Planned against actual: where the workers are, and how far a plan got."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from arena_topo.jobs.status.plan_drift import plan_view
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
@@ -109,3 +112,44 @@ def test_a_worker_behind_the_gate_is_told_with_what_continues() -> None:
         "1 of 2 workers where planned (gates); 1 worker waits at the scheduling gate, "
         "continue with: arena-topo resume job"
     ) == view.message
+
+
+AT = datetime(2026, 11, 22, 8, tzinfo=UTC)
+KNOWN = StartEstimate(earliest=AT, likely=AT, latest=AT, after=("default/a",), basis=("its deadline",))
+
+
+@pytest.mark.parametrize(
+    ("position", "estimate", "start"),
+    [
+        (2, KNOWN, KNOWN),
+        (2, None, StartEstimate(unknown="the controller has made none yet")),
+        (MOST_AHEAD + 1, None, StartEstimate(unknown=f"{MOST_AHEAD} jobs wait before it")),
+        (
+            0,
+            None,
+            StartEstimate(
+                unknown="no controller has it in its queue; arena-topo plan with --when tells what has to end first"
+            ),
+        ),
+    ],
+    ids=["estimated", "not yet", "far behind", "no controller"],
+)
+def test_a_job_that_waits_tells_when_it_starts_or_why_nothing_tells(
+    position: int, estimate: StartEstimate | None, start: StartEstimate
+) -> None:
+    """With its number in the queue, and the reason."""
+    record = PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=position, estimate=estimate)
+    view = plan_view(job(record), [])
+
+    assert view is not None
+    assert ("full", position, start) == (view.reason, view.position, view.start)
+
+
+def test_a_job_that_has_a_place_or_has_ended_awaits_no_start() -> None:
+    """Whatever its plan still says."""
+    ended = job(PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=1, estimate=KNOWN))
+    ended["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    for each in (ended, job(RECORD)):
+        view = plan_view(each, [])
+        assert view is not None
+        assert ("", 0, None) == (view.reason, view.position, view.start)

@@ -5,13 +5,13 @@ from typing import Any
 
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_spec
-from arena_topo.jobs.waiting.when import MOST_AHEAD, read_outlook
+from arena_topo.jobs.waiting.when import read_outlook
 from arena_topo.model.job.job_spec import JobSpec
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
-from arena_topo.model.plan.start_estimate import StartEstimate
 from tests.fakes import Answer, Call, refusal, session
 from tests.objects import mpijob
 

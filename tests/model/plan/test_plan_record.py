@@ -1,11 +1,14 @@
 """The plan on a job: written and read back unchanged, small enough for an annotation."""
 
+import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import (
     MOST_ROLES,
@@ -26,6 +29,22 @@ GPUS = st.none() | st.lists(st.integers(0, 15), max_size=4).map(tuple)
 SLOTS = st.lists(st.tuples(NAMES, GPUS), max_size=8).map(
     lambda places: tuple(Slot(worker, node, gpus) for worker, (node, gpus) in enumerate(places))
 )
+INSTANTS = st.datetimes(datetime(1970, 1, 1), datetime(2200, 1, 1)).map(  # noqa: DTZ001  # aware below
+    lambda at: at.replace(microsecond=0, tzinfo=UTC)
+)
+ESTIMATES = st.builds(
+    lambda instants, names, more: StartEstimate(
+        earliest=instants[0],
+        likely=instants[1],
+        latest=instants[2],
+        after=tuple(names),
+        basis=tuple(f"what is known of {name}" for name in names),
+        more=more,
+    ),
+    st.lists(INSTANTS, min_size=3, max_size=3).map(sorted),
+    st.lists(NAMES, max_size=8),
+    st.integers(0, 2**40),
+) | st.builds(StartEstimate, unknown=st.text(min_size=1, max_size=20))
 RECORDS = st.builds(
     PlanRecord,
     stage=st.sampled_from(Stage),
@@ -40,6 +59,8 @@ RECORDS = st.builds(
     requested_options=st.dictionaries(NAMES, NAMES, max_size=2),
     companion_paths=st.lists(NAMES, max_size=2).map(tuple),
     gpu_enforcement=st.sampled_from(GpuEnforcement),
+    position=st.integers(0, 2**40),
+    estimate=st.none() | ESTIMATES,
 )
 
 
@@ -137,6 +158,47 @@ def test_what_is_no_plan_is_refused(text: str) -> None:
     """With a reason, and never with another error."""
     with pytest.raises(UnreadablePlan, match=r"arena-topo.dev/plan cannot be read"):
         decode(text)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=400),
+    lambda inner: st.lists(inner, max_size=12) | st.dictionaries(st.text(max_size=5), inner, max_size=5),
+    max_leaves=20,
+)
+ANYTHING = VALUES | st.fixed_dictionaries(
+    {},
+    optional={
+        **dict.fromkeys(("from", "likely", "to"), INSTANTS.map(datetime.isoformat) | VALUES),
+        **dict.fromkeys(("after", "basis"), st.lists(st.text(max_size=400), max_size=12) | VALUES),
+        **dict.fromkeys(("more", "unknown", "of a later release"), VALUES),
+    },
+)
+
+
+@given(ANYTHING)
+def test_an_estimate_that_anybody_wrote_is_bounded_or_refused(written: object) -> None:
+    """Some jobs, texts that are cut, and instants in their order; nothing else than a refusal comes of all others."""
+    try:
+        read = decode(json.dumps({"v": 1, "stage": "waiting", "start": written})).estimate
+    except UnreadablePlan:
+        return
+    if read is None:
+        return
+    assert all(len(text) <= 300 for text in (*read.after, *read.basis, read.unknown))
+    assert 8 >= len(read.after) == len(read.basis)
+    instants = (read.earliest, read.likely, read.latest)
+    assert None in instants or sorted(filter(None, instants)) == list(instants)
+
+
+def test_of_many_jobs_an_annotation_names_some() -> None:
+    """And counts the others."""
+    names = tuple(f"default/job-{at}" for at in range(20))
+    at = datetime(2026, 11, 22, 8, tzinfo=UTC)
+    estimate = StartEstimate(earliest=at, likely=at, latest=at, after=names, basis=names)
+    read = decode(encode(PlanRecord(stage=Stage.WAITING, estimate=estimate))).estimate
+
+    assert read is not None
+    assert (names[:8], names[:8], 12) == (read.after, read.basis, read.more)
 
 
 def test_workers_are_told_by_node() -> None:

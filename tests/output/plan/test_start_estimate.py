@@ -1,12 +1,19 @@
 """When a job will start, as people read it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arena_topo.model.plan.start_estimate import StartEstimate
+from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.output.lines import rendered
-from arena_topo.output.plan.start_estimate import estimate_document, estimate_lines, estimate_text
+from arena_topo.output.plan.start_estimate import (
+    after_text,
+    estimate_document,
+    estimate_lines,
+    estimate_text,
+    waiting_text,
+)
 
 NOW = datetime(2026, 1, 1, 10, tzinfo=UTC)
 
@@ -33,6 +40,38 @@ def estimate(*minutes: float, after: tuple[str, ...] = ()) -> StartEstimate:
 def test_an_estimate_is_one_text(starts: StartEstimate, text: str) -> None:
     """With the likely time first, and the range behind it."""
     assert text == estimate_text(starts, NOW)
+
+
+@pytest.mark.parametrize(
+    ("starts", "text"),
+    [
+        (estimate(25, 40, 70), "in about 40m (25m to 1h10m)"),
+        (estimate(-5, -1, 20), "any moment, in 20m at the latest"),
+        (estimate(-50, -40, -30), "overdue for 30m: what it awaits takes longer than expected"),
+        (StartEstimate(unknown="nobody knows"), "no estimate: nobody knows"),
+    ],
+)
+def test_an_estimate_that_did_not_come_true_says_so(starts: StartEstimate, text: str) -> None:
+    """The job still waits, whatever was expected."""
+    assert text == waiting_text(starts, NOW)
+
+
+@pytest.mark.parametrize(
+    ("names", "more", "text"),
+    [
+        ((), 0, ""),
+        (("a/1",), 0, "after a/1 (its deadline)"),
+        (("a/1", "a/2"), 0, "after a/1 (its deadline) and a/2 (its deadline)"),
+        (
+            ("a/1", "a/2", "a/3", "a/4"),
+            2,
+            "after a/1 (its deadline), a/2 (its deadline), a/3 (its deadline) and 3 other jobs",
+        ),
+    ],
+)
+def test_what_has_to_end_first_is_named_in_one_line(names: tuple[str, ...], more: int, text: str) -> None:
+    """The first three, with what each end rests on; the others are counted."""
+    assert text == after_text(replace(estimate(1, 2, 3, after=names), more=more))
 
 
 def test_the_jobs_that_end_before_are_named() -> None:

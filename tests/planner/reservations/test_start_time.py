@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.start_estimate import End, StartEstimate
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Placement, Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.model.plan.start_estimate import End, StartEstimate
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Plan

@@ -73,7 +73,7 @@ def get(flags: GetFlags) -> None:
 
 
 def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: bool) -> None:
-    from arena_topo.output.job import fitted_instances, job_table
+    from arena_topo.output.job import fitted_instances, job_table, start_line
 
     instances = fitted_instances(job, None if wide else columns())
     print_out(job_table(job, wide=wide, paint=status_paint(), instances=instances))
@@ -92,6 +92,8 @@ def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: boo
         say(f"\n{job.status.value.lower()}: {printable(job.message)}")
     if job.plan:
         say(f"plan: {printable(job.plan.message)}", style="warning" if job.plan.moved else "")
+        if start := start_line(job.plan, job.seen):
+            say(f"start: {printable(start)}")
     if job.advice:
         say(f"hint: {printable(job.advice)}", style="hint")
 

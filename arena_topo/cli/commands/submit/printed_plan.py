@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from arena_topo.model.cluster.snapshot import Snapshot
+    from arena_topo.model.job.start_estimate import StartEstimate
     from arena_topo.model.plan.placement import Verdict
     from arena_topo.model.plan.roles import GangVerdict
-    from arena_topo.model.plan.start_estimate import StartEstimate
 
 PICTURES = ("svg", "html")
 FORMS = ("text", "json", "yaml", *PICTURES)

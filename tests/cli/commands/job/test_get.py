@@ -1,10 +1,15 @@
 """``arena-topo get`` prints a job in every form."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
+from arena_topo.model.job.start_estimate import StartEstimate
+from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.notation.yaml_documents import load
+from arena_topo.model.objects import Object
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call, missing
 from tests.objects import condition, mpijob, pod
@@ -103,3 +108,64 @@ def test_watching_a_job_that_has_ended_is_over_at_once(invoke: Invoke, serve: Se
     outcome = invoke("get", "job", "-w")
     assert 0 == outcome.code
     assert "Status:    FAILED" in outcome.out
+
+
+def waiting_job() -> Object:
+    """Return a job in the controller's queue, which awaits the end of one with a name that nobody should print."""
+    at = datetime(2099, 1, 1, tzinfo=UTC)
+    estimate = StartEstimate(
+        earliest=at, likely=at, latest=at, after=("default/a\x1b[2J",), basis=("its deadline",)
+    )
+    record = PlanRecord(stage=Stage.WAITING, waiting_reason="too full", position=2, estimate=estimate)
+    job = mpijob("job")
+    job["metadata"]["annotations"] = {PLAN: encode(record)}
+    job["metadata"]["labels"] = {PLANNED: "true"}
+    job["spec"]["runPolicy"] = {"suspend": True}
+    return job
+
+
+def queued(call: Call) -> Answer:
+    """Serve one job that waits."""
+    if call.path.endswith(("/pods", "/events")):
+        return Answer(body={"items": []})
+    if call.path.endswith("/mpijobs"):
+        return Answer(body={"items": [waiting_job()]})
+    return Answer(body=waiting_job()) if call.path.endswith("/job") else missing("job")
+
+
+def test_a_job_that_waits_tells_its_number_and_when_it_starts(invoke: Invoke, serve: Serve) -> None:
+    """What has to end first is named so that it does nothing to the terminal."""
+    serve(queued)
+    outcome = invoke("get", "job")
+
+    assert "plan: waits for a placement: too full; number 2 in the controller's queue\n" in outcome.err
+    assert "start: in about " in outcome.err
+    assert ", after default/a" in outcome.err
+    assert "\x1b" not in outcome.err
+
+
+def test_the_document_of_a_job_that_waits_tells_when_it_starts(invoke: Invoke, serve: Serve) -> None:
+    """By instants, with what they rest on."""
+    serve(queued)
+    plan = json.loads(invoke("get", "job", "-o", "json").out)["plan"]
+
+    assert ("too full", 2) == (plan["reason"], plan["position"])
+    assert ("2099-01-01T00:00:00Z", ["its deadline"]) == (plan["start"]["likely"], plan["start"]["basis"])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("list", "-o", "wide"), "number 2 in the queue, starts in about "),
+        (("describe", "job"), "Start:\n  in about "),
+    ],
+)
+def test_list_and_describe_tell_it_too(
+    invoke: Invoke, serve: Serve, words: tuple[str, ...], said: str
+) -> None:
+    """In the column for what a job waits for, and in a section of its own."""
+    serve(queued)
+    outcome = invoke(*words)
+
+    assert said in outcome.out
+    assert "\x1b" not in outcome.out

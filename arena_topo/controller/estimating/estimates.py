@@ -1,0 +1,200 @@
+"""When the jobs that wait will start, worked out bit by bit while nothing else is to be done.
+
+An estimate plans each of the first jobs of the queue some ten times or more in three courses of things (``start_time``),
+which takes seconds on a large cluster, where a decision takes milliseconds. So the course of the controller asks for one
+``step`` after the other, and looks in between whether something has changed. A round begins from one moment and goes on
+from that, whatever happens meanwhile; its results are for the next decisions, which write them onto the jobs. A round takes
+some seconds at most, and then has estimated the first jobs alone; between two rounds so much time passes that all of them
+together take a twentieth of it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from arena_topo.controller.estimating.fleet_planner import FleetPlanner
+from arena_topo.controller.ledger import PlannedJob
+from arena_topo.errors import DocumentError
+from arena_topo.jobs.waiting.run_facts import end_of, past_run, runs_for
+from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.start_estimate import End, StartEstimate
+from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.protocol import Plan
+from arena_topo.planner.reservations.run_time import RunHistory
+from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, endless_text, starts_estimated
+
+_SOON, _LATER = 1.0, 10.0
+"""Seconds from the begin of a round to that of the next: where a job waits without an estimate, and where all have one."""
+
+_REST = 20.0
+"""How many times as long as a round has taken nothing is estimated."""
+
+_MOST_SPENT = 5.0
+"""Seconds of work in one round."""
+
+_FEW = 20
+"""Jobs that are read in one step."""
+
+_LEAST_NEWS = timedelta(minutes=1)
+_NEWS_SHARE = 0.15
+"""What an instant has to move by to be told anew, and as a share of the time until then."""
+
+_ELSEWHERE = "a job of another namespace"
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """What holds or has reserved ``plan``, until ``ends`` at the latest where that is known; ``job`` where it is a planned one."""
+
+    plan: OtherPlan
+    ends: datetime | None
+    job: PlannedJob | None
+
+    @property
+    def name(self) -> str:
+        """The job as ``namespace/name``."""
+        if self.job is None:
+            return f"{self.plan.namespace}/{self.plan.name}"
+        return _name(self.job)
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A job that waits, and what proposes a place for it in a snapshot."""
+
+    job: PlannedJob
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """One moment: the cluster less all that is taken, by whom it is, who waits, oldest first, and all planned jobs."""
+
+    left: Snapshot
+    holders: Sequence[Holder]
+    waiting: Sequence[Awaited]
+    jobs: Sequence[PlannedJob]
+    now: datetime
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Estimates round by round. *clock* counts seconds, and nobody sets it.
+
+    *names_others*: an estimate tells the names of jobs of other namespaces too. ``known`` is of the last round, by uid.
+    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today.
+    """
+
+    clock: Callable[[], float]
+    names_others: bool = False
+    plan: FleetPlanner = field(default_factory=FleetPlanner)
+    known: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _round: Iterator[Mapping[str, StartEstimate]] | None = None
+    _found: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _began: float = float("-inf")
+    _spent: float = 0.0
+
+    def is_due(self, waiting: Sequence[str]) -> bool:
+        """Whether a round for the jobs with the uids *waiting* should begin."""
+        if self._round is not None or not waiting:
+            return False
+        pause = _LATER if all(uid in self.known for uid in waiting) else _SOON
+        return self.clock() - self._began >= max(pause, _REST * self._spent)
+
+    def begin(self, prospect: Prospect) -> None:
+        """Begin a round."""
+        self._round = _estimated(prospect, names_others=self.names_others)
+        self._began, self._spent, self._found = self.clock(), 0.0, {}
+
+    def step(self) -> bool:
+        """Do a little of the round; return whether there was anything to do."""
+        if self._round is None:
+            return False
+        began = self.clock()
+        found = next(self._round, None)
+        self._spent += self.clock() - began
+        if found is not None:
+            self._found = found
+        if found is None or self._spent > _MOST_SPENT:
+            self.known, self._round = self._found, None
+        return True
+
+
+def _estimated(prospect: Prospect, *, names_others: bool) -> Iterator[Mapping[str, StartEstimate]]:
+    """Yield after each step when the jobs start that wait, by uid, as far as it is known by then."""
+    history, found = RunHistory(), dict[str, StartEstimate]()
+    ended = [job for job in prospect.jobs if job.ended]
+    runs = []
+    for number, job in enumerate(ended):
+        if known := past_run(job.job):
+            runs.append(known)
+        if number % _FEW == 0:
+            yield found
+    for _, run in sorted(runs, key=lambda each: each[0]):
+        history.add(run)
+    ending = []
+    for number, holder in enumerate(prospect.holders):
+        ending.append(EndingJob(holder.name, (holder.plan,), _end(holder, history, prospect.now)))
+        if number % _FEW == 0:
+            yield found
+    starting = [
+        StartingJob(_name(one.job), one.job.order, one.plan, runs_for(one.job.job, history))
+        for one in prospect.waiting
+    ]
+    jobs = iter(prospect.waiting)
+    for estimate in starts_estimated(prospect.left, ending, starting, prospect.now):
+        if estimate is not None:
+            job = next(jobs).job
+            found[job.uid] = estimate if names_others else told_to(job.name[0], estimate)
+        yield found
+
+
+def _end(holder: Holder, history: RunHistory, now: datetime) -> End | None:
+    if holder.job is not None and not holder.job.ended:
+        try:
+            return end_of(holder.job.job, history, now)
+        except DocumentError:
+            return None
+    return End(now, holder.ends, holder.ends, "its deadline") if holder.ends else None
+
+
+def _name(job: PlannedJob) -> str:
+    namespace, _, name = job.name
+    return f"{namespace}/{name}"
+
+
+def told_to(namespace: str, estimate: StartEstimate) -> StartEstimate:
+    """Return *estimate* without what the jobs of other namespaces than *namespace* are called, and what their like are.
+
+    For example, ``after other/bert-7, by 3 earlier runs of bert`` is ``after a job of another namespace, by 3 earlier runs``.
+    """
+
+    def is_own(name: str) -> bool:
+        return name.startswith(f"{namespace}/")
+
+    pairs = [
+        (name, basis) if is_own(name) else (_ELSEWHERE, basis.partition(" of ")[0])
+        for name, basis in zip(estimate.after, estimate.basis, strict=True)
+    ]
+    own = [name for name in estimate.endless if is_own(name)]
+    return replace(
+        estimate,
+        after=tuple(name for name, _ in pairs),
+        basis=tuple(basis for _, basis in pairs),
+        unknown=endless_text(own, len(estimate.endless) - len(own)) if estimate.endless else estimate.unknown,
+    )
+
+
+def is_news(estimate: StartEstimate | None, told: StartEstimate | None, now: datetime) -> bool:
+    """Whether *estimate* differs so much from what was *told* before that it has to be told."""
+    if estimate is None or told is None or estimate.likely is None or told.likely is None:
+        return estimate != told
+    if (estimate.after, estimate.basis) != (told.after, told.basis):
+        return True
+    pairs = (
+        (estimate.earliest, told.earliest),
+        (estimate.likely, told.likely),
+        (estimate.latest, told.latest),
+    )
+    least = max(_LEAST_NEWS, abs(estimate.likely - now) * _NEWS_SHARE)
+    return any(after and before and abs(after - before) >= least for after, before in pairs)
