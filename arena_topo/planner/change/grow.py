@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.notation.words import plural
+from arena_topo.model.notation.words import last_part, plural
 from arena_topo.model.plan.change import GangFigures, Growth
 from arena_topo.model.plan.demand import Demand
 from arena_topo.model.plan.placement import Infeasible, Slot, Step
@@ -207,9 +207,7 @@ def _why(room: str, before: GangFigures, after: GangFigures, pick: Pick) -> tupl
     is_exact = pick.complete and pick.sets_exact
     rate, was = ("unknown" if gang.busbw is None else f"{gang.busbw:.3g} GB/s" for gang in (after, before))
     return (
-        Step(
-            "level", f"{after.level}: {after.domain}", bound=f"{before.level} {before.domain} before; {room}"
-        ),
+        Step("level", _spanned(after), bound=f"{_spanned(before)} before; {room}"),
         Step(
             "nodes",
             plural(after.nodes, "node"),
@@ -218,3 +216,9 @@ def _why(room: str, before: GangFigures, after: GangFigures, pick: Pick) -> tupl
         Step("busbw", rate, bound=f"{was} before", proven=is_exact),
         Step("left over", f"{plural(pick.stranded, 'GPU')} free on these nodes", proven=is_exact),
     )
+
+
+def _spanned(gang: GangFigures) -> str:
+    if gang.level == "cluster":
+        return "the whole cluster"
+    return f"one {last_part(gang.level)}: {gang.domain}"

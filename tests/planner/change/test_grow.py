@@ -103,6 +103,17 @@ def test_new_workers_get_gpus_that_are_linked_to_those_of_the_members() -> None:
     assert isinstance(answer, Growth)
     assert (Slot(1, "a", (3,)),) == answer.slots
     assert (None, 45.0) == (answer.before.busbw, answer.after.busbw)
+    assert "one node: a" == answer.why[0].chosen
+
+
+def test_a_gang_that_grows_over_all_racks_spans_the_whole_cluster() -> None:
+    """It is said as a plan says it, not as the level that has no name."""
+    racks = cluster([node("a", range(8)), node("b")], {"a": ("r0",), "b": ("r1",)}, "rack")
+    answer = grow(Demand(1, 8), [Slot(0, "a", tuple(range(8)))], 1, racks)
+
+    assert isinstance(answer, Growth)
+    assert "the whole cluster" == answer.why[0].chosen
+    assert answer.why[0].bound.startswith("one node: a before")
 
 
 def test_room_beside_the_members_goes_before_a_faster_machine() -> None:
