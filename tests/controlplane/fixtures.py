@@ -10,7 +10,7 @@ from tests.controlplane.availability import PLANES, require_built, require_extra
 from tests.controlplane.components import install
 from tests.controlplane.components.kubeconfig import write_kubeconfig
 from tests.controlplane.components.options import Options
-from tests.controlplane.kube import Kube
+from tests.controlplane.kube import Kube, suppress_missing
 from tests.controlplane.machines.kubelet import ScriptedKubelet
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods, two_v100
@@ -62,14 +62,25 @@ def gpu_nodes(plane: ControlPlane) -> Iterator[list[str]]:
 
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
-    """Name of an empty namespace in which pods can be created at once; its pods are gone after the test."""
+    """Name of an empty namespace in which pods can be created at once; its jobs and pods are gone after the test."""
     name = f"t-{uuid.uuid4().hex[:10]}"
     kube = plane.kube
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
+    # A plan counts for as long as its job exists, and the next test calls its nodes the same.
+    for version in ("v2beta1", "v1", "v1alpha1"):
+        with suppress_missing():
+            remove_jobs(kube, f"kubeflow.org/{version}", "MPIJob", name)
     kube.delete("v1", "Namespace", name)
     eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
+
+
+def remove_jobs(kube: Kube, version: str, kind: str, namespace: str) -> None:
+    """Delete all jobs of a kind in *namespace*, and return when there are none."""
+    for job in kube.list(version, kind, namespace):
+        kube.delete(version, kind, job["metadata"]["name"], namespace, propagationPolicy="Background")
+    eventually(lambda: not kube.list(version, kind, namespace), f"the end of the jobs in {namespace}")
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import pytest
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import delete_nodes
 from tests.controlplane.polling import eventually
+from tests.ranks.agent.knobs import Knob
 from tests.ranks.cluster import RankCluster
 from tests.ranks.jobs import Jobs, mpirun, ranks_in, running_ranks
 
@@ -54,7 +55,9 @@ def test_an_image_without_mpirun_says_so(jobs: Jobs) -> None:
 
 def test_a_worker_without_an_ssh_server_holds_its_job_up(jobs: Jobs) -> None:
     """No launcher is created: the job is not RUNNING, get and logs -f name the worker and its code, its log says why."""
-    jobs.submit("nosshd", workers=2, image="without-sshd", command=mpirun(2))
+    # A container without a probe is ready from its start to its end, which is enough for the operator to go on.
+    unready = ("-a", f"{Knob.READY}=worker")
+    jobs.submit("nosshd", *unready, workers=2, image="without-sshd", command=mpirun(2))
     failed = r"pending: nosshd-worker-(\d): exited with code 127"
     table = eventually(lambda: saying(jobs, "nosshd", failed), "get to say why")
     assert re.search(r"^Status: +PENDING$", table, re.MULTILINE)

@@ -122,7 +122,7 @@ def test_a_plan_tells_when_a_job_would_start(arena: Arena) -> None:
     hours = (parse_instant(limited["latest"]) - datetime.now(UTC)).total_seconds() / 3600
     assert 2 == round(hours)
     assert endless["likely"] is None
-    assert "endless will end, and it needs what it holds" in endless["unknown"]
+    assert "endless will end, and this job needs what it holds" in endless["unknown"]
 
 
 @pytest.mark.usefixtures("four_nodes")

@@ -17,6 +17,8 @@ class Knob(StrEnum):
     """The pod's resolver knows no other pod."""
     PROCESS = "arena-topo.dev/test-hold-process"
     """The container is reported as running, its process has not begun."""
+    READY = "arena-topo.dev/test-hold-ready"
+    """The container runs, and is not reported as ready."""
     STATUS = "arena-topo.dev/test-hold-status"
     """The end of the containers is not reported."""
 

@@ -8,6 +8,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -70,10 +71,14 @@ class RunningPod:
 
     def write_hosts(self) -> None:
         """Write what the pod can resolve, in place: a mounted file follows its inode."""
-        place, file = self._place, self._folder / "hosts"
-        if place is not None and file.exists():
-            names = self._services.names
-            file.write_text(names.hosts(self._pod, place.address, resolves=not held(self._pod, Knob.NAMES)))
+        place, names = self._place, self._services.names
+        if place is None:
+            return
+        text = names.hosts(self._pod, place.address, resolves=not held(self._pod, Knob.NAMES))
+        # Its files may go at any moment: what is written is heard of by other threads than the one that ends the pod.
+        with suppress(FileNotFoundError), (self._folder / "hosts").open("r+") as file:
+            file.write(text)
+            file.truncate()
 
     def container(self, namespace: str, pod: str, name: str) -> Container | None:
         """Return the container of that name, if it is this pod's and runs."""
@@ -152,7 +157,8 @@ class RunningPod:
                 self._states[name],
                 state={"running": {"startedAt": started_at}},
                 started="startupProbe" not in container,
-                ready=not {"startupProbe", "readinessProbe"} & container.keys(),
+                ready=not {"startupProbe", "readinessProbe"} & container.keys()
+                and not held(self._pod, Knob.READY),
             )
             if held(self._pod, Knob.PROCESS):
                 self._set(name, running)

@@ -13,6 +13,7 @@ from tests.ranks.agent.names import Names
 from tests.ranks.network import Network
 
 _STRATEGIC = "application/strategic-merge-patch+json"
+_ENDED = "may not be transitioned to non-terminated state"
 _OUTDATED = (404, 409)
 """The pod is gone, or another one has its name."""
 
@@ -57,7 +58,8 @@ class Services:
         try:
             self.kube.request("PATCH", f"{self._path(pod)}/status", body, content_type=_STRATEGIC)
         except KubeError as error:
-            if error.code not in _OUTDATED:
+            # Others end a pod too, whose node is gone or full.
+            if error.code not in _OUTDATED and _ENDED not in str(error):
                 raise
 
     def remove(self, pod: Object) -> None:

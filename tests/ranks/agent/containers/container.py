@@ -7,6 +7,7 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -68,6 +69,7 @@ class Container:
                 *("env", "-i", *(f"{name}={value}" for name, value in plan.environment.items())),
                 *plan.command,
             ],
+            env={**os.environ, "PREFIX": sys.prefix},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -3,7 +3,7 @@
 #   container.sh FOLDER HOSTNAME NODE DIRECTORY LAYER HIDDEN GPUS USER GROUP command...
 # FOLDER has: rw, root (both empty), mounts (lines of shell), started (a pipe that is written at the end). LAYER: the files
 # of the image; HIDDEN: files of this machine that the image lacks; GPUS: indices, which become device files; USER, GROUP:
-# whose processes they are, by number.
+# whose processes they are, by number. PREFIX in the environment is the folder of this machine's Python environment.
 set -eu
 P=$1 NAME=$2 NODE=$3 DIRECTORY=$4 LAYER=$5 HIDDEN=$6 GPUS=$7 USER=$8 GROUP=$9
 shift 9
@@ -38,6 +38,8 @@ mount -t tmpfs tmpfs "$R/run"
 echo "$NODE" > "$R/run/machine"
 mount -t tmpfs -o mode=1777 tmpfs "$R/tmp"
 mount -t tmpfs -o mode=1777 tmpfs "$R/var/tmp"
+# Programs of an image may run with the environment of this one, wherever that is.
+case $PREFIX in /tmp/* | /var/tmp/*) mkdir -p "$R$PREFIX" && mount --bind "$PREFIX" "$R$PREFIX" ;; esac
 touch "$R/etc/hosts"
 mount --bind "$P/../hosts" "$R/etc/hosts"
 echo "$NAME" > "$R/etc/hostname"
