@@ -65,11 +65,15 @@ READER_RULES = [
 
 
 def controller_objects(
-    image: str, *, reserve_after: float = 300.0, publish: Detail = Detail.USAGE
+    image: str,
+    *,
+    reserve_after: float = 300.0,
+    publish: Detail = Detail.USAGE,
+    metrics_port: int = 0,
 ) -> list[Object]:
     """Return the objects that run two replicas of the controller, of *image*; *reserve_after* is in seconds.
 
-    *publish* is how much everybody may read of who uses the GPUs.
+    *publish* is how much everybody may read of who uses the GPUs. Prometheus reads metrics at *metrics_port*, unless it is 0.
     """
     account = {"kind": "ServiceAccount", "name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE}
     everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
@@ -108,7 +112,10 @@ def controller_objects(
             "spec": {
                 "replicas": _REPLICAS,
                 "selector": {"matchLabels": _SELECTED},
-                "template": {"metadata": {"labels": _LABELS}, "spec": _pod(image, reserve_after, publish)},
+                "template": {
+                    "metadata": {"labels": _LABELS, **_scraped(metrics_port)},
+                    "spec": _pod(image, reserve_after, publish, metrics_port),
+                },
             },
         },
     ]
@@ -134,8 +141,15 @@ def _binding(kind: str, name: str, subject: Object) -> Object:
     }
 
 
-def _pod(image: str, reserve_after: float, publish: Detail) -> Object:
-    container = {
+def _scraped(port: int) -> Object:
+    """Return the annotations by which a Prometheus finds pods, which is only a custom, but one of nearly all of them."""
+    if not port:
+        return {}
+    return {"annotations": {"prometheus.io/scrape": "true", "prometheus.io/port": str(port)}}
+
+
+def _pod(image: str, reserve_after: float, publish: Detail, metrics_port: int) -> Object:
+    container: Object = {
         "name": "controller",
         "image": image,
         "args": ["controller", "run", "--reserve-after", f"{reserve_after:g}s", "--publish", publish.value],
@@ -148,6 +162,9 @@ def _pod(image: str, reserve_after: float, publish: Detail) -> Object:
             "capabilities": {"drop": ["ALL"]},
         },
     }
+    if metrics_port:
+        container["args"] += ["--metrics-port", str(metrics_port)]
+        container["ports"] = [{"name": "metrics", "containerPort": metrics_port}]
     return {
         "serviceAccountName": CONTROLLER,
         "automountServiceAccountToken": True,

@@ -351,6 +351,11 @@ class Placer:
         turns = self._passed[1].turns if self._passed else ()
         return [turn.uid for turn in turns if turn.position][:MOST_AHEAD]
 
+    @property
+    def queued(self) -> int:
+        """How many wait on after the last decision."""
+        return sum(1 for turn in self._passed[1].turns if turn.position) if self._passed else 0
+
     def prospect(self, plan: FleetPlanner) -> Prospect | None:
         """Return what the starts of the jobs that wait depend on, as of the last decision; they are planned by *plan*."""
         if self._passed is None:

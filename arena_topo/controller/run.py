@@ -8,18 +8,19 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
-from arena_topo.controller.actions import PatchStatus
-from arena_topo.controller.audit import audit
+from arena_topo.controller.actions import Action, PatchStatus
 from arena_topo.controller.estimating.estimates import Estimator
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
 from arena_topo.controller.newly_served import EVERY, NewlyServed
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.controller.publish import Publisher
+from arena_topo.controller.reporting.audit import audit
+from arena_topo.controller.reporting.publish import Publisher
 from arena_topo.controller.send import Failure, Sender
 from arena_topo.controller.state import ClusterState, watched
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
@@ -29,6 +30,9 @@ from arena_topo.model.notation.printable import printable
 from arena_topo.model.notation.words import plural
 from arena_topo.planner.reservations.conflicts import without_reserved
 from arena_topo.topology.raw_objects import identity
+
+if TYPE_CHECKING:
+    from arena_topo.controller.reporting.metrics import Metrics
 
 _TICK = 1.0
 """Seconds after which everything is looked at again without a change: times pass, and writes fail."""
@@ -71,17 +75,21 @@ def run_controller(
     *,
     publish: Detail = Detail.USAGE,
     discover_every: float = EVERY,
+    metrics: "Metrics | None" = None,
 ) -> None:
     """Decide for all waiting jobs of the cluster, and *publish* what is free, until *ended* is set.
 
-    Every *discover_every* seconds it looks for what is served newly, and watches it too. Raises ``LeaseLost``, and what the
+    Every *discover_every* seconds it looks for what is served newly, and watches it too. *metrics* are what others read of
+    it, None where nobody does. Raises ``LeaseLost``, and what the
     server refuses.
     """
     lease = Lease(sessions.lease, f"{platform.node()}_{os.getpid()}_{uuid4().hex[:8]}")
     if not lease.acquire(ended, say):
         return
     say("leading: this replica decides")
-    leader = _Leader(sessions, rules, publish, lease.may_write, discover_every)
+    leader = _Leader(sessions, rules, publish, lease.may_write, discover_every, metrics)
+    if metrics:
+        metrics.note_leading(leading=True)
     stopped, lost = Event(), list[str]()
     keeper = Thread(target=lease.keep, args=(stopped, lost.append), daemon=True)
     keeper.start()
@@ -101,6 +109,8 @@ def run_controller(
         stopped.set()
         keeper.join()
         lease.release()
+        if metrics:
+            metrics.note_leading(leading=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +122,7 @@ class _Leader:
     publish: Detail
     may_write: Callable[[], bool]
     discover_every: float
+    metrics: "Metrics | None" = None
     told: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -172,16 +183,12 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             state.take(seen)
             if answerer:
                 answerer.see(state.objects, seen)
-            _hear(sender.failures(), placer, answerer, say)
-            now, placer.estimates = clock.now(), estimator.known
-            answered = answerer.plans if answerer else {}
-            actions = placer.decide(state, now, answered)
-            if answerer:
-                actions += answerer.decide(state, placer.plans, now)
-            for action in actions:
+            _hear(sender.failures(), placer, answerer, leader.metrics, say)
+            placer.estimates = estimator.known
+            for action in _decided(state, placer, answerer, clock.now(), leader.metrics):
                 sender.send(action)
             if publisher.is_due:
-                reserved = [*placer.plans, *answered.values()]
+                reserved = [*placer.plans, *(answerer.plans.values() if answerer else ())]
                 publisher.offer(without_reserved(state.snapshot, reserved))
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
             changes = _changes(watch, placer, estimator)
@@ -193,6 +200,26 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         newly_served.stop()
         publisher.stop()
         sender.stop()
+
+
+def _decided(
+    state: ClusterState,
+    placer: Placer,
+    answerer: Answerer | None,
+    now: datetime,
+    metrics: "Metrics | None",
+) -> list[Action]:
+    """Return what is to be done now, for jobs in the own queue and in Kueue's."""
+    began = time.perf_counter()
+    if answerer is None:
+        actions, in_kueue = placer.decide(state, now), 0
+    else:
+        actions = placer.decide(state, now, answerer.plans)
+        actions += answerer.decide(state, placer.plans, now)
+        in_kueue = answerer.queued
+    if metrics:
+        metrics.note_decision(time.perf_counter() - began, actions, placer.queued, in_kueue)
+    return actions
 
 
 def _warned(warnings: Iterable[str], printed: set[str], say: Say) -> set[str]:
@@ -240,8 +267,16 @@ def _changes(watch: Watch, placer: Placer, estimator: Estimator) -> list[Change]
     return changes or watch.wait(max(ends - time.monotonic(), 0.0))
 
 
-def _hear(failures: Iterable[Failure], placer: Placer, answerer: Answerer | None, say: Say) -> None:
+def _hear(
+    failures: Sequence[Failure],
+    placer: Placer,
+    answerer: Answerer | None,
+    metrics: "Metrics | None",
+    say: Say,
+) -> None:
     """Tell whoever decided on them of actions that were not carried out."""
+    if metrics:
+        metrics.note_failures(len(failures))
     for failure in failures:
         if answerer and isinstance(failure.action, PatchStatus):
             answerer.failed(failure.action)

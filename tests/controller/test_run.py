@@ -8,6 +8,7 @@ from threading import Event, Thread
 import pytest
 
 from arena_topo.controller.placer import Rules
+from arena_topo.controller.reporting.metrics import Metrics
 from arena_topo.controller.run import ControllerSessions, run_controller
 from arena_topo.jobs.placement.enforcement import suspended_with_plan
 from arena_topo.kube.connection_flags import ConnectionFlags
@@ -49,7 +50,7 @@ def admin(home: Home) -> Iterator[Client]:
 
 
 @contextmanager
-def controller(home: Home) -> Iterator[list[str]]:
+def controller(home: Home, metrics: Metrics | None = None) -> Iterator[list[str]]:
     """Run a controller that looks for what is served newly all the time; what it says."""
     with ExitStack() as stack:
         flags = ConnectionFlags(kubeconfig=str(home.kubeconfig))
@@ -61,7 +62,7 @@ def controller(home: Home) -> Iterator[list[str]]:
         running = Thread(
             target=run_controller,
             args=(sessions, Rules(), ended, said.append),
-            kwargs={"discover_every": 0.05},
+            kwargs={"discover_every": 0.05, "metrics": metrics},
         )
         running.start()
         try:
@@ -116,3 +117,21 @@ def test_a_kind_that_is_installed_later_is_watched_from_then_on(home: Home, admi
         assert [f"served newly, and watched from here on: {WATCHED}"] == [
             line for line in said if "served newly" in line
         ]
+
+
+def test_what_it_does_is_in_its_metrics(home: Home, admin: Client) -> None:
+    """Whether it leads, who waits, and what it decided; once it has ended it leads no more."""
+    metrics = Metrics()
+
+    def value(name: str, **labels: str) -> float:
+        return metrics.registry.get_sample_value(name, labels) or 0.0
+
+    with controller(home, metrics):
+        assert 1 == value("arena_topo_leading")
+        assert 201 == admin.send("POST", MPIJOBS, waiting(mpijob("first", ["base"], gpus=8))).code
+        queued(admin, f"{MPIJOBS}/first")
+        eventually(lambda: 1 == value("arena_topo_waiting_jobs", queue="own"), "the job to be counted")
+        assert 1 <= value("arena_topo_actions_total", action="plan_waiting")
+        assert 1 <= value("arena_topo_decision_seconds_count")
+        assert 0 == value("arena_topo_failed_actions_total")
+    assert 0 == value("arena_topo_leading")

@@ -84,7 +84,7 @@ def test_the_image_runs_the_installed_program_without_root(
     build, image = stages
     made = " ".join(values(build, "RUN"))
     assert f"python -m venv {VENV}" in made
-    assert '"/src[agent]"' in made
+    assert '"/src[agent,controller]"' in made
     assert "agent" in project["optional-dependencies"]
     assert [f"--from=build {VENV} {VENV}"] == values(image, "COPY")
     (entry,) = values(image, "ENTRYPOINT")

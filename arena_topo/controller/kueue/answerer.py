@@ -109,6 +109,7 @@ class Answerer:
     clock: Callable[[], float]
     plan: PlanQuestion = plan_question
     kept: KeptPlace | None = None
+    queued: int = 0
     _seen: bool = False
     _checks: Mapping[str, Check] = field(default_factory=dict)
     _items: Mapping[str, Object] = field(default_factory=dict)
@@ -322,6 +323,7 @@ class Answerer:
         now: datetime,
     ) -> Iterator[Action]:
         """Answer those of *waiting* that fit, in Kueue's order; tell the others why they wait."""
+        self.queued = 0
         if not waiting:
             # An answer that is on its way may still be refused; the kept place is its job's own matter then.
             if not self._flights:
@@ -343,6 +345,7 @@ class Answerer:
             refusals=self._refusals,
         )
         self.kept, self._refusals = turns.kept, turns.refusals
+        self.queued = sum(1 for turn in turns.turns if turn.position)
         for turn in turns.turns:
             (workload, planned), record = by_uid[turn.uid], turn.record
             if record.stage is Stage.PROPOSED:

@@ -7,7 +7,7 @@ RUN python -m venv /opt/arena-topo
 COPY pyproject.toml README.md LICENSE /src/
 COPY arena_topo /src/arena_topo
 COPY templates /src/templates
-RUN /opt/arena-topo/bin/pip install --no-cache-dir "/src[agent]" \
+RUN /opt/arena-topo/bin/pip install --no-cache-dir "/src[agent,controller]" \
  && /opt/arena-topo/bin/python -m compileall -q /opt/arena-topo
 
 FROM python:3.13-slim

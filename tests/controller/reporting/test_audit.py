@@ -6,8 +6,8 @@ from datetime import timedelta
 
 import pytest
 
-from arena_topo.controller.audit import audit
 from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.reporting.audit import audit
 from arena_topo.controller.state import ClusterState
 from arena_topo.model.keys import CONTROLLER, PLAN
 from arena_topo.model.objects import Object

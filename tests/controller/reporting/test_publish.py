@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from threading import Event
 
 from arena_topo.cluster.published import PART_NAMES, Detail, read_published
-from arena_topo.controller.publish import EVERY, Publisher
+from arena_topo.controller.reporting.publish import EVERY, Publisher
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.objects import Object
 from tests.fakes import Answer, Call, missing, refusal, session

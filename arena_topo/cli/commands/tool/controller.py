@@ -2,7 +2,10 @@
 
 import signal
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,6 +14,10 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration
 from arena_topo.cli.terminal import say
+from arena_topo.errors import ArenaTopoError
+
+if TYPE_CHECKING:
+    from arena_topo.controller.reporting.metrics import Metrics
 
 _WRITERS, _WRITE_TIMEOUT = 4, 8.0
 """Threads that write, and seconds for one write: less than the Lease lasts."""
@@ -42,12 +49,25 @@ def publish() -> str:
     return value
 
 
+def metrics_port() -> int:
+    """Declare ``--metrics-port``."""
+    value: int = option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        metavar="PORT",
+        help="Port at which Prometheus reads the controller's metrics. None by default; it needs arena-topo[controller].",
+    )
+    return value
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunFlags:
     """What ``controller run`` takes."""
 
     reserve_after: float = reserve_after()
     publish: str = publish()
+    metrics_port: int = metrics_port()
     kube: KubeFlags
 
 
@@ -70,7 +90,8 @@ def run(flags: RunFlags) -> None:
     from arena_topo.controller.run import ControllerSessions, run_controller
     from arena_topo.kube.session import connect
 
-    ended = threading.Event()
+    # Nothing else is done where the port was asked for in vain.
+    served, ended = _metrics(flags.metrics_port), threading.Event()
     # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
@@ -85,7 +106,22 @@ def run(flags: RunFlags) -> None:
         publisher=connect(quick),
     )
     rules = Rules(timedelta(seconds=flags.reserve_after))
-    run_controller(sessions, rules, ended, say, publish=Detail(flags.publish))
+    with served as metrics:
+        run_controller(sessions, rules, ended, say, publish=Detail(flags.publish), metrics=metrics)
+
+
+def _metrics(port: int) -> AbstractContextManager["Metrics | None"]:
+    """Return what serves metrics at *port* for as long as it is entered, nothing where it is 0."""
+    if not port:
+        return nullcontext()
+    if find_spec("prometheus_client") is None:
+        raise ArenaTopoError(
+            "metrics need prometheus-client",
+            hint="pip install 'arena-topo[controller]', or leave out --metrics-port",
+        )
+    from arena_topo.controller.reporting.metrics import serve_metrics
+
+    return serve_metrics(port)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +131,7 @@ class ManifestFlags:
     image: str = text("--image", required=True, help="Image that has arena-topo installed.")
     reserve_after: float = reserve_after()
     publish: str = publish()
+    metrics_port: int = metrics_port()
 
 
 @command("manifest", ManifestFlags)
@@ -112,7 +149,10 @@ def manifest(flags: ManifestFlags) -> None:
     from arena_topo.output.documents import objects
 
     manifests = controller_objects(
-        flags.image, reserve_after=flags.reserve_after, publish=Detail(flags.publish)
+        flags.image,
+        reserve_after=flags.reserve_after,
+        publish=Detail(flags.publish),
+        metrics_port=flags.metrics_port,
     )
     click.echo(objects(manifests, "yaml"), nl=False)
 
