@@ -3,8 +3,8 @@
 It needs prometheus-client, which comes with the extra ``controller``: nothing imports this module unless metrics are served.
 """
 
+import errno
 import os
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -69,10 +69,15 @@ class Metrics:
 def serve_metrics(port: int) -> Iterator[Metrics]:
     """Serve metrics at *port* of all addresses until the block ends. Raises ``UsageError`` where nobody can listen there."""
     metrics = Metrics()
-    # A cluster may have addresses of version 6 alone, and a machine none of them.
-    address = "::" if socket.has_dualstack_ipv6() else "0.0.0.0"  # noqa: S104  # Prometheus comes from elsewhere
     try:
-        server, thread = start_http_server(port, address, registry=metrics.registry)
+        try:
+            server, thread = start_http_server(port, "::", registry=metrics.registry)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise
+            # A cluster may have addresses of version 6 alone, and a machine none of them.
+            everywhere = "0.0.0.0"  # noqa: S104  # Prometheus comes from elsewhere
+            server, thread = start_http_server(port, everywhere, registry=metrics.registry)
     except OSError as error:
         raise UsageError(
             f"--metrics-port: cannot listen at port {port}: {os.strerror(error.errno or 0)}",
