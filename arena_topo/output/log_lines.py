@@ -16,9 +16,11 @@ _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 _ESCAPES = (
     # A control sequence, an operating system command up to its end, or any other escape of two characters.
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b[\]PX^_][^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]?"
-    # Other controls but the tab and the line's end; those of the upper half as UTF-8 writes them.
-    rb"|[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]"
+    # Other controls but the tab and the line's end.
+    rb"|[\x00-\x08\x0b-\x1f\x7f]"
 )
+_UPPER_CONTROLS = rb"\xc2+[\x80-\x9f]"
+"""The controls of the upper half as UTF-8 writes them; more of its first byte would make another one of what is left."""
 
 Printer = Callable[[LogLine], bytes]
 
@@ -45,7 +47,8 @@ def printer(form: str, *, prefix: bool, colour: bool, strip: bool, timestamps: b
 
 def without_controls(text: bytes) -> bytes:
     """Return *text* without escape sequences and control characters, tabs and line ends apart."""
-    return re.sub(_ESCAPES, b"", text)
+    # What stands between the two bytes of an upper control goes first: C2 00 80 would become one.
+    return re.sub(_UPPER_CONTROLS, b"", re.sub(_ESCAPES, b"", text))
 
 
 def _name(instance: str, *, colour: bool) -> bytes:

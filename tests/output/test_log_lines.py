@@ -96,6 +96,7 @@ def test_json_is_one_line_of_valid_json(text: bytes) -> None:
         (b"a\tb\x00\x08\x7f\x9b\n", b"a\tb\x9b\n"),
         ("ö\x9b31mß\n".encode(), "ö31mß\n".encode()),
         (b"\x1bc\x1b(B\x1b\n", b"\n"),
+        (b"a\xc2\x00\x9b31mb\xc2\xc2\x9b\x9bc\n", b"a31mb\x9bc\n"),
     ],
 )
 def test_controls_are_stripped(text: bytes, expected: bytes) -> None:
@@ -103,7 +104,12 @@ def test_controls_are_stripped(text: bytes, expected: bytes) -> None:
     assert expected == without_controls(text)
 
 
-@given(text=st.binary())
+@given(
+    text=st.lists(st.sampled_from([b"\xc2", b"\x80", b"\x9b", b"\x00", b"\x1b", b"[", b"m", b"a"])).map(
+        b"".join
+    )
+    | st.binary()
+)
 def test_no_escape_is_left(text: bytes) -> None:
     """Neither of the lower nor of the upper half."""
     left = without_controls(text)
