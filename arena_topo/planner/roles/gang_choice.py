@@ -446,11 +446,16 @@ def _by_places(nodes: Sequence[int], seat: Seat) -> Iterable[tuple[int, Sequence
 
 def _tightest_first(fleet: Fleet, seat: Seat, nodes: Sequence[int]) -> Iterator[tuple[Room, int]]:
     """Yield *nodes*, in fabric order, with the room of their finest domain: the tightest first, those in none last."""
-    room_of, domains = rooms(fleet, seat.capacity, len(fleet.tiers)), domains_at(fleet, 1)
-    left = list(nodes)
-    for number in sorted(range(len(domains)), key=lambda number: (room_of[number], number)):
-        first = bisect_left(left, domains[number].start)
-        last = bisect_left(left, domains[number].end, first)
-        yield from ((room_of[number], position) for position in left[first:last])
-        del left[first:last]
-    yield from (((_NOWHERE,), position) for position in left)
+    left, nowhere = list(nodes), Room()
+    # A node that is in no domain of a tier is taken after those that are: the next coarser tier compares such nodes.
+    for depth in range(len(fleet.tiers), 0, -1):
+        room_of, domains = rooms(fleet, seat.capacity, depth), fleet.domains[depth - 1]
+        for number in sorted(range(len(domains)), key=lambda number: (room_of[number], number)):
+            first = bisect_left(left, domains[number].start)
+            last = bisect_left(left, domains[number].end, first)
+            yield from (((*nowhere, *room_of[number]), position) for position in left[first:last])
+            del left[first:last]
+        if not left:
+            return
+        nowhere = (*nowhere, _NOWHERE)
+    yield from ((nowhere, position) for position in left)
