@@ -14,14 +14,13 @@ takes all that it may have, and what is left goes to the next. Of jobs of at mos
 from collections.abc import Callable
 
 from arena_topo.controller.ledger import PlannedJob
-from arena_topo.errors import ArenaTopoError
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.other_plans import settled
+from arena_topo.jobs.placement.propose import UNREADABLE
 from arena_topo.jobs.scaling.growth import GrowthPlanner
 from arena_topo.jobs.scaling.size import elastic_job
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
-from arena_topo.topology.raw_objects import Malformed
 
 
 def grown(job: PlannedJob, left: Callable[[], Snapshot]) -> PlanRecord | None:
@@ -33,7 +32,7 @@ def grown(job: PlannedJob, left: Callable[[], Snapshot]) -> PlanRecord | None:
             return None
         return GrowthPlanner(job.job, elastic.record, job.bound, more, fewer=True)(left())
     # What others wrote onto a job is its own matter, and must not stop the others.
-    except (ArenaTopoError, ValueError, Malformed):
+    except UNREADABLE:
         return None
 
 

@@ -197,7 +197,7 @@ class Placer:
                 continue
             flight = self._flights.get(uid)
             if flight and flight.text != plan_text(job.job):
-                # Who is being told why he waits keeps his turn meanwhile, or younger jobs would go ahead of him.
+                # While the reason why it waits is being written a job keeps its turn, or younger ones would go ahead of it.
                 if flight.record.stage is Stage.WAITING:
                     waiting.append(job)
                 continue
@@ -337,7 +337,7 @@ class Placer:
         self.kept, self._refusals, self._passed = turns.kept, turns.refusals, (view, turns)
         for turn in turns.turns:
             job = waiting[turn.uid]
-            # His last word is not seen yet, and nothing can be written over it: his place is kept until it is.
+            # What was written onto it last is not seen yet, and nothing can be written over that: its place is kept until then.
             if job.uid in self._flights:
                 continue
             if turn.record.stage is Stage.PROPOSED:
@@ -354,7 +354,7 @@ class Placer:
     @property
     def queued(self) -> int:
         """How many wait on after the last decision."""
-        return sum(1 for turn in self._passed[1].turns if turn.position) if self._passed else 0
+        return self._passed[1].queued if self._passed else 0
 
     def prospect(self, plan: FleetPlanner) -> Prospect | None:
         """Return what the starts of the jobs that wait depend on, as of the last decision; they are planned by *plan*."""

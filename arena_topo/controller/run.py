@@ -47,7 +47,7 @@ _AWAY = 5.0
 """Seconds before a server that was lost is asked again."""
 
 _MOST_FINDINGS = 100
-"""Findings of an audit that are told one by one; each is an event, too."""
+"""Findings of an audit that are reported one by one; each is an event, too."""
 
 Say = Callable[[str], None]
 
@@ -115,7 +115,7 @@ def run_controller(
 
 @dataclass(frozen=True, slots=True)
 class _Leader:
-    """What a replica that decides works with; ``told`` is what its audits have told of already."""
+    """What a replica that decides works with; ``reported`` is what its audits have reported already."""
 
     sessions: ControllerSessions
     rules: Rules
@@ -123,7 +123,7 @@ class _Leader:
     may_write: Callable[[], bool]
     discover_every: float
     metrics: "Metrics | None" = None
-    told: set[tuple[str, str]] = field(default_factory=set)
+    reported: set[tuple[str, str]] = field(default_factory=set)
 
 
 @dataclass(slots=True)
@@ -246,9 +246,11 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
     """Tell what is amiss with the plans that stand, by a warning and an event on the job; nothing is changed by it."""
     # Once for each finding: a leader that lost the server for a while sees everything anew.
     found = [
-        each for each in audit(state, now) if (each.job["metadata"]["uid"], each.message) not in leader.told
+        each
+        for each in audit(state, now)
+        if (each.job["metadata"]["uid"], each.message) not in leader.reported
     ]
-    leader.told.update((each.job["metadata"]["uid"], each.message) for each in found)
+    leader.reported.update((each.job["metadata"]["uid"], each.message) for each in found)
     for notice in found[:_MOST_FINDINGS]:
         sender.send(notice)
         say(f"warning: {printable(identity(notice.job))}: {printable(notice.message)}")

@@ -11,7 +11,7 @@ from tests.e2e.arena import Arena
 from tests.ranks.cluster import RankCluster
 from tests.ranks.fabric import Fabric, two_tiers
 from tests.ranks.images import ImageSpec, build_images
-from tests.ranks.jobs import Jobs
+from tests.ranks.jobs import MPIJOB, Jobs
 
 StartNodes = Callable[[Fabric], RankCluster]
 
@@ -36,13 +36,20 @@ def nodes(start_nodes: StartNodes) -> RankCluster:
 
 
 @pytest.fixture
+def submitted() -> tuple[str, tuple[str, str]]:
+    """Return the word that submits the jobs of a test, and their kind."""
+    return "mpi", MPIJOB
+
+
+@pytest.fixture
 def jobs(
     plane: ControlPlane,
     kubeconfig: Path,
     namespace: str,
+    submitted: tuple[str, tuple[str, str]],
     start_nodes: StartNodes,  # noqa: ARG001  # it ends after the jobs
 ) -> Iterator[Jobs]:
     """Return what submits jobs in the test's namespace; they and their pods are gone before the nodes are."""
-    jobs = Jobs(Arena(kubeconfig), plane.kube, namespace)
+    jobs = Jobs(Arena(kubeconfig), plane.kube, namespace, *submitted)
     yield jobs
     jobs.remove_all()

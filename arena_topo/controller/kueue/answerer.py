@@ -83,7 +83,7 @@ _PATIENCE = 10.0
 """Seconds for which a place has to be lost before its job moves: nodes come back, and pods are recreated."""
 
 _AUDIT = 1.0
-"""Seconds between two looks at all places that are held: it costs more than most decisions, and losses have time."""
+"""Seconds between two looks at all places that are taken: it costs more than most decisions, and losses have time."""
 
 PlanQuestion = Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict]
 
@@ -345,7 +345,7 @@ class Answerer:
             refusals=self._refusals,
         )
         self.kept, self._refusals = turns.kept, turns.refusals
-        self.queued = sum(1 for turn in turns.turns if turn.position)
+        self.queued = turns.queued
         for turn in turns.turns:
             (workload, planned), record = by_uid[turn.uid], turn.record
             if record.stage is Stage.PROPOSED:

@@ -99,6 +99,11 @@ class Turns:
     kept: KeptPlace | None = None
     refusals: Refusals | None = None
 
+    @property
+    def queued(self) -> int:
+        """How many wait on."""
+        return sum(1 for turn in self.turns if turn.position)
+
 
 @dataclass(slots=True)
 class _Queue:
