@@ -202,6 +202,12 @@ class Ledger:
         self._settle()
         return {name: [pod for _, pod in self._members[name].values()] for name in sorted(self._leaving)}
 
+    def is_deleted(self, name: JobName) -> bool:
+        """Whether there is no job of this *name*, or it is being deleted: its pods go too."""
+        return all(
+            self.jobs[uid].job["metadata"].get("deletionTimestamp") for uid in self._uids.get(name, ())
+        )
+
     def has_pod(self, uid: str) -> bool:
         """Whether there is a pod of a planned job with this *uid*."""
         return uid in self._pods

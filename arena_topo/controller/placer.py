@@ -45,7 +45,7 @@ from arena_topo.jobs.placement.other_plans import (
     age_of_plan,
     has_node,
 )
-from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
+from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner, hostnames_of
 from arena_topo.jobs.placement.reservation import written_now
 from arena_topo.jobs.placement.resume import Replacement
 from arena_topo.model.cluster.snapshot import Snapshot
@@ -83,6 +83,7 @@ from arena_topo.planner.reservations.queue import (
     WaitingJob,
     take_turns,
 )
+from arena_topo.planner.reservations.returned import with_returned
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
@@ -143,13 +144,8 @@ class _View:
 
     def running(self, waiting: Mapping[str, object]) -> Iterator[RunningJob]:
         """Yield the jobs that hold or have reserved something, but for those *waiting*, and those that leave."""
-        elsewhere = {(plan.namespace, plan.name) for plan in self.held.values()}
         yield from map(RunningJob, self.held.values())
-        for name, pods in self.state.ledger.leaving.items():
-            # The pods of a job whose plan is held elsewhere stay.
-            if (name[0], name[-1]) in elsewhere:
-                continue
-            yield RunningJob(_held(("", name[-1]), name, dict(enumerate(pods)), self.state), self.now)
+        yield from (RunningJob(plan, self.now) for _, plan in self.leaving())
         for uid, job in self.state.ledger.jobs.items():
             if job.ended or uid in waiting:
                 continue
@@ -157,6 +153,19 @@ class _View:
             plan = _held(job.order, job.name, job.pods, self.state) if job.is_settled else self.plans.get(uid)
             if plan:
                 yield RunningJob(plan, job.ends(self.now))
+
+    def leaving(self) -> Iterator[tuple[JobName, OtherPlan]]:
+        """Yield what the pods of jobs that have ended, or are gone, still hold, with the names of the jobs."""
+        elsewhere = {(plan.namespace, plan.name) for plan in self.held.values()}
+        for name, pods in self.state.ledger.leaving.items():
+            # The pods of a job whose plan is held elsewhere stay.
+            if (name[0], name[-1]) not in elsewhere:
+                yield name, _held(("", name[-1]), name, dict(enumerate(pods)), self.state)
+
+    def left_soon(self, without: str) -> Snapshot:
+        """Return what is left beside all plans but that of the job *without*, once the pods of deleted jobs have gone."""
+        gone = [plan for name, plan in self.leaving() if self.state.ledger.is_deleted(name)]
+        return with_returned(self.left(without), gone)
 
 
 @dataclass(slots=True)
@@ -295,6 +304,9 @@ class Placer:
         others = [plan for uid, plan in view.plans.items() if uid != job.uid]
         record = _record(job)
         decision = decide(limited_to(record, flight.workers), job.order, others, view.snapshot)
+        # Somebody else has opened a gate before the new place was there.
+        if flight.workers and not flight.workers.isdisjoint(_strayed(job)):
+            decision = Decision.REPLAN
         waited = self.clock() - flight.sent
         if decision is Decision.CONFIRM:
             # Others plan over a proposal that is old: it is written anew, and looked at again.
@@ -315,11 +327,9 @@ class Placer:
     def _take_turns(self, jobs: Sequence[PlannedJob], view: _View) -> Iterator[Action]:
         """Place the *jobs* that wait, oldest first; tell the others why they wait on."""
         # A proposal to move some workers of a job was given up on: the others still are where they are.
-        started = [job for job in jobs if job.bound]
+        started = [job for job in jobs if job.bound and _record(job).slots]
         for job in started:
-            yield from self._moved(
-                job, frozenset(slot.worker for slot in _record(job).slots) - job.bound, view
-            )
+            yield from self._moved(job, _unbound(job), view)
         waiting = {job.uid: job for job in jobs if job not in started}
         self._passed = None
         if not waiting:
@@ -447,9 +457,15 @@ class Placer:
             return
         open_hosts = {node.name for node in view.snapshot.nodes if node.ready and not node.unschedulable}
         lost = frozenset(worker for worker, slot in waiting.items() if slot.node not in open_hosts)
-        gated = frozenset(worker for worker in waiting if is_gated(pods[worker]))
-        # A gated worker holds nothing, so that its place may have been taken; a released one waits for the scheduler.
-        if gated - lost and not stands(limited_to(record, gated - lost), view.left(job.uid)):
+        # One whose gate is being opened may have its node before anybody sees that.
+        gated = frozenset(
+            worker
+            for worker in waiting
+            if is_gated(pods[worker]) and not self._is_being_written(pods[worker])
+        )
+        # A gated worker holds nothing, so that its place may have been taken; a released one waits for the scheduler. A pod
+        # of a deleted job that was bound at the last moment goes by itself.
+        if gated - lost and not stands(limited_to(record, gated - lost), view.left_soon(job.uid)):
             lost |= gated
         if lost:
             yield from self._moved(job, lost, view)
@@ -457,23 +473,29 @@ class Placer:
         uuids = _uuids(record, view.snapshot)
         for worker, slot in sorted(waiting.items()):
             pod, hostname = pods[worker], record.hostname(slot.node)
-            if worker in gated:
-                release = ReleaseWorker(pod, hostname, uuids.get(worker, ()))
-                yield from self._once(pod, release)
-            elif (asked := asked_hostname(pod)) and asked != hostname:
-                # It was created, or released, for the place that it had before.
+            if (asked := asked_hostname(pod)) and asked != hostname:
+                # It was created, or released, for the place that it had before; no selector of a pod can be changed.
                 yield from self._once(pod, DeletePod(pod))
+            elif worker in gated:
+                yield from self._once(pod, ReleaseWorker(pod, hostname, uuids.get(worker, ())))
 
     def _once(self, pod: Object, action: ReleaseWorker | DeletePod) -> Iterator[Action]:
-        meta = pod["metadata"]
-        version = str(meta.get("resourceVersion", ""))
-        if self._sent_pods.get(meta["uid"]) != version and not meta.get("deletionTimestamp"):
-            self._sent_pods[meta["uid"]] = version
+        if not self._is_being_written(pod) and not pod["metadata"].get("deletionTimestamp"):
+            self._sent_pods[pod["metadata"]["uid"]] = _version(pod)
             yield action
+
+    def _is_being_written(self, pod: Object) -> bool:
+        """Whether what was sent to *pod* is not seen yet."""
+        return self._sent_pods.get(pod["metadata"]["uid"]) == _version(pod)
 
     def _moved(self, job: PlannedJob, lost: frozenset[int], view: _View) -> Iterator[Action]:
         """Give the workers *lost* other places, and leave the others where they are."""
-        move = Replacement(job.job, _record(job), lost)
+        record = _as_bound(job, view.snapshot)
+        if not lost:
+            # Those that were to be moved have got their nodes after all.
+            yield self._send(job, replace(record, stage=Stage.CONFIRMED), view)
+            return
+        move = Replacement(job.job, record, lost, job.bound)
         try:
             record = move(view.left(job.uid))
         except UNREADABLE as error:
@@ -485,11 +507,12 @@ class Placer:
                 self._told[job.uid] = self.clock()
                 yield Notice(job.job, "NoPlace", str(error), NoticeKind.WARNING)
             return
-        yield self._send(job, record, view, lost)
+        # The places of those that stay, and have no node yet, are looked at again beside the new ones.
+        yield self._send(job, record, view, _unbound(job))
         yield Notice(
             job.job,
             "Moved",
-            f"{plural(len(lost), 'worker')} lost their nodes and get others",
+            f"{plural(len(lost), 'worker')} lost their places and get others",
             NoticeKind.WARNING,
         )
 
@@ -521,6 +544,39 @@ def _record(job: PlannedJob) -> PlanRecord:
     if job.record is None:
         raise LookupError("its plan is unreadable")
     return job.record
+
+
+def _unbound(job: PlannedJob) -> frozenset[int]:
+    """Return the workers of *job* that have no node."""
+    return frozenset(slot.worker for slot in _record(job).slots) - job.bound
+
+
+def _strayed(job: PlannedJob) -> dict[int, str]:
+    """Return the nodes of the workers of *job* that are elsewhere than planned, though each has a place of its own."""
+    record = _record(job)
+    if not record.enforcement.places_each_worker:
+        return {}
+    return {
+        slot.worker: node
+        for slot in record.slots
+        if slot.worker in job.bound and (node := str(job.pods[slot.worker]["spec"]["nodeName"])) != slot.node
+    }
+
+
+def _as_bound(job: PlannedJob, snapshot: Snapshot) -> PlanRecord:
+    """Return the plan of *job* in which the workers that have a node are where they are; nobody knows their GPUs there."""
+    record, nodes = _record(job), _strayed(job)
+    slots = tuple(
+        Slot(slot.worker, nodes[slot.worker], None if slot.gpus else slot.gpus)
+        if slot.worker in nodes
+        else slot
+        for slot in record.slots
+    )
+    return replace(record, slots=slots, hostnames={**record.hostnames, **hostnames_of(slots, snapshot)})
+
+
+def _version(pod: Object) -> str:
+    return str(pod["metadata"].get("resourceVersion", ""))
 
 
 def _uuids(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:

@@ -6,8 +6,9 @@ from random import Random
 
 import pytest
 
-from arena_topo.controller.actions import WritePlan
+from arena_topo.controller.actions import ReleaseWorker, WritePlan
 from arena_topo.controller.placer import Placer, Rules
+from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
 from tests.controller.world import GPU, Controller, World
@@ -73,6 +74,90 @@ def test_a_worker_whose_node_is_closed_moves(enforcement: Enforcement) -> None:
     assert "a" == world.hosts("one")[0]
     assert world.hosts("one")[1] in {"c", "d"}
     assert "Moved" in {notice.reason for notice in world.notices}
+
+
+def gated(world: World, name: str, workers: int) -> Controller:
+    """Return a controller that has confirmed the plan of the one job of a world, whose workers are still gated."""
+    world.submit(name, workers, 8, Enforcement.GATES)
+    one = controller(world)
+    for _ in range(2):
+        one.catch_up()
+        one.decide()
+        while one.sent:
+            one.deliver()
+    assert Stage.CONFIRMED is world.record(name).stage
+    return one
+
+
+def test_a_pod_of_a_deleted_job_that_is_bound_at_the_last_moment_moves_nobody() -> None:
+    """It goes by itself: who has its place since the job was deleted waits for that."""
+    world = World(nodes=("a", "b", "c"))
+    one = gated(world, "first", 2)
+    one.catch_up()
+    one.decide()
+    releases = [action for action in one.sent if isinstance(action, ReleaseWorker)]
+    one.sent = []
+    world.begin_end("first")
+    world.submit("second", 2, 8, Enforcement.GATES)
+    for _ in range(2):
+        one.catch_up()
+        one.decide()
+        while one.sent:
+            one.deliver()
+    planned = {slot.worker: slot.node for slot in world.record("second").slots}
+    taken = next(release for release in releases if release.hostname in planned.values())
+    assert world.do(taken)
+    assert 1 == len(world.hosts("first"))
+    one.settle()
+    world.delete_pods_of_ended()
+    one.settle()
+    assert planned == world.hosts("second")
+    assert "Moved" not in {notice.reason for notice in world.notices}
+
+
+def test_a_worker_whose_gate_is_being_opened_is_not_moved() -> None:
+    """It may have its node before anybody sees that, whoever seems to have taken its place."""
+    world = World()
+    one = gated(world, "one", 1)
+    one.catch_up()
+    one.decide()
+    planned = world.record("one").slots
+    other = world.occupy(planned[0].node)
+    one.catch_up()
+    one.decide()
+    one.settle()
+    world.delete("pods", other)
+    one.settle()
+    assert planned == world.record("one").slots
+    assert {0: planned[0].node} == world.hosts("one")
+
+
+def test_a_worker_that_has_its_node_before_its_new_place_is_confirmed_stays_there() -> None:
+    """Its owner opened the gate: the plan follows the worker."""
+    world = World()
+    one = gated(world, "one", 2)
+    first = {slot.worker: slot.node for slot in world.record("one").slots}
+    other = world.occupy(first[1])
+    one.catch_up()
+    one.decide()
+    one.deliver(next(at for at, action in enumerate(one.sent) if isinstance(action, WritePlan)))
+    assert Stage.PROPOSED is world.record("one").stage
+    world.delete("pods", other)
+    world.write_pod("one-worker-1", {"nodeSelector": {HOSTNAME: first[1]}, "schedulingGates": []})
+    assert {1: first[1]} == world.hosts("one")
+    one.settle()
+    assert Stage.CONFIRMED is world.record("one").stage
+    assert first == world.hosts("one") == {slot.worker: slot.node for slot in world.record("one").slots}
+
+
+def test_a_gated_worker_that_asks_for_another_node_is_recreated() -> None:
+    """The node that a pod asks for can never be changed."""
+    world = World()
+    one = gated(world, "one", 1)
+    planned = world.record("one").slots[0].node
+    world.write_pod("one-worker-0", {"nodeSelector": {HOSTNAME: "d" if planned != "d" else "a"}})
+    one.settle()
+    assert {0: planned} == world.hosts("one")
 
 
 @BOTH
@@ -203,6 +288,10 @@ def something(random: Random, world: World, one: Controller, left: list[str]) ->
             world.seconds += random.choice([0, 1, 5])
             if random.random() < 0.2 and (ended := started(world)):
                 world.delete("mpijobs", random.choice(ended))
+            elif random.random() < 0.4 and (confirmed := running(world)):
+                world.begin_end(random.choice(confirmed))
+            elif random.random() < 0.3:
+                world.delete_pods_of_ended()
         case _:
             pass
 
@@ -210,6 +299,16 @@ def something(random: Random, world: World, one: Controller, left: list[str]) ->
 def started(world: World) -> list[str]:
     """Return the uids of the jobs that have workers on nodes."""
     return [uid for uid in world.latest["mpijobs"] if world.hosts(uid.removeprefix("uid-"))]
+
+
+def running(world: World) -> list[str]:
+    """Return the names of the jobs whose plans are confirmed, and that are not being deleted."""
+    names = [
+        job["metadata"]["name"]
+        for job in world.latest["mpijobs"].values()
+        if not job["metadata"].get("deletionTimestamp")
+    ]
+    return [name for name in names if world.record(name).stage is Stage.CONFIRMED]
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -232,4 +331,21 @@ def test_two_controllers_that_both_believe_to_lead_never_book_twice(seed: int) -
         last.settle()
         for uid in started(world):
             world.delete("mpijobs", uid)
+        world.delete_pods_of_ended()
     assert {} == world.latest["mpijobs"]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_workers_are_where_their_job_is_planned(seed: int) -> None:
+    """However late the controller sees pods, and whichever jobs are deleted just as they start."""
+    random = Random(seed)
+    world = World()
+    one = controller(world, Rules(timedelta(seconds=random.choice([0, 300]))))
+    left = [f"job-{at}" for at in range(16)]
+    for _ in range(400):
+        something(random, world, one, left)
+    world.delete_pods_of_ended()
+    one.settle()
+    for name in running(world):
+        planned = {slot.worker: slot.node for slot in world.record(name).slots}
+        assert planned == world.hosts(name), name

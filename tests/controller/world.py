@@ -14,7 +14,7 @@ from arena_topo.kinds.mpijob import worker_name
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import Pins, resized, with_pins
 from arena_topo.model.job.kind import is_suspended
-from arena_topo.model.keys import ELASTIC, HOSTNAME, PLAN, PLANNED
+from arena_topo.model.keys import ELASTIC, HOSTNAME, OPERATOR_JOB_NAME, PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, encode, plan_text
@@ -107,6 +107,9 @@ class World:
                 now = self.latest["pods"].get(action.uid)
                 if now is None or now["metadata"]["resourceVersion"] != pod["metadata"]["resourceVersion"]:
                     return False
+                # A node that a pod asks for cannot be changed.
+                if now["spec"].get("nodeSelector", {}).get(HOSTNAME, hostname) != hostname:
+                    return False
                 patch = release_patch(pod, hostname, uuids)
                 released = {**now, "spec": {**now["spec"], **patch["spec"]}}
                 self._put("pods", released)
@@ -136,6 +139,40 @@ class World:
         there = {key: dict(items) for key, items in self.latest.items()}
         del there["mpijobs"][f"uid-{name}"]
         self.history.append(there)
+
+    def begin_end(self, name: str) -> None:
+        """Begin to delete a job, which is there until its pods have gone, and whose pods may still get nodes."""
+        job = self.latest["mpijobs"][f"uid-{name}"]
+        self._put("mpijobs", {**job, "metadata": {**job["metadata"], "deletionTimestamp": at(self.seconds)}})
+
+    def delete_pods_of_ended(self) -> None:
+        """Delete the pods of the jobs that are gone or being deleted, and these jobs, as the garbage collector does."""
+        there = {key: dict(items) for key, items in self.latest.items()}
+        there["mpijobs"] = {
+            uid: job for uid, job in there["mpijobs"].items() if not job["metadata"].get("deletionTimestamp")
+        }
+        names = {job["metadata"]["name"] for job in there["mpijobs"].values()}
+        there["pods"] = {
+            uid: pod
+            for uid, pod in there["pods"].items()
+            if pod["metadata"]["labels"].get(OPERATOR_JOB_NAME, "") in {*names, ""}
+        }
+        self.history.append(there)
+        self._operate()
+
+    def write_pod(self, name: str, spec: Object) -> None:
+        """Change the spec of a pod, as others may who write it beside the controller."""
+        found = next(item for item in self.latest["pods"].values() if item["metadata"]["name"] == name)
+        self._put("pods", {**found, "spec": {**found["spec"], **spec}})
+        self._operate()
+
+    def occupy(self, node: str) -> str:
+        """Put a pod of somebody else onto all GPUs of a node; return its uid."""
+        container = {"name": "main", "resources": {"limits": {GPU: "8"}, "requests": {GPU: "8"}}}
+        metadata = {"name": "other", "namespace": "other", "uid": "uid-other", "labels": {}}
+        spec = {"containers": [container], "nodeName": node}
+        self._put("pods", {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
+        return "uid-other"
 
     def close(self, node: str) -> None:
         """Cordon a node."""
@@ -171,7 +208,8 @@ class World:
         held: Counter[str] = Counter()
         for job in self.latest["mpijobs"].values():
             record = decode(plan_text(job) or "")
-            if record.stage is Stage.CONFIRMED:
+            # Of one that is being deleted its pods count, which the scheduler has bound.
+            if record.stage is Stage.CONFIRMED and not job["metadata"].get("deletionTimestamp"):
                 for slot in record.slots:
                     held[slot.node] += record.worker_requests[GPU]
         assert all(gpus <= 8 for gpus in held.values()), f"booked twice: {held}"
@@ -190,28 +228,25 @@ class World:
 
     def _operate(self) -> None:
         """Do what operator and scheduler do: create missing workers, and bind those that nothing holds back."""
+        there = {pod["metadata"]["name"] for pod in self.latest["pods"].values()}
         for job in list(self.latest["mpijobs"].values()):
             record, name = decode(plan_text(job) or ""), job["metadata"]["name"]
-            if is_suspended(kind_of(job), job):
+            if is_suspended(kind_of(job), job) or job["metadata"].get("deletionTimestamp"):
                 continue
-            count = job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]
-            for index in range(count):
-                pod = next(
-                    (
-                        pod
-                        for pod in self.latest["pods"].values()
-                        if pod["metadata"]["name"] == worker_name(name, index)
-                    ),
-                    None,
-                )
-                if pod is None:
-                    pod = self._worker(job, index, record)
-                    self._put("pods", pod)
-                    pod = self.latest["pods"][pod["metadata"]["uid"]]
-                host = pod["spec"].get("nodeSelector", {}).get(HOSTNAME)
-                is_open = host and not self.latest["nodes"][f"node-{host}"]["spec"].get("unschedulable")
-                if is_open and not pod["spec"].get("nodeName") and not is_gated(pod):
-                    self._put("pods", {**pod, "spec": {**pod["spec"], "nodeName": host}})
+            for index in range(job["spec"]["mpiReplicaSpecs"]["Worker"]["replicas"]):
+                if worker_name(name, index) not in there:
+                    self._put("pods", self._worker(job, index, record))
+        for pod in list(self.latest["pods"].values()):
+            host = pod["spec"].get("nodeSelector", {}).get(HOSTNAME)
+            if not host or pod["spec"].get("nodeName") or is_gated(pod):
+                continue
+            is_open = not self.latest["nodes"][f"node-{host}"]["spec"].get("unschedulable")
+            if is_open and self._held_on(host) + _gpus(pod) <= 8:
+                self._put("pods", {**pod, "spec": {**pod["spec"], "nodeName": host}})
+
+    def _held_on(self, node: str) -> int:
+        pods = self.latest["pods"].values()
+        return sum(_gpus(pod) for pod in pods if pod["spec"].get("nodeName") == node)
 
     def _worker(self, job: Object, index: int, record: PlanRecord) -> Object:
         """Return a worker's pod, which the admission policy gives its node."""
@@ -223,9 +258,13 @@ class World:
             "name": name,
             "namespace": job["metadata"]["namespace"],
             "uid": f"uid-{name}-{self._version}",
-            "labels": {PLANNED: "true", "training.kubeflow.org/job-name": job["metadata"]["name"]},
+            "labels": {PLANNED: "true", OPERATOR_JOB_NAME: job["metadata"]["name"]},
         }
         return {"metadata": metadata, "spec": template["spec"], "status": {"phase": "Pending"}}
+
+
+def _gpus(pod: Object) -> int:
+    return int(pod["spec"]["containers"][0]["resources"]["limits"][GPU])
 
 
 @dataclass

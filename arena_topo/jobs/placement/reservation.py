@@ -14,6 +14,7 @@ from arena_topo.jobs.placement.other_plans import (
     LATEST_CONFIRMATION,
     Bound,
     bound_workers,
+    numbers_of,
     order_of,
     other_plans,
     settled,
@@ -105,6 +106,13 @@ class Reservation:
         """Return the cluster as it is now, less what other jobs have reserved."""
         seen: Seen = self._do(Look())
         return without_reserved(seen.snapshot, seen.other_plans)
+
+    @property
+    def bound(self) -> frozenset[int]:
+        """The numbers of the job's own workers that had a node at the last look."""
+        meta = self.created_job["metadata"]
+        name = meta["namespace"], self.kind.kind.lower(), meta["name"]
+        return numbers_of(self.kind, self.created_job, self._bound.get(name, ()))
 
     def uuids(self, record: PlanRecord) -> dict[int, tuple[str, ...]]:
         """Return the UUIDs of the workers' GPUs, where *record* enforces them."""

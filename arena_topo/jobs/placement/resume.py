@@ -32,6 +32,7 @@ from arena_topo.model.plan.plan_record import (
     Stage,
 )
 from arena_topo.planner.change.grow import replaced
+from arena_topo.planner.change.members import domain_around
 from arena_topo.planner.reservations.conflicts import OtherPlan, limited_to, stands, without_reserved
 
 
@@ -117,17 +118,26 @@ _OBJECT_PATH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Plans *workers* of a job anew, and leaves the others where they are."""
+    """Plans *workers* of a job anew, and leaves the others where they are.
+
+    The snapshot counts what those hold that are ``bound``, which have their nodes.
+    """
 
     job: Object
     record: PlanRecord
     workers: frozenset[int]
+    bound: frozenset[int] = frozenset()
 
     def __call__(self, snapshot: Snapshot) -> PlanRecord:
         """Return the plan with new places; raises ``DoesNotFit`` where there are none, and the old plan stays."""
         options = options_from_annotation(self.record.requested_options)
         places: dict[int, Slot] = {}
-        left, first = snapshot, 0
+        staying = replace(
+            self.record, slots=tuple(slot for slot in self.record.slots if slot.worker not in self.workers)
+        )
+        # One that stays and has no node yet holds nothing: its place is none for the others.
+        left = without_reserved(snapshot, [OtherPlan(order=("", ""), record=staying, bound=self.bound)])
+        first = 0
         for _, demand in asked_roles(question_of(self.job, snapshot, options)):
             own = [slot for slot in self.record.slots if first <= slot.worker < first + demand.workers]
             lost = self.workers.intersection(slot.worker for slot in own)
@@ -146,11 +156,15 @@ class Replacement:
             # The next role gets what this one leaves.
             taken = replace(self.record, slots=found.slots)
             left = without_reserved(left, [OtherPlan(order=("", ""), record=taken)])
+        slots = tuple(places.get(slot.worker, slot) for slot in self.record.slots)
+        level, domain = domain_around(snapshot, slots)
         return replace(
             self.record,
             stage=Stage.PROPOSED,
-            slots=tuple(places.get(slot.worker, slot) for slot in self.record.slots),
+            slots=slots,
             hostnames={**self.record.hostnames, **hostnames_of(places.values(), snapshot)},
+            level=level,
+            domain=domain,
         )
 
 
@@ -161,7 +175,8 @@ def with_existing_places(reservation: Reservation, record: PlanRecord, workers: 
     """
     if not workers or _places_exist(limited_to(record, workers), reservation.look()):
         return record
-    return reservation.acquire(Replacement(reservation.created_job, record, workers), workers)
+    move = Replacement(reservation.created_job, record, workers, reservation.bound)
+    return reservation.acquire(move, workers)
 
 
 def _places_exist(record: PlanRecord, snapshot: Snapshot) -> bool:

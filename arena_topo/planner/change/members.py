@@ -11,10 +11,11 @@ from itertools import combinations
 from math import comb, inf
 from operator import or_
 
+from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.plan.change import GangFigures
 from arena_topo.model.plan.placement import Slot
 from arena_topo.planner.gpus.locality import positions_of
-from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner.nodes.fleet import Fleet, make_fleet
 from arena_topo.planner.nodes.levels import level_names, spanned
 from arena_topo.planner.nodes.node_state import NodeState, Offer, damage, nic_rate
 
@@ -169,13 +170,23 @@ def figures(fleet: Fleet, slots: Sequence[Slot], gpus: int) -> GangFigures:
     members = members_by_node(fleet, slots)
     if not members:
         return GangFigures("", "", 0, None)
-    level, domain = spanned(fleet, members[0].position, members[-1].position)
+    level, domain = _around(fleet, members)
     several = len(members) > 1
     offers = [
         offer_of(fleet.state(each.position), len(each.slots), gpus, each.mask, several=several)
         for each in members
     ]
     rate = min(offer.busbw for offer in offers)
-    return GangFigures(
-        level_names(fleet)[level], domain.name, len(members), rate if gpus and 0 < rate < inf else None
-    )
+    return GangFigures(level, domain, len(members), rate if gpus and 0 < rate < inf else None)
+
+
+def domain_around(snapshot: Snapshot, slots: Iterable[Slot]) -> tuple[str, str]:
+    """Return the closest level and domain in which all of *slots* are; empty strings where none of their nodes is left."""
+    fleet = make_fleet(snapshot)
+    members = members_by_node(fleet, slots)
+    return _around(fleet, members) if members else ("", "")
+
+
+def _around(fleet: Fleet, members: Sequence[Members]) -> tuple[str, str]:
+    level, domain = spanned(fleet, members[0].position, members[-1].position)
+    return level_names(fleet)[level], domain.name

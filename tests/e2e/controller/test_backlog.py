@@ -8,7 +8,7 @@ import pytest
 from arena_topo.jobs.placement.enforcement import suspended_with_plan
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLAN
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode
+from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
@@ -82,6 +82,7 @@ def test_fifty_jobs_of_mixed_sizes_all_get_their_turn(arena: Arena, kube: Kube, 
 def copied(kube: Kube, namespace: str, template: str, name: str, workers: int, gpus: int) -> None:
     """Create a job that waits, as submit makes it: like *template*, which waits, of another size."""
     job = kube.get(*MPIJOB, template, namespace)
+    enforcement = decode(job["metadata"]["annotations"][PLAN]).enforcement
     job["metadata"] = {"name": name, "labels": {**job["metadata"]["labels"], "release": name}}
     job.pop("status", None)
     worker = job["spec"]["mpiReplicaSpecs"]["Worker"]
@@ -89,5 +90,5 @@ def copied(kube: Kube, namespace: str, template: str, name: str, workers: int, g
     container = worker["template"]["spec"]["containers"][0]
     for amounts in container["resources"].values():
         amounts["nvidia.com/gpu"] = str(gpus)
-    waiting = PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)
+    waiting = PlanRecord(stage=Stage.WAITING, enforcement=enforcement)
     kube.create(with_pins(job, suspended_with_plan(waiting)), namespace)

@@ -48,6 +48,24 @@ def test_the_lost_worker_comes_beside_the_one_that_stays() -> None:
     assert RECORD.slots[1] == found.slots[1]
 
 
+def test_the_place_of_a_worker_that_has_no_node_yet_is_none_for_the_lost_one() -> None:
+    """Only a pod that is bound is counted by the cluster: until then its plan says what it takes."""
+    nodes = cluster([node("n1"), node("n2", (0, 1, 2, 4, 5, 6, 7))])
+    job = mpijob("job", workers=2)
+
+    assert "n1" == Replacement(job, RECORD, frozenset({0}))(nodes).slots[0].node
+
+
+def test_a_gang_that_has_moved_says_where_it_is() -> None:
+    """Its level and domain are those of its places, not of those that it had."""
+    record = replace(RECORD, level="node", domain="gone")
+    found = Replacement(mpijob("job", workers=2), record, frozenset({0}))(
+        cluster([node("n1"), node("n2", range(8))])
+    )
+
+    assert ("cluster", "cluster") == (found.level, found.domain)
+
+
 def test_lost_pods_of_a_role_get_places_for_what_that_role_asks() -> None:
     """A server needs cores that only a node without GPUs has left; the worker's node stays its own."""
     job = training_job(TFJOB, {"Worker": 1, "PS": 2})
