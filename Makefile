@@ -5,7 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 # Tests wait for clusters more than they compute: four workers keep two cores busy.
 WORKERS ?= 4
-PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS)
+# More options of pytest, such as FLAGS=--randomly-seed=14.
+FLAGS ?=
+PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS) $(FLAGS)
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
