@@ -15,7 +15,7 @@ SUITE = Suite(MARKER, REQUIRE, "the real control plane")
 
 PLANES = {
     "kinds_plane": ("training-operator", "jobset", "trainer"),
-    "kueue_plane": ("training-operator", "kueue"),
+    "kueue_plane": ("training-operator", "jobset", "kueue"),
 }
 """Fixtures that are planes with operators of their own, and which: a plane has what its tests need, and no more."""
 

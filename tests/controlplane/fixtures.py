@@ -34,7 +34,7 @@ def kinds_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
 
 @pytest.fixture(scope="session")
 def kueue_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Run a control plane with the training operator, and Kueue, whose webhooks are off; a folder of tests returns it as `plane`."""
+    """Run a control plane with the training operator, JobSet, and Kueue, whose webhooks are off; a folder of tests returns it as `plane`."""
     yield from _with_operators(pytestconfig, PLANES["kueue_plane"])
 
 

@@ -17,23 +17,29 @@ pytestmark = pytest.mark.usefixtures("lease", "gpu_nodes")
 
 @dataclass(frozen=True)
 class Kind:
-    """The word by which a kind is submitted, where its jobs and their pods are, and the names of two pods in the order of their ranks."""
+    """How a kind is submitted, where its jobs and their pods are, and how the names of these begin, in the order of their ranks."""
 
-    word: str
+    submit: tuple[str, ...]
     api: tuple[str, str]
     label: str
-    pods: tuple[str, str]
+    pods: tuple[str, ...]
 
 
 KINDS = {
     "PyTorchJob": Kind(
-        "pytorch",
+        ("pytorch", "--workers=2"),
         ("kubeflow.org/v1", "PyTorchJob"),
         "training.kubeflow.org/job-name=late",
         ("late-master-0", "late-worker-0"),
     ),
+    "TFJob": Kind(
+        ("tf", "--workers=1", "--chief", "--ps=1"),
+        ("kubeflow.org/v1", "TFJob"),
+        "training.kubeflow.org/job-name=late",
+        ("late-chief-0", "late-worker-0", "late-ps-0"),
+    ),
     "JobSet": Kind(
-        "jobset",
+        ("jobset", "--workers=2"),
         ("jobset.x-k8s.io/v1alpha2", "JobSet"),
         "jobset.sigs.k8s.io/jobset-name=late",
         ("late-worker-0-0-", "late-worker-0-1-"),
@@ -73,16 +79,16 @@ def test_a_job_that_waited_starts_pinned_when_there_is_room(
     with replica(arena):
         assert 0 == submit(arena, "first", 2, 8).code
         placed(kube, namespace, "first")
-        shape = ("--name=late", "--workers=2", "--gpus=8", "--image=train")
-        late = arena("submit", kind.word, "--gang", "--gputopology", *shape, "train.py")
+        shape = ("--name=late", "--gpus=8", "--image=train")
+        late = arena("submit", *kind.submit, "--gang", "--gputopology", *shape, "train.py")
         assert 0 == late.code, late.err
         assert "late waits for a placement" in late.err
         eventually(lambda: 1 == plan(kube, namespace, kind).position, "its position in the queue")
         assert {} == members(kube, namespace, kind)
         end(kube, namespace, "first")
         found = eventually(
-            lambda: found if len(found := members(kube, namespace, kind)) == 2 else None,
-            "two pods that have nodes",
+            lambda: found if len(found := members(kube, namespace, kind)) == len(kind.pods) else None,
+            "all pods to have nodes",
         )
     record = plan(kube, namespace, kind)
     assert (Stage.CONFIRMED, pinned_by) == (record.stage, record.enforcement.value)

@@ -10,13 +10,21 @@ from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.controller.replicas import MPIJOB
-from tests.e2e.kueue.queues import CHECK, PYTORCHJOB, delete_queue, queue
+from tests.e2e.kueue.queues import CHECK, delete_queue, queue
 from tests.e2e.pinning import admission_policy
+
+KINDS = (
+    MPIJOB,
+    ("kubeflow.org/v1", "PyTorchJob"),
+    ("kubeflow.org/v1", "TFJob"),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+)
+"""The kinds of jobs that the plane runs."""
 
 
 @pytest.fixture(scope="session")
 def plane(kueue_plane: ControlPlane) -> ControlPlane:
-    """Return the plane with Kueue and the training operator."""
+    """Return the plane with Kueue, the training operator and JobSet."""
     return kueue_plane
 
 
@@ -38,10 +46,10 @@ def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     specs = [NodeSpec(f"server-{at}", labels={rack: f"r{at // 2}"}) for at in range(4)]
     names = create_nodes(plane.kube, specs)
     yield names
-    for kind in (MPIJOB, PYTORCHJOB):
+    for kind in KINDS:
         for job in plane.kube.list(*kind, namespace):
             plane.kube.delete(*kind, job["metadata"]["name"], namespace)
-    for kind in (MPIJOB, PYTORCHJOB):
+    for kind in KINDS:
         eventually(partial(_has_none, plane.kube, kind, namespace), "the jobs to go")
     eventually(lambda: not remove_pods(plane.kube, namespace), "the pods to go")
     delete_nodes(plane.kube, names)

@@ -10,7 +10,6 @@ from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
-PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
 CHECK = "arena-topo"
 GPU = "nvidia.com/gpu"
 
