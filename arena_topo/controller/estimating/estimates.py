@@ -37,7 +37,7 @@ _FEW = 20
 
 _LEAST_NEWS = timedelta(minutes=1)
 _NEWS_SHARE = 0.15
-"""What an instant has to move by to be told anew, and as a share of the time until then."""
+"""What an instant has to move by to be written anew, and as a share of the time until then."""
 
 _ELSEWHERE = "a job of another namespace"
 
@@ -81,7 +81,7 @@ class Prospect:
 class Estimator:
     """Estimates round by round. *clock* counts seconds, and nobody sets it.
 
-    *names_others*: an estimate tells the names of jobs of other namespaces too. ``known`` is of the last round, by uid.
+    *names_others*: an estimate names the jobs of other namespaces too. ``known`` is of the last round, by uid.
     ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today.
     """
 
@@ -145,7 +145,7 @@ def _estimated(prospect: Prospect, *, names_others: bool) -> Iterator[Mapping[st
     for estimate in starts_estimated(prospect.left, ending, starting, prospect.now):
         if estimate is not None:
             job = next(jobs).job
-            found[job.uid] = estimate if names_others else told_to(job.name[0], estimate)
+            found[job.uid] = estimate if names_others else seen_from(job.name[0], estimate)
         yield found
 
 
@@ -163,7 +163,7 @@ def _name(job: PlannedJob) -> str:
     return f"{namespace}/{name}"
 
 
-def told_to(namespace: str, estimate: StartEstimate) -> StartEstimate:
+def seen_from(namespace: str, estimate: StartEstimate) -> StartEstimate:
     """Return *estimate* without what the jobs of other namespaces than *namespace* are called, and what their like are.
 
     For example, ``after other/bert-7, by 3 earlier runs of bert`` is ``after a job of another namespace, by 3 earlier runs``.
@@ -185,16 +185,16 @@ def told_to(namespace: str, estimate: StartEstimate) -> StartEstimate:
     )
 
 
-def is_news(estimate: StartEstimate | None, told: StartEstimate | None, now: datetime) -> bool:
-    """Whether *estimate* differs so much from what was *told* before that it has to be told."""
-    if estimate is None or told is None or estimate.likely is None or told.likely is None:
-        return estimate != told
-    if (estimate.after, estimate.basis) != (told.after, told.basis):
+def is_news(estimate: StartEstimate | None, written: StartEstimate | None, now: datetime) -> bool:
+    """Whether *estimate* differs so much from the one that the job carries, *written* before, that it has to be written."""
+    if estimate is None or written is None or estimate.likely is None or written.likely is None:
+        return estimate != written
+    if (estimate.after, estimate.basis) != (written.after, written.basis):
         return True
     pairs = (
-        (estimate.earliest, told.earliest),
-        (estimate.likely, told.likely),
-        (estimate.latest, told.latest),
+        (estimate.earliest, written.earliest),
+        (estimate.likely, written.likely),
+        (estimate.latest, written.latest),
     )
     least = max(_LEAST_NEWS, abs(estimate.likely - now) * _NEWS_SHARE)
     return any(after and before and abs(after - before) >= least for after, before in pairs)

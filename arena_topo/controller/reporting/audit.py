@@ -1,7 +1,7 @@
-"""What a new leader finds amiss in the plans that stand, before it decides anything: it tells of it, and frees nothing that runs.
+"""What a new leader finds amiss in the plans that stand, before it decides anything: it reports it, and frees nothing that runs.
 
 Whoever led before may have died at any step, and anybody may write a plan. For example, where the confirmed plan of ``old``
-has GPUs 0-7 of node ``a``, it is told on a younger job that
+has GPUs 0-7 of node ``a``, it is reported on a younger job that
 
 - it is planned on GPUs 4-7 of ``a`` as well;
 - its worker 2 runs on ``b``, and its plan, which is to be enforced, says ``a``;

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from arena_topo.controller.estimating.estimates import Estimator, is_news, told_to
+from arena_topo.controller.estimating.estimates import Estimator, is_news, seen_from
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.plan.plan_record import Stage
@@ -98,18 +98,18 @@ def test_a_job_that_gets_its_place_has_no_estimate() -> None:
     assert (Stage.CONFIRMED, None) == (world.record("late").stage, world.record("late").estimate)
 
 
-def test_what_was_told_stays_until_there_is_a_newer_estimate() -> None:
+def test_what_was_written_stays_until_there_is_a_newer_estimate() -> None:
     """A controller that has just taken over has made none."""
     world, running = full(minutes=60)
     world.submit("late", 2, 8)
     running.settle()
     estimated(running, Estimator(lambda: 0.0))
     running.settle()
-    told = world.record("late")
+    written = world.record("late")
     world.submit("later", 1, 8)
     successor = controller(world)
     successor.settle()
-    assert told == world.record("late")
+    assert written == world.record("late")
 
 
 def test_estimates_are_for_the_first_jobs_of_the_queue() -> None:
@@ -203,8 +203,8 @@ def test_jobs_of_other_namespaces_are_not_named(
     namespace: str, after: tuple[str, ...], basis: tuple[str, ...]
 ) -> None:
     """Neither they nor what their like are called."""
-    told = told_to(namespace, KNOWN)
-    assert (after, basis) == (told.after, told.basis)
+    seen = seen_from(namespace, KNOWN)
+    assert (after, basis) == (seen.after, seen.basis)
 
 
 @pytest.mark.parametrize(
@@ -223,11 +223,11 @@ def test_jobs_of_other_namespaces_are_not_named(
 )
 def test_without_an_estimate_those_in_the_way_are_counted(endless: tuple[str, ...], said: str) -> None:
     """Where they are of other namespaces."""
-    assert said == told_to("default", StartEstimate(unknown="as an admin reads it", endless=endless)).unknown
+    assert said == seen_from("default", StartEstimate(unknown="as an admin reads it", endless=endless)).unknown
 
 
 @pytest.mark.parametrize(
-    ("estimate", "told", "expected"),
+    ("estimate", "written", "expected"),
     [
         (KNOWN, KNOWN, False),
         (in_minutes(5), KNOWN, False),
@@ -241,8 +241,8 @@ def test_without_an_estimate_those_in_the_way_are_counted(endless: tuple[str, ..
         (None, None, False),
     ],
 )
-def test_an_estimate_is_told_anew_where_it_says_something_else(
-    estimate: StartEstimate | None, told: StartEstimate | None, expected: bool
+def test_an_estimate_is_written_anew_where_it_says_something_else(
+    estimate: StartEstimate | None, written: StartEstimate | None, expected: bool
 ) -> None:
     """Some minutes in an hour are nothing new, and each word is a write."""
-    assert expected is is_news(estimate, told, START)
+    assert expected is is_news(estimate, written, START)
