@@ -4,12 +4,11 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
-from importlib.util import find_spec
 
 from arena_topo.agent.agent import Agent, Users
 from arena_topo.agent.nvml import read_hardware
 from arena_topo.agent.pod_resources import SOCKET, gpu_users, list_pod_resources
-from arena_topo.errors import DocumentError
+from arena_topo.extras import require
 from arena_topo.model.cluster.hardware import Hardware
 from arena_topo.model.keys import GPU_RESOURCES
 from arena_topo.topology.formats.parse import parse_topology
@@ -28,13 +27,13 @@ def node_agent(
 ) -> Agent:
     """Return the agent of this node, which reads NVML, and the kubelet unless *skip_users*.
 
-    Raises ``DocumentError`` when the packages of the extra ``agent`` are missing.
+    Raises ``ArenaTopoError`` when the packages of the extra ``agent`` are missing.
     """
-    require("pynvml", "agent")
+    require("the agent", "pynvml", extra="agent")
     nvml = import_module("pynvml")
     if skip_users:
         return Agent(partial(read_hardware, nvml, sysfs), None, publish, _now, report, found)
-    require("grpc", "agent")
+    require("the agent", "grpc", extra="agent", instead="--skip-users leaves out who uses the GPUs")
     import grpc  # of the extra, and only this agent needs it
 
     def users(hardware: Hardware) -> Users:
@@ -53,14 +52,6 @@ def file_agent(
     not.
     """
     return Agent(partial(parse_topology, text, source, product), None, publish, _now, report, found)
-
-
-def require(package: str, extra: str) -> None:
-    """Raise ``DocumentError`` with the way to install *package* of the optional *extra* when it is missing."""
-    if find_spec(package) is None:
-        raise DocumentError(
-            f"the Python package {package} is not installed", hint=f"pip install 'arena-topo[{extra}]'"
-        )
 
 
 def _now() -> str:

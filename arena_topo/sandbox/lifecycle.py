@@ -13,10 +13,10 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 from arena_topo.errors import ArenaTopoError, UsageError
+from arena_topo.extras import require
 from arena_topo.sandbox import layouts, process
 from arena_topo.sandbox.home import Home
 
@@ -71,10 +71,7 @@ def start(home: Home, layout: str = "", *, speed: float | None = None, port: int
     ``ArenaTopoError`` when the server does not start.
     """
     # The server's process would only die of an ImportError in its log.
-    missing = [name for name in _PACKAGES if find_spec(name) is None]
-    if missing:
-        hint = "pip install 'arena-topo[sandbox]'"
-        raise ArenaTopoError(f"the sandbox needs {' and '.join(missing)}", hint=hint)
+    require("the sandbox", *_PACKAGES, extra="sandbox")
     layout = layouts.resolved(layout)
     if speed is not None and not 0 < speed < math.inf:
         raise UsageError(f"--speed is invalid: {speed:g}", hint="give a number above 0, for example 10")

@@ -5,8 +5,7 @@ import sys
 
 import pytest
 
-from arena_topo.agent.start import file_agent, node_agent, require
-from arena_topo.errors import ArenaTopoError
+from arena_topo.agent.start import file_agent, node_agent
 from tests.agent.fake_nvml import FakeNvml
 from tests.agent.kubelet import UUIDS
 from tests.topology.formats.test_nvidia_smi import uniform
@@ -18,7 +17,7 @@ def test_the_agent_of_a_node_joins_nvml_and_the_kubelet(socket: str, monkeypatch
     nvml = FakeNvml(uniform("NV4", 3))
     monkeypatch.setattr(FakeNvml, "nvmlDeviceGetUUID", lambda _, handle: UUIDS[handle])
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr("arena_topo.agent.start.require", lambda *_: None)
+    monkeypatch.setattr("arena_topo.agent.start.require", lambda *_, **__: None)
     published: list[str] = []
     node_agent(
         published.append, lambda _: None, found=str, socket=socket, sysfs="/nowhere"
@@ -38,12 +37,3 @@ def test_a_saved_matrix_is_published_without_users() -> None:
 
     assert (8, "NVIDIA H200", {}) == (len(value["gpus"]), value["product"], value["users"])
     assert value["at"].endswith("Z")
-
-
-def test_a_missing_package_says_how_to_install_it() -> None:
-    """NVML's bindings and gRPC are an optional extra."""
-    require("json", "agent")
-    with pytest.raises(ArenaTopoError) as caught:
-        require("no_such_package_here", "agent")
-
-    assert caught.value.hint == "pip install 'arena-topo[agent]'"

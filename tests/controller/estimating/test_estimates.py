@@ -223,7 +223,9 @@ def test_jobs_of_other_namespaces_are_not_named(
 )
 def test_without_an_estimate_those_in_the_way_are_counted(endless: tuple[str, ...], said: str) -> None:
     """Where they are of other namespaces."""
-    assert said == seen_from("default", StartEstimate(unknown="as an admin reads it", endless=endless)).unknown
+    assert (
+        said == seen_from("default", StartEstimate(unknown="as an admin reads it", endless=endless)).unknown
+    )
 
 
 @pytest.mark.parametrize(

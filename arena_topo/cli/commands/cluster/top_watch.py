@@ -4,13 +4,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from arena_topo.cli.command import command, switch
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.terminal import wants_colour
-from arena_topo.errors import ArenaTopoError, NotFound, UsageError
+from arena_topo.errors import NotFound, UsageError
+from arena_topo.extras import require
 
 if TYPE_CHECKING:
     from arena_topo.jobs.overview import ClusterWatch
@@ -77,10 +77,7 @@ def check_shown_alone(output: str, names: Sequence[str], *, refresh: bool) -> No
 
 
 def _check_terminal() -> None:
-    if find_spec("textual") is None:
-        raise ArenaTopoError(
-            "the live view needs textual", hint=f"pip install 'arena-topo[live]'; without it, {_INSTEAD}"
-        )
+    require("the live view", "textual", extra="live", instead=_INSTEAD)
     streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
     if other := [name for name, stream in streams.items() if not stream.isatty()]:
         raise UsageError(f"--watch draws on a terminal, and {other[0]} is none", hint=_INSTEAD)

@@ -4,7 +4,6 @@ import signal
 import threading
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import click
@@ -14,7 +13,7 @@ from arena_topo.cli.groups import CommandGroup
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.notations import Duration
 from arena_topo.cli.terminal import say
-from arena_topo.errors import ArenaTopoError
+from arena_topo.extras import require
 
 if TYPE_CHECKING:
     from arena_topo.controller.reporting.metrics import Metrics
@@ -114,11 +113,7 @@ def _metrics(port: int) -> AbstractContextManager["Metrics | None"]:
     """Return what serves metrics at *port* for as long as it is entered, nothing where it is 0."""
     if not port:
         return nullcontext()
-    if find_spec("prometheus_client") is None:
-        raise ArenaTopoError(
-            "metrics need prometheus-client",
-            hint="pip install 'arena-topo[controller]', or leave out --metrics-port",
-        )
+    require("--metrics-port", "prometheus_client", extra="controller")
     from arena_topo.controller.reporting.metrics import serve_metrics
 
     return serve_metrics(port)

@@ -51,7 +51,7 @@ def test_what_it_does_not_go_with_is_refused(invoke: Invoke, args: tuple[str, ..
 
 def test_it_says_how_to_install_what_it_needs(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra is optional."""
-    monkeypatch.setattr("arena_topo.cli.commands.cluster.top_watch.find_spec", lambda _: None)
+    monkeypatch.setattr("arena_topo.extras.find_spec", lambda _: None)
     outcome = invoke("top", "--watch")
 
     assert 1 == outcome.code

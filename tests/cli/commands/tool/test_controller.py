@@ -45,8 +45,11 @@ def test_metrics_without_their_package_say_what_to_install(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything else is done."""
-    monkeypatch.setattr("arena_topo.cli.commands.tool.controller.find_spec", lambda _: None)
+    monkeypatch.setattr("arena_topo.extras.find_spec", lambda _: None)
     outcome = invoke("controller", "run", "--metrics-port=9090")
 
     assert (1, "") == (outcome.code, outcome.out)
-    assert "error: metrics need prometheus-client\nhint: pip install 'arena-topo[controller]'" in outcome.err
+    assert (
+        "error: --metrics-port needs prometheus_client, which is not installed\nhint: pip install 'arena-topo[controller]'"
+        in outcome.err
+    )

@@ -1,0 +1,19 @@
+"""The packages of the optional extras, which only some commands need: where one is missing, its user learns what to install."""
+
+from importlib.util import find_spec
+
+from arena_topo.errors import ArenaTopoError
+
+
+def require(what: str, *packages: str, extra: str, instead: str = "") -> None:
+    """Raise ``ArenaTopoError`` where one of *packages*, which *what* needs and *extra* installs, is missing.
+
+    *instead* is what a user may do without it.
+    """
+    missing = [name for name in packages if find_spec(name) is None]
+    if missing:
+        hint = f"pip install 'arena-topo[{extra}]'"
+        raise ArenaTopoError(
+            f"{what} needs {' and '.join(missing)}, which {'is' if len(missing) == 1 else 'are'} not installed",
+            hint=f"{hint}; without it, {instead}" if instead else hint,
+        )
