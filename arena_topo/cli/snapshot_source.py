@@ -31,6 +31,12 @@ def product() -> str:
     return text("--product", metavar="NAME", help="GPUs of a matrix, for example 'NVIDIA H200'.")
 
 
+def check_product(product: str) -> None:
+    """Raise ``UsageError`` where the GPUs of a cluster are called *product*: it names its own."""
+    if product:
+        raise UsageError("--product names the GPUs of a matrix: it goes with --from")
+
+
 def load_snapshot(
     connection: ConnectionFlags, *, file: str = "", product: str = "", levels: tuple[str, ...] = ()
 ) -> "Snapshot":
@@ -45,8 +51,7 @@ def load_snapshot(
 
         snapshot = open_topology(read_text(file), "stdin" if file == "-" else file, product)
     else:
-        if product:
-            raise UsageError("--product names the GPUs of a matrix: it goes with --from")
+        check_product(product)
         from arena_topo.cluster.published import visible_snapshot
         from arena_topo.kube.session import connect
 

@@ -125,6 +125,11 @@ class _Leader:
     metrics: "Metrics | None" = None
     reported: set[tuple[str, str]] = field(default_factory=set)
 
+    @property
+    def names_others(self) -> bool:
+        """Whether what is written onto a job names jobs of other namespaces: where everybody may read who uses the GPUs."""
+        return self.publish is Detail.JOBS
+
 
 @dataclass(slots=True)
 class _ServerClock:
@@ -156,8 +161,12 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     watch = Watch(sessions.watch.anew(), collections.values())
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
     placer, clock = Placer(leader.rules, time.monotonic), _ServerClock(sessions.lease)
-    answerer = Answerer(queues, leader.rules.reserve_after, time.monotonic, placer.plan) if queues else None
-    estimator = Estimator(time.monotonic, leader.publish is Detail.JOBS)
+    answerer = None
+    if queues:
+        answerer = Answerer(
+            queues, leader.rules.reserve_after, time.monotonic, placer.plan, leader.names_others
+        )
+    estimator = Estimator(time.monotonic, leader.names_others)
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
@@ -247,7 +256,7 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
     # Once for each finding: a leader that lost the server for a while sees everything anew.
     found = [
         each
-        for each in audit(state, now)
+        for each in audit(state, now, names_others=leader.names_others)
         if (each.job["metadata"]["uid"], each.message) not in leader.reported
     ]
     leader.reported.update((each.job["metadata"]["uid"], each.message) for each in found)

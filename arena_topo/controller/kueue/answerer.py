@@ -102,12 +102,14 @@ class Answerer:
     """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
 
     ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the cluster is quicker.
+    *names_others*: an answer names the jobs of other namespaces too.
     """
 
     api: watched.KueueApi
     reserve_after: timedelta
     clock: Callable[[], float]
     plan: PlanQuestion = plan_question
+    names_others: bool = False
     kept: KeptPlace | None = None
     queued: int = 0
     _seen: bool = False
@@ -343,6 +345,7 @@ class Answerer:
             reserve_after=timedelta(),
             kept=self.kept,
             refusals=self._refusals,
+            names_others=self.names_others,
         )
         self.kept, self._refusals = turns.kept, turns.refusals
         self.queued = turns.queued

@@ -40,8 +40,11 @@ class _Doubts:
     others: dict[str, None]
 
 
-def audit(state: ClusterState, now: datetime) -> list[Notice]:
-    """Return an event for each thing that is amiss with the plan of a job that has not ended, at the server's instant *now*; oldest job first."""
+def audit(state: ClusterState, now: datetime, *, names_others: bool = False) -> list[Notice]:
+    """Return an event for each thing that is amiss with the plan of a job that has not ended, at the server's instant *now*; oldest job first.
+
+    With *names_others* an event names the jobs of other namespaces too.
+    """
     # Which plans count for nothing is known once they have been counted.
     state.plans(now)
     jobs = sorted((job for job in state.ledger.jobs.values() if not job.ended), key=lambda job: job.order)
@@ -50,12 +53,12 @@ def audit(state: ClusterState, now: datetime) -> list[Notice]:
     return [
         Notice(job.job, reason, message, NoticeKind.WARNING)
         for job in jobs
-        for reason, message in _findings(job, nodes, doubts.get(job.uid))
+        for reason, message in _findings(job, nodes, doubts.get(job.uid), names_others=names_others)
     ]
 
 
 def _findings(
-    job: PlannedJob, nodes: Mapping[str, GpuNode], doubts: _Doubts | None
+    job: PlannedJob, nodes: Mapping[str, GpuNode], doubts: _Doubts | None, *, names_others: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the reason and the text of each finding on *job*."""
     if job.problem:
@@ -73,7 +76,12 @@ def _findings(
         waits = f"it waits for {plural(len(closed), 'node')}, closed or gone, and may use no other: {_named(closed)}"
         yield "PlanNotKept", f"{waits}; arena-topo suspend and resume have it planned again"
     if doubts:
-        older = f" beside {_named(list(doubts.others))}" if doubts.others else ""
+        own = [name for name in doubts.others if names_others or name.startswith(f"{job.name[0]}/")]
+        elsewhere = len(doubts.others) - len(own)
+        named = [_named(own)] if own else []
+        if elsewhere:
+            named.append(f"{plural(elsewhere, 'job')} of other namespaces")
+        older = f" beside {' and '.join(named)}" if named else ""
         yield "PlanConflict", f"more is planned than there is on {_named(doubts.nodes)}{older}"
 
 

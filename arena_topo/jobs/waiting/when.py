@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from arena_topo.cluster.published import read_published
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import ArenaTopoError
+from arena_topo.errors import ArenaTopoError, Forbidden
 from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
 from arena_topo.jobs.placement.other_plans import bound_workers, less_reserved, order_of, read_jobs
 from arena_topo.jobs.placement.plan import rendered_spec
@@ -68,17 +69,24 @@ class Outlook:
 def read_outlook(session: Session, *, levels: Sequence[str] = ()) -> Outlook:
     """Return what the cluster of *session* says about the ends of its jobs, and about those that wait.
 
-    What is in namespaces that the user may not read is in use by unknown jobs, for an unknown time. Raises
-    ``Forbidden`` when the user may not list the nodes.
+    What is in namespaces that the user may not read is in use by unknown jobs, for an unknown time: a user who may not list
+    all pods gets what the controller has published. Raises ``Forbidden`` where that is nothing and the user may not list the nodes.
     """
     kinds = served_kinds(session, KINDS)
     # Listed before the snapshot, or a worker bound in between would be missed by both.
     bound = bound_workers(session)
     pods: list[PodFacts] = []
-    snapshot = take_snapshot(session, levels=levels, of_jobs=pods)
+    published = None
+    try:
+        snapshot = take_snapshot(session, levels=levels, of_jobs=pods, needs_pods=True)
+    except Forbidden:
+        published = read_published(session, levels)
+        snapshot = published or take_snapshot(session, levels=levels, of_jobs=pods)
     jobs = [job for kind in kinds for job in read_jobs(session, kind, planned=False)]
     now = session.server_time or datetime.now(UTC)
     left, plans = less_reserved(session, jobs, bound, snapshot)
+    # What is published is less all that is reserved already.
+    left = published or left
     history = history_of(jobs)
     running = [job for job in jobs if not has_ended(job)]
     return Outlook(

@@ -32,7 +32,7 @@ _UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WaitingJob:
-    """A job without a place. ``order`` sorts jobs by age; ``since`` is when it began to wait.
+    """A job without a place, called ``namespace/name``. ``order`` sorts jobs by age; ``since`` is when it began to wait.
 
     ``plan`` proposes a place in a snapshot, or says why there is none. ``runs_for`` is the longest that it can run, None
     where nothing limits it. Jobs with the same ``question`` ask for the same, so that what one did not get no other gets.
@@ -107,32 +107,43 @@ class Turns:
 
 @dataclass(slots=True)
 class _Queue:
-    """The queue in the middle of a pass: what is ``left``, and by question who got nothing, and what did not fit."""
+    """The queue in the middle of a pass: what is ``left``, and by question who got nothing, and what did not fit.
+
+    Who got nothing is known for those apart to whom the head is named: *names_others* names it to all.
+    """
 
     left: Snapshot
     running: Iterable[RunningJob]
     now: datetime
+    names_others: bool
     kept: KeptPlace | None = None
     placed: list[RunningJob] = field(default_factory=list)
-    refused: dict[str, PlanRecord] = field(default_factory=dict)
+    refused: dict[tuple[str, bool], PlanRecord] = field(default_factory=dict)
     unfit: dict[str, PlanRecord] = field(default_factory=dict)
 
     def place(self, job: WaitingJob) -> PlanRecord:
         """Return the place of *job* and take it, or why it waits."""
         # What is left only shrinks during a pass.
-        if job.question and job.question in self.refused:
-            return self.refused[job.question]
+        asked = job.question, self._may_read_kept(job)
+        if job.question and asked in self.refused:
+            return self.refused[asked]
         record = self.unfit.get(job.question) or job.plan(self.left)
         if job.question and record.stage is not Stage.PROPOSED:
             self.unfit[job.question] = record
         if record.stage is Stage.PROPOSED and not self._harmless(job, record):
             beside = job.plan(self._beside_kept())
-            record = beside if self._harmless(job, beside) else self._held_back(beside)
+            record = beside if self._harmless(job, beside) else self._held_back(job, beside)
         if record.stage is Stage.PROPOSED:
             self._take(job, record)
         elif job.question:
-            self.refused[job.question] = record
+            self.refused[asked] = record
         return record
+
+    def _may_read_kept(self, job: WaitingJob) -> bool:
+        """Whether the users of *job* may read what the head is called."""
+        return self.kept is not None and (
+            self.names_others or _namespace(job.name) == _namespace(self.kept.name)
+        )
 
     def _harmless(self, job: WaitingJob, record: PlanRecord) -> bool:
         """Whether the head gets its place as early as it would without *job* at *record*."""
@@ -152,8 +163,10 @@ class _Queue:
             return self.left
         return without_reserved(self.left, [OtherPlan(order=("", ""), record=self.kept.record)])
 
-    def _held_back(self, record: PlanRecord) -> PlanRecord:
-        name = self.kept.name if self.kept else ""
+    def _held_back(self, job: WaitingJob, record: PlanRecord) -> PlanRecord:
+        head = "a job that"
+        if self.kept and self._may_read_kept(job):
+            head = f"the job {self.kept.name}, which"
         return replace(
             record,
             stage=Stage.WAITING,
@@ -161,7 +174,7 @@ class _Queue:
             hostnames={},
             level="",
             domain="",
-            waiting_reason=f"what is free is kept for the job {name}, which waits for longer",
+            waiting_reason=f"what is free is kept for {head} waits for longer",
         )
 
     def _take(self, job: WaitingJob, record: PlanRecord) -> None:
@@ -207,13 +220,15 @@ def take_turns(
     reserve_after: timedelta,
     kept: KeptPlace | None = None,
     refusals: Refusals | None = None,
+    names_others: bool = False,
 ) -> Turns:
     """Return what is decided for each of the jobs *waiting*, oldest first.
 
     *snapshot* is without what the jobs *running* hold and have reserved. *kept* is the place that was kept at the last
-    decision, *refusals* what was refused then.
+    decision, *refusals* what was refused then. A job that waits for another one learns what that is called where both are of one
+    namespace, with *names_others* anywhere.
     """
-    queue = _Queue(snapshot, running, now)
+    queue = _Queue(snapshot, running, now, names_others)
     if refusals and has_no_more(snapshot, refusals.left):
         queue.unfit.update(refusals.records)
     turns: list[Turn] = []
@@ -226,6 +241,10 @@ def take_turns(
                 queue.keep(job, kept)
         turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
     return Turns(queue.left, tuple(turns), queue.kept, Refusals(queue.left, queue.unfit))
+
+
+def _namespace(name: str) -> str:
+    return name.partition("/")[0]
 
 
 def _still_serves(before: KeptPlace, future: Snapshot) -> bool:

@@ -39,9 +39,10 @@ def controller(world: World) -> Controller:
     return Controller(world, Placer(Rules(), lambda: world.seconds))
 
 
-def found(world: World) -> list[tuple[str, str, str]]:
+def found(world: World, *, names_others: bool = False) -> list[tuple[str, str, str]]:
     """Return the findings: the job, the reason and the text."""
-    notices = audit(ClusterState(world.latest), START + timedelta(seconds=world.seconds))
+    now = START + timedelta(seconds=world.seconds)
+    notices = audit(ClusterState(world.latest), now, names_others=names_others)
     return [(notice.job["metadata"]["name"], notice.reason, notice.message) for notice in notices]
 
 
@@ -64,6 +65,21 @@ def test_two_plans_for_the_same_gpus_are_told_on_the_younger_job() -> None:
         world
     )
     assert before is world.latest
+
+
+@pytest.mark.parametrize(
+    ("names_others", "expected"),
+    [(False, "default/old and 1 job of other namespaces"), (True, "other/older, default/old")],
+)
+def test_jobs_of_other_namespaces_are_counted(*, names_others: bool, expected: str) -> None:
+    """They are named where everybody may read who uses the GPUs."""
+    world = World()
+    submit(world, "older", confirmed("a"))
+    world.latest["mpijobs"]["uid-older"]["metadata"]["namespace"] = "other"
+    submit(world, "old", confirmed("b"))
+    submit(world, "young", confirmed("a", "b"))
+    ((_, _, message),) = found(world, names_others=names_others)
+    assert f"more is planned than there is on a, b beside {expected}" == message
 
 
 def test_the_same_gpus_are_found_where_there_would_be_enough_of_them() -> None:

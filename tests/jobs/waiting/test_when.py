@@ -3,9 +3,11 @@
 from datetime import timedelta
 from typing import Any
 
+from arena_topo.cluster.published import PART_NAMES, published_parts
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_spec
 from arena_topo.jobs.waiting.when import read_outlook
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.keys import PLAN, PLANNED
@@ -149,6 +151,24 @@ def test_jobs_of_other_namespaces_need_not_be_readable() -> None:
 
     estimate, _ = starts(Narrow([job("old", deadline=600)], [pod("old")]))
     assert ("default/old",) == estimate.after
+
+
+def test_a_cluster_that_may_not_be_read_is_as_the_controller_published_it() -> None:
+    """What others hold is in use, as it is for a plan, and the own job's end gives its place back."""
+    record = PlanRecord(
+        stage=Stage.CONFIRMED, slots=(Slot(0, "n1", None),), worker_requests={"nvidia.com/gpu": 8}
+    )
+    amounts = {"nvidia.com/gpu": 8, "pods": 110}
+    full = GpuNode("n1", "n1", allocatable=amounts, requested={"nvidia.com/gpu": 8, "pods": 1})
+    (part,) = published_parts(Snapshot((full,), taken="2026-11-21T01:00:00Z"))
+    hidden = {
+        "nodes": refusal(403, "Forbidden", "no"),
+        "pods": Answer(body={"items": [], "metadata": {}}),
+        PART_NAMES[0]: Answer(body=part),
+    }
+    own = job("own", deadline=600, record=record)
+    assert ("default/own",) == starts(Cluster([own], [], **hidden))[0].after
+    assert None is starts(Cluster([], [], **hidden))[0].likely
 
 
 def test_who_may_not_list_batch_jobs_is_told_of_the_others() -> None:

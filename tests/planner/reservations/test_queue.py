@@ -228,9 +228,36 @@ def test_a_job_that_waits_says_why_and_where_it_stands() -> None:
     turns = take_turns(jobs, left, running, now=START + minutes(9), reserve_after=minutes(5))
     assert [("big", 1), ("small", 2)] == [(turn.uid, turn.position) for turn in turns.turns]
     assert "do not fit" in turns.turns[0].record.waiting_reason
-    assert "is kept for the job big" in turns.turns[1].record.waiting_reason
+    assert "what is free is kept for" in turns.turns[1].record.waiting_reason
     assert None is not turns.kept
     assert ("big", None) == (turns.kept.name, turns.kept.starts)
+
+
+NAMED = "what is free is kept for the job team-a/big, which waits for longer"
+UNNAMED = "what is free is kept for a job that waits for longer"
+
+
+@pytest.mark.parametrize(
+    ("names_others", "expected"), [(False, [NAMED, UNNAMED, NAMED]), (True, [NAMED, NAMED, NAMED])]
+)
+def test_the_head_is_named_to_jobs_of_its_namespace(*, names_others: bool, expected: list[str]) -> None:
+    """To others where that is allowed; also where all of them ask for the same."""
+    running = [RunningJob(OtherPlan(order=("", "r"), record=planner(1, 8)(SERVERS), name="r"))]
+    left = without_reserved(SERVERS, [running[0].plan])
+    head = replace(Job("big", 4, 8).waiting(), name="team-a/big")
+    others = [
+        replace(Job(uid, 1, 8, known=False, comes=1).waiting(), name=f"{namespace}/{uid}", question="1 of 8")
+        for uid, namespace in (("one", "team-a"), ("three", "team-b"), ("two", "team-a"))
+    ]
+    turns = take_turns(
+        [head, *others],
+        left,
+        running,
+        now=START + minutes(9),
+        reserve_after=minutes(5),
+        names_others=names_others,
+    )
+    assert expected == [turn.record.waiting_reason for turn in turns.turns[1:]]
 
 
 def test_no_place_is_kept_for_a_job_that_would_not_fit_after_all_have_ended() -> None:

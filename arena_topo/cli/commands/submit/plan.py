@@ -25,7 +25,7 @@ from arena_topo.cli.options.kinds.described import KIND_ALIASES, plannable_job
 from arena_topo.cli.options.kinds.elastic import check_elastic
 from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.options.placement import PlanFlags, plan_options
-from arena_topo.cli.snapshot_source import from_file, print_warnings, product, unreserved
+from arena_topo.cli.snapshot_source import check_product, from_file, print_warnings, product, unreserved
 from arena_topo.cli.terminal import columns, print_document, wants_colour
 from arena_topo.errors import ExitCode, UsageError
 
@@ -81,6 +81,7 @@ def _plan(flags: PlanJobFlags) -> ExitCode:
         from arena_topo.jobs.waiting.when import read_outlook
         from arena_topo.kube.session import connect
 
+        check_product(flags.product)
         outlook = read_outlook(connect(flags.kube), levels=options.levels)
         snapshot = outlook.left
         print_warnings(snapshot)

@@ -34,10 +34,10 @@ def test_the_comparison_is_printed_as_a_table(invoke: Invoke, saved: str) -> Non
     assert "blind, any node: expected" in outcome.out
 
 
-@pytest.mark.parametrize("kind", ["mpi", "jobset", "tf"])
-def test_gpus_are_named_of_a_matrix_alone(invoke: Invoke, kind: str) -> None:
+@pytest.mark.parametrize("asked", [("mpi",), ("jobset",), ("tf",), ("mpi", "--when")], ids=" ".join)
+def test_gpus_are_named_of_a_matrix_alone(invoke: Invoke, asked: tuple[str, ...]) -> None:
     """A cluster says by itself which it has."""
-    outcome = invoke("plan", kind, "--workers=2", "--gpus=4", "--product=NVIDIA H200")
+    outcome = invoke("plan", *asked, "--workers=2", "--gpus=4", "--product=NVIDIA H200")
     assert 2 == outcome.code
     assert "--product names the GPUs of a matrix: it goes with --from" in outcome.err
 
