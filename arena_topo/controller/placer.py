@@ -97,9 +97,13 @@ _NOTHING_HELD: Mapping[str, OtherPlan] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What an admin decides: how long a gang waits at the head of the queue before a place is kept for it."""
+    """What an admin decides: how long a gang waits at the head of the queue before a place is kept for it.
+
+    *names_others*: what is written onto a job names jobs of other namespaces too.
+    """
 
     reserve_after: timedelta = timedelta(minutes=5)
+    names_others: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,6 +347,7 @@ class Placer:
             reserve_after=self.rules.reserve_after,
             kept=self.kept,
             refusals=self._refusals,
+            names_others=self.rules.names_others,
         )
         self.kept, self._refusals, self._passed = turns.kept, turns.refusals, (view, turns)
         for turn in turns.turns:

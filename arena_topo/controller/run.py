@@ -125,11 +125,6 @@ class _Leader:
     metrics: "Metrics | None" = None
     reported: set[tuple[str, str]] = field(default_factory=set)
 
-    @property
-    def names_others(self) -> bool:
-        """Whether what is written onto a job names jobs of other namespaces: where everybody may read who uses the GPUs."""
-        return self.publish is Detail.JOBS
-
 
 @dataclass(slots=True)
 class _ServerClock:
@@ -160,13 +155,12 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     # All has been listed when this returns: nothing is decided before.
     watch = Watch(sessions.watch.anew(), collections.values())
     state = ClusterState(dict(zip(names, watch.objects, strict=True)))
-    placer, clock = Placer(leader.rules, time.monotonic), _ServerClock(sessions.lease)
+    rules = leader.rules
+    placer, clock = Placer(rules, time.monotonic), _ServerClock(sessions.lease)
     answerer = None
     if queues:
-        answerer = Answerer(
-            queues, leader.rules.reserve_after, time.monotonic, placer.plan, leader.names_others
-        )
-    estimator = Estimator(time.monotonic, leader.names_others)
+        answerer = Answerer(queues, rules.reserve_after, time.monotonic, placer.plan, rules.names_others)
+    estimator = Estimator(time.monotonic, rules.names_others)
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
@@ -256,7 +250,7 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
     # Once for each finding: a leader that lost the server for a while sees everything anew.
     found = [
         each
-        for each in audit(state, now, names_others=leader.names_others)
+        for each in audit(state, now, names_others=leader.rules.names_others)
         if (each.job["metadata"]["uid"], each.message) not in leader.reported
     ]
     leader.reported.update((each.job["metadata"]["uid"], each.message) for each in found)

@@ -104,9 +104,11 @@ def run(flags: RunFlags) -> None:
         writers=[connect(quick) for _ in range(_WRITERS)],
         publisher=connect(quick),
     )
-    rules = Rules(timedelta(seconds=flags.reserve_after))
+    publish = Detail(flags.publish)
+    # Where everybody may read which jobs use the GPUs, a job may say which it waits for.
+    rules = Rules(timedelta(seconds=flags.reserve_after), names_others=publish is Detail.JOBS)
     with served as metrics:
-        run_controller(sessions, rules, ended, say, publish=Detail(flags.publish), metrics=metrics)
+        run_controller(sessions, rules, ended, say, publish=publish, metrics=metrics)
 
 
 def _metrics(port: int) -> AbstractContextManager["Metrics | None"]:
