@@ -68,6 +68,8 @@ class Arena:
                 yield running
             finally:
                 process.kill()
+                # Popen closes the streams, which a reader that is not at its end must not see.
+                running.wait()
 
 
 class Running:

@@ -77,10 +77,10 @@ def _findings(
         yield "PlanNotKept", f"{waits}; arena-topo suspend and resume have it planned again"
     if doubts:
         own = [name for name in doubts.others if names_others or name.startswith(f"{job.name[0]}/")]
-        elsewhere = len(doubts.others) - len(own)
+        unnamed = len(doubts.others) - len(own)
         named = [_named(own)] if own else []
-        if elsewhere:
-            named.append(f"{plural(elsewhere, 'job')} of other namespaces")
+        if unnamed:
+            named.append(f"{plural(unnamed, 'job')} of other namespaces")
         older = f" beside {' and '.join(named)}" if named else ""
         yield "PlanConflict", f"more is planned than there is on {_named(doubts.nodes)}{older}"
 
