@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import chain
 
 from arena_topo.controller.actions import (
     BETWEEN_REASONS,
@@ -67,7 +68,7 @@ from arena_topo.model.plan.plan_record import (
     placed_text,
 )
 from arena_topo.model.plan.roles import GangVerdict
-from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
+from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.queue import (
     KeptPlace,
     Refusals,
@@ -75,6 +76,7 @@ from arena_topo.planner.reservations.queue import (
     WaitingJob,
     take_turns,
 )
+from arena_topo.planner.reservations.unreserved import Unreserved
 
 _LONGEST_WRITE = 10.0
 """Seconds after which a write has been seen, or has failed: its request has ended before."""
@@ -116,6 +118,7 @@ class Answerer:
     _checks: Mapping[str, Check] = field(default_factory=dict)
     _items: Mapping[str, Object] = field(default_factory=dict)
     _workloads: dict[str, Workload] = field(default_factory=dict)
+    _unanswered: dict[str, Workload] = field(default_factory=dict)
     _pods: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
     _uids: dict[tuple[str, str], str] = field(default_factory=dict)
     _held: dict[str, OtherPlan] = field(default_factory=dict)
@@ -127,6 +130,8 @@ class Answerer:
     _lost: dict[str, float] = field(default_factory=dict)
     _audited: float = -math.inf
     _refusals: Refusals | None = None
+    _left: Unreserved = field(default_factory=Unreserved)
+    _left_by_firm: Unreserved = field(default_factory=Unreserved)
 
     def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
         """Note what has changed in *objects*, by collection; all of them where nothing was seen before."""
@@ -156,8 +161,8 @@ class Answerer:
         others = [plan for plan in beside if plan.reserved]
         waiting: list[tuple[Workload, PlannedJob]] = []
         actions = [*self._checks_marked(now)]
-        for uid, workload in self._workloads.items():
-            if self._may_send(uid) and not workload.finished:
+        for uid, workload in self._unanswered.items():
+            if self._may_send(uid):
                 actions += self._looked_at(workload, waiting, now)
         actions += self._take_turns(waiting, state.snapshot, others, now)
         actions += self._taken_back(state.snapshot, others, now)
@@ -225,6 +230,7 @@ class Answerer:
         flavors = {each["metadata"]["name"]: each for each in objects.get(watched.FLAVORS, {}).values()}
         workload = read_workload(item, self._checks, flavors) if item else None
         before = self._workloads.pop(uid, None)
+        self._unanswered.pop(uid, None)
         if before:
             self._uids.pop(before.job_key, None)
         self._stale.add(uid)
@@ -233,6 +239,8 @@ class Answerer:
                 known.pop(uid, None)
             return
         self._workloads[uid] = workload
+        if workload.needs_answer:
+            self._unanswered[uid] = workload
         self._uids[workload.job_key] = uid
         flight = self._flights.get(uid)
         if flight and workload.entry.state is flight.state:
@@ -332,14 +340,13 @@ class Answerer:
                 self.kept = None
             return
         by_uid = {each[0].uid: each for each in waiting}
-        held = [*others, *(plan for plan in self._held.values() if plan.reserved)]
         turns = take_turns(
             [self._waiting(*each, snapshot) for each in waiting],
-            without_reserved(snapshot, held),
-            [
-                *(RunningJob(plan) for plan in others),
-                *(RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()),
-            ],
+            self._left.of(snapshot, chain(others, self._held.values())),
+            chain(
+                map(RunningJob, others),
+                (RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()),
+            ),
             now=now,
             # Each has the time of its own check, from which on a place is kept for it.
             reserve_after=timedelta(),
@@ -411,7 +418,7 @@ class Answerer:
             return
         nodes = {node.name: node for node in snapshot.nodes}
         firm = [plan for plan in others if plan.record.stage is Stage.CONFIRMED]
-        found = lost(reserving, without_reserved(snapshot, [*firm, *self._held.values()]), nodes)
+        found = lost(reserving, self._left_by_firm.of(snapshot, chain(firm, self._held.values())), nodes)
         self._lost = {uid: self._lost.get(uid, self.clock()) for uid in found}
         for uid, since in self._lost.items():
             if self.clock() - since < _PATIENCE or not self._may_send(uid):

@@ -105,7 +105,8 @@ def lost(plans: Mapping[str, OtherPlan], left: Snapshot, nodes: Mapping[str, Gpu
     all plans reserve. Of two plans for one place the younger one is lost.
     """
     found: dict[str, str] = {}
-    full = {node.name: node for node in left.nodes if _is_overfull(node)}
+    places = {slot.node for plan in plans.values() for slot in plan.reserved}
+    full = {node.name: node for node in left.nodes if node.name in places and _is_overfull(node)}
     for uid, plan in sorted(plans.items(), key=lambda item: item[1].order, reverse=True):
         for slot in plan.reserved:
             node = nodes.get(slot.node)

@@ -99,6 +99,17 @@ class Workload:
         return f"{_HIGHEST_PRIORITY - self.priority:010d} {self.created}", f"{self.namespace}/{self.name}"
 
     @property
+    def needs_answer(self) -> bool:
+        """Whether there may be a word to say to it: it waits for one, or it has lost its quota beside one that gives places."""
+        if self.finished:
+            return False
+        if self.quota_since is None and self.entry.state is CheckState.READY:
+            return True
+        has_quota = self.quota_since is not None or self.admitted_since is not None
+        waits = any(entry.state is CheckState.PENDING for entry in self.entries)
+        return has_quota and waits and not self.leaves
+
+    @property
     def entry(self) -> Entry:
         """The entry of the check that gives the places."""
         return self.entries[0]

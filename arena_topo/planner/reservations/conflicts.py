@@ -7,7 +7,7 @@ the younger is planned again. So no GPU is reserved twice, whatever the order of
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from itertools import compress
@@ -52,6 +52,10 @@ class OtherPlan:
     def reserved(self) -> tuple[Slot, ...]:
         """The places that are reserved for workers that have no node yet."""
         return tuple(slot for slot in self.record.slots if slot.worker not in self.bound)
+
+
+ReservedPlace = tuple[PlanRecord, Slot]
+"""A place, and the plan that reserves it."""
 
 
 class Decision(Enum):
@@ -128,32 +132,28 @@ def limited_to(record: PlanRecord, workers: frozenset[int] | None) -> PlanRecord
 
 def without_reserved(snapshot: Snapshot, other_plans: Iterable[OtherPlan]) -> Snapshot:
     """Return *snapshot* without what *other_plans* reserve and their workers do not use yet."""
-    taken: dict[str, Counter[str]] = {}
-    gpus: dict[str, list[tuple[int, ...] | None]] = {}
+    taken: dict[str, list[ReservedPlace]] = {}
     for other in other_plans:
         for slot in other.reserved:
-            taken.setdefault(slot.node, Counter()).update(requested(other.record, (slot,)))
-            gpus.setdefault(slot.node, []).append(slot.gpus)
+            taken.setdefault(slot.node, []).append((other.record, slot))
     # The usual case: nothing is reserved, and a large snapshot need not be copied.
     if not taken:
         return snapshot
     return replace(
         snapshot,
         nodes=tuple(
-            _without(node, taken[node.name], gpus[node.name]) if node.name in taken else node
-            for node in snapshot.nodes
+            node_without(node, taken[node.name]) if node.name in taken else node for node in snapshot.nodes
         ),
     )
 
 
-def _without(node: GpuNode, taken: Mapping[str, int], gpus: Sequence[tuple[int, ...] | None]) -> GpuNode:
-    """Return *node* without what is reserved on it; a reservation of a number of GPUs leaves open which are free."""
-    requested = Counter(node.requested)
-    requested.update(taken)
-    used = node.used
-    if used is not None:
-        used = None if None in gpus else used.union(*(indices for indices in gpus if indices))
-    return replace(node, requested=dict(requested), used=used)
+def node_without(node: GpuNode, taken: Iterable[ReservedPlace]) -> GpuNode:
+    """Return *node* without the places that are *taken* on it; one with a number of GPUs leaves open which are free."""
+    amounts, used = Counter(node.requested), node.used
+    for record, slot in taken:
+        amounts.update(requested(record, (slot,)))
+        used = None if used is None or slot.gpus is None else used.union(slot.gpus)
+    return replace(node, requested=dict(amounts), used=used)
 
 
 def _has(node: GpuNode, slots: Sequence[Slot], requests: Resources) -> bool:

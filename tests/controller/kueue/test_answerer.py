@@ -2,6 +2,9 @@
 
 from collections import Counter
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from arena_topo.controller.actions import Notice, PatchStatus
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
@@ -22,7 +25,7 @@ from tests.controller.kueue.workload_objects import (
 from tests.controller.world import GPU, server
 
 
-def given(action: PatchStatus) -> list[Object]:
+def updates_of(action: PatchStatus) -> list[Object]:
     """Return what an answer gives the pod sets."""
     assert isinstance(action.body, list)
     (updates,) = [each["value"] for each in action.body if each["path"].endswith("podSetUpdates")]
@@ -34,7 +37,7 @@ def test_a_workload_with_quota_gets_its_nodes() -> None:
     """Ready, with the nodes of all workers by their index."""
     (action,) = Cluster(workload(workers=3, gpus=4)).decide()
     assert isinstance(action, PatchStatus)
-    updates = given(action)
+    updates = updates_of(action)
     assert "worker" == updates[0]["name"]
     assert {"arena-topo.dev/pin-nodes": "0:a,2:b,3:"} == updates[0]["annotations"]
     assert {"arena-topo.dev/planned": "true", "arena-topo.dev/job": "job"} == updates[0]["labels"]
@@ -339,7 +342,48 @@ def test_roles_of_a_pytorch_job_share_one_list() -> None:
     ]
     (action,) = Cluster(workload(owner=owner, podSets=pod_sets, admission={})).decide()
     assert isinstance(action, PatchStatus)
-    updates = given(action)
+    updates = updates_of(action)
     assert ["master", "worker"] == [each["name"] for each in updates]
     assert ["0:a,1:b,2:c,3:"] * 2 == [each["annotations"]["arena-topo.dev/pin-nodes"] for each in updates]
     assert [None, "1"] == [each["annotations"].get("arena-topo.dev/pin-offset") for each in updates]
+
+
+WRITES = {
+    "queued": [],
+    "has quota": ["QuotaReserved"],
+    "runs": ["QuotaReserved", "Admitted"],
+    "is evicted": ["QuotaReserved", "Evicted"],
+    "has finished": ["QuotaReserved", "Admitted", "Finished"],
+}
+"""The conditions of a Workload, by what Kueue has done with it last."""
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcdef"), st.sampled_from([*WRITES, "is reset", "is deleted"])),
+        max_size=20,
+    )
+)
+def test_a_controller_that_runs_decides_what_one_does_that_begins(history: list[tuple[str, str]]) -> None:
+    """Whatever Kueue has written before: what is remembered saves time alone."""
+    cluster = Cluster()
+    for job, written in history:
+        at = "abcdef".index(job)
+        item = cluster.objects["workloads"].get(f"w-{job}", workload(job, workers=1 + at % 3, gpus=2 + at))
+        status = item["status"]
+        match written:
+            case "is reset":
+                status = {**status, "conditions": [], "admissionChecks": [entry()]}
+            case "is deleted":
+                pass
+            case _:
+                status = {**status, "conditions": list(map(condition, WRITES[written]))}
+        cluster.put("workloads", {**item, "status": status}, deleted=written == "is deleted")
+        # Other words on why a job waits come after a while.
+        cluster.seconds += 60
+        running = cluster.answerer
+        cluster.restart()
+        expected, cluster.answerer = cluster.decide(), running
+        decided = cluster.decide()
+        assert sorted(map(repr, expected)) == sorted(map(repr, decided))
+        cluster.carry_out(decided)

@@ -103,7 +103,7 @@ def worker(job: str, index: int, node: str, gpus: int = 8, uid: str = "") -> Obj
 
 
 class Cluster:
-    """Four servers of eight GPUs with a queue, and what the controller sees of them."""
+    """Four servers of eight GPUs with a queue, unless *others* has other nodes, and what the controller sees of them."""
 
     def __init__(self, *workloads: Object, reserve_after: float = 300.0, **others: list[Object]) -> None:
         self.seconds = 0.0
@@ -114,6 +114,8 @@ class Cluster:
             "workloads": {},
             **{name: {} for name in ("pods", "admissionchecks", "resourceflavors", "plannerparameters")},
         }
+        if "nodes" in others:
+            self.objects["nodes"] = {}
         given = {
             "workloads": list(workloads),
             "admissionchecks": [check()],
