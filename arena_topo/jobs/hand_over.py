@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 
+from arena_topo.cluster.capabilities.controller import TAKES_OVER
 from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, job_not_found
@@ -17,8 +18,8 @@ from arena_topo.model.plan.plan_record import PlanRecord, Stage
 _PERIOD = 0.5
 """Seconds between two looks at a job that the controller is about to place."""
 
-_FIRST_ANSWER = 15.0
-"""Seconds in which a controller answers, also one that has just taken over from another replica."""
+_FIRST_ANSWER = TAKES_OVER + 15.0
+"""Seconds in which a controller answers, also one that has yet to take over from another replica."""
 
 _UNANSWERED = "the controller has not looked at it yet"
 

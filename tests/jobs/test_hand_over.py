@@ -56,7 +56,7 @@ def test_a_number_in_the_queue_is_the_answer_where_nobody_waits() -> None:
 
 def test_a_controller_that_says_nothing_is_not_waited_for() -> None:
     """The job is there, and is placed once it says something."""
-    answers = [Answer(body=job(UNANSWERED)) for _ in range(40)]
+    answers = [Answer(body=job(UNANSWERED)) for _ in range(100)]
     assert UNANSWERED == ask(*answers)[0].record
 
 

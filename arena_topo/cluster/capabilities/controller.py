@@ -8,7 +8,7 @@ from arena_topo.kube.session import Session
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
 from arena_topo.model.notation.durations import parse_instant
 
-_TAKES_OVER = 30.0
+TAKES_OVER = 30.0
 """Seconds in which another replica takes over, three times a Lease: a job of the meantime is placed then."""
 
 
@@ -21,4 +21,4 @@ def controller_runs(session: Session) -> bool:
     except (ArenaTopoError, ValueError):
         return False
     now = session.server_time or datetime.now(UTC)
-    return bool(spec.get("holderIdentity")) and abs((now - renewed).total_seconds()) < _TAKES_OVER
+    return bool(spec.get("holderIdentity")) and abs((now - renewed).total_seconds()) < TAKES_OVER

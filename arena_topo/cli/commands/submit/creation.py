@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from arena_topo.kube.session import Session
     from arena_topo.model.job.job_view import Goal
 
-_LAST_LOOK = 5.0
-"""Seconds that the last look at the cluster may take after Ctrl-C."""
+_LAST_LOOK = 30.0
+"""Seconds that the last look at the cluster may take after Ctrl-C; another Ctrl-C ends it at once."""
 
 WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
 
@@ -171,13 +171,15 @@ def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bo
     from arena_topo.kube.session import connect
 
     try:
-        # The kept connection may be in the middle of an answer. Ctrl-C must not take long, and 0 means no limit at all.
+        # The kept connection may be in the middle of an answer. A limit of 0 means none at all.
         limit = min(connection.request_timeout or _LAST_LOOK, _LAST_LOOK)
         fresh = connect(replace(connection, request_timeout=limit))
-        say(f"interrupted: {left_behind(fresh, name, was_created=was_created)}")
-    except ArenaTopoError as error:
+        left = left_behind(fresh, name, was_created=was_created)
+    except (ArenaTopoError, KeyboardInterrupt) as error:
         state = "was created" if was_created else "may have been created"
-        say(f"interrupted: the job {name} {state}; arena-topo get {name} shows it ({error.message})")
+        why = error.message if isinstance(error, ArenaTopoError) else "the cluster has not answered yet"
+        left = f"the job {name} {state} ({why}): arena-topo get {name} shows it, arena-topo delete {name} undoes it"
+    say(f"interrupted: {left}")
 
 
 def print_placement(name: str, placed: "PlacedJob") -> None:
