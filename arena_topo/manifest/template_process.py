@@ -20,8 +20,9 @@ from arena_topo.errors import DocumentError
 CPU_SECONDS = 3
 """Seconds of computing: a template of the packaged ones' size takes a hundredth of one."""
 
-WALL_SECONDS = 5.0
-"""Seconds until the answer, also where the template waits instead of computing, as for a pipe in its folder."""
+WALL_SECONDS = 30.0
+"""Seconds until the answer, where the template waits instead of computing, as for a pipe in its folder; a machine that is busy
+takes several until the process has begun."""
 
 MEMORY = 512 * 2**20
 """Bytes of address space; Python and its libraries take about a third."""

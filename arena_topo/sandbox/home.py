@@ -14,7 +14,7 @@ from arena_topo.errors import ArenaTopoError
 from arena_topo.model.objects import Object
 from arena_topo.user_folders import state_folder
 
-_TIMEOUT_SECONDS = 5.0
+_TIMEOUT_SECONDS = 20.0
 
 
 class Home:

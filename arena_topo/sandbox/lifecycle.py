@@ -22,8 +22,9 @@ from arena_topo.sandbox.home import Home
 
 CONTEXT = "arena-topo-sandbox"
 _BELOW_EPHEMERAL = range(12000, 32000)  # ports that no outgoing connection takes
-START_SECONDS = 30.0
-STOP_SECONDS = 15.0
+# Far more than both take: a server that dies is seen at once, and one on a busy machine is only slow.
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
 DEFAULT_LAYOUT = "two-dgx1"
 _POLL_SECONDS = 0.05
 _PACKAGES = ("aiohttp", "cryptography", "jsonpatch")

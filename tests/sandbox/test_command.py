@@ -13,7 +13,7 @@ def test_the_commands_of_a_first_try(tmp_path: Path) -> None:
     def tool(*arguments: str) -> str:
         command = [sys.executable, "-m", "arena_topo", "sandbox", *arguments]
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=True, timeout=60
+            command, env=environment, capture_output=True, text=True, check=True, timeout=150
         )
         return done.stdout
 

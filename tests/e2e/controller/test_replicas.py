@@ -39,9 +39,11 @@ def holder(kube: Kube) -> str:
 
 
 def booked(kube: Kube, namespace: str) -> Counter[str]:
-    """Return the GPUs that confirmed plans hold on each node."""
+    """Return the GPUs that confirmed plans hold on each node; a job that is being deleted outlives its pods, and holds none."""
     held: Counter[str] = Counter()
     for job in kube.list(*MPIJOB, namespace):
+        if job["metadata"].get("deletionTimestamp"):
+            continue
         record = plan(kube, namespace, job["metadata"]["name"])
         if record.stage is Stage.CONFIRMED:
             held.update(

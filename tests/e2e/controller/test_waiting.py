@@ -59,6 +59,7 @@ def test_a_place_is_kept_for_the_head(arena: Arena, kube: Kube, namespace: str) 
     """With no time to wait, nobody starts before a job of the whole cluster, and each is told why it waits."""
     assert 0 == submit(arena, "first", 2, 8).code
     assert 0 == submit(arena, "whole", 4, 8).code
+    pass_second(kube, namespace)
     with replica(arena, "--reserve-after=0"):
         submit(arena, "small", 1, 8)
         eventually(
