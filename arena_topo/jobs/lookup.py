@@ -184,7 +184,8 @@ def pods_of(session: Session, served: ServedJob) -> list[Object]:
 def fetch_job_view(session: Session, name: str) -> "JobView":
     """Return the view of job *name*: two calls, or three for one in v1alpha1 that has ended. Raises ``NotFound``.
 
-    One more where pods have GPUs by ResourceClaims that ``submit`` did not write.
+    One more where pods have GPUs by ResourceClaims that ``submit`` did not write, and one more for a job that waits in a queue
+    of Kueue.
     """
     # The values of a view take their time to define, and a log needs none of them.
     from datetime import UTC, datetime
@@ -198,13 +199,24 @@ def fetch_job_view(session: Session, name: str) -> "JobView":
         from arena_topo.jobs.claimed_gpus import with_claimed_gpus
 
         pods = with_claimed_gpus(session, pods)
-    return job_view(
+    view = job_view(
         served.kind,
         served.job,
         pods,
         now=datetime.now(UTC),
         launcher_job=launcher_job_of(session, served.job),
     )
+    return with_queue(session, view)
+
+
+def with_queue(session: Session, view: "JobView") -> "JobView":
+    """Return *view*, with where it stands if it waits in a queue of Kueue: one call then, and none for any other."""
+    # Few jobs wait there, and the others need not wait for the import.
+    if view.status.value != "QUEUING":
+        return view
+    from arena_topo.jobs.waiting.queued import with_queues
+
+    return with_queues(session, [view])[0]
 
 
 def launcher_job_of(session: Session, job: Object) -> Object | None:

@@ -5,11 +5,14 @@ Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.g
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arena_topo.model.job.job_view import Instance, JobView, PlanView
+from arena_topo.model.job.job_view import Instance, JobView, PlanView, QueueView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
+
+if TYPE_CHECKING:
+    from arena_topo.model.job.start_estimate import StartEstimate
 
 _NONE = "N/A"
 INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
@@ -99,6 +102,7 @@ def job_document(job: JobView) -> dict[str, Any]:
         "message": job.message,
         "advice": job.advice,
         "plan": _plan_document(job.plan) if job.plan else None,
+        "queue": _queue_document(job.queue) if job.queue else None,
     }
 
 
@@ -121,26 +125,35 @@ def _plan_document(plan: PlanView) -> dict[str, Any]:
         ],
         "reason": plan.reason,
         "position": plan.position,
-        "start": _start_document(plan),
+        "start": _start_document(plan.start) if plan.start else None,
     }
 
 
-def _start_document(plan: PlanView) -> dict[str, Any] | None:
-    if plan.start is None:
-        return None
+def _queue_document(queue: QueueView) -> dict[str, Any]:
+    return {
+        "name": queue.queue,
+        "workload": queue.workload,
+        "reason": queue.reason,
+        "position": queue.position,
+        "start": _start_document(queue.start),
+    }
+
+
+def _start_document(start: "StartEstimate") -> dict[str, Any]:
     # What draws plans takes its time to import, and few jobs wait.
     from arena_topo.output.plan.start_estimate import estimate_document
 
-    return estimate_document(plan.start)
+    return estimate_document(start)
 
 
-def start_line(plan: PlanView, now: datetime) -> str:
-    """Return when a job with *plan* starts, and after which others; empty for one that does not wait."""
-    if plan.start is None:
+def start_line(job: JobView) -> str:
+    """Return when *job* starts, and after which others; empty for one that does not wait."""
+    waiting = job.queue or job.plan
+    if waiting is None or waiting.start is None:
         return ""
     from arena_topo.output.plan.start_estimate import after_text, waiting_text
 
-    return ", ".join(filter(None, (waiting_text(plan.start, now), after_text(plan.start))))
+    return ", ".join(filter(None, (waiting_text(waiting.start, job.seen), after_text(waiting.start))))
 
 
 def queue_line(job: JobView) -> str:
@@ -148,16 +161,17 @@ def queue_line(job: JobView) -> str:
 
     For example, ``number 2 in the queue, starts in about 40m (25m to 1h10m): 3 nodes have < 8 free GPUs``.
     """
-    plan = job.plan
-    if plan is None or plan.start is None:
+    waiting = job.queue or job.plan
+    if waiting is None or waiting.start is None:
         return ""
     from arena_topo.output.plan.start_estimate import waiting_text
 
-    if not plan.position:
-        return plan.message
-    when = waiting_text(plan.start, job.seen)
-    starts = when if plan.start.unknown else f"starts {when}"
-    return f"number {plan.position} in the queue, {starts}: {plan.reason}"
+    if not waiting.position:
+        # Kueue says why, or the plan.
+        return job.message if job.queue else job.plan.message if job.plan else ""
+    when = waiting_text(waiting.start, job.seen)
+    starts = when if waiting.start.unknown else f"starts {when}"
+    return f"number {waiting.position} in the queue, {starts}: {waiting.reason}"
 
 
 def _instance_document(instance: Instance) -> dict[str, Any]:

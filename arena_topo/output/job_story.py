@@ -52,6 +52,8 @@ def job_page(
         parts.append(f"\nNext:\n  {printable(job.advice)}\n")
     if job.plan:
         parts.append(_plan_section(job, job.plan, room))
+    if start := start_line(job):
+        parts.append(f"\nStart:\n  {printable(start)}\n")
     parts.append(_instances_section(job, paint, room))
     if events is None:
         parts.append("\nEvents:\n  you may not list the events of this namespace\n")
@@ -64,8 +66,6 @@ def job_page(
 
 def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
     lines = [f"\nPlan:\n  {printable(plan.message)}\n"]
-    if start := start_line(plan, job.seen):
-        lines.append(f"\nStart:\n  {printable(start)}\n")
     if plan.workers:
         nodes = {instance.name: instance.node for instance in job.instances}
         rows = [("WORKER", "PLANNED NODE", "PLANNED GPUS", "RUNS ON")]

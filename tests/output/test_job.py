@@ -195,7 +195,7 @@ def test_the_document_has_the_keys_of_arena_in_their_order() -> None:
     assert [
         "uuid", "name", "namespace", "duration", "status", "trainer", "tensorboard", "chiefName", "instances",
         "priority", "requestGPUs", "allocatedGPUs", "creationTimestamp", "modelName", "modelVersion", "modelSource",
-        "apiVersion", "workers", "endTimestamp", "message", "advice", "plan",
+        "apiVersion", "workers", "endTimestamp", "message", "advice", "plan", "queue",
     ] == list(document)  # fmt: skip
     assert [
         "ip", "status", "name", "age", "node", "nodeIP", "chief", "requestGPUs", "gpuMetrics", "creationTimestamp",

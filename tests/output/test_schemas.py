@@ -17,7 +17,9 @@ from arena_topo.cli.options.output_form import OutputNotation
 from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.cluster.snapshot import Fabric, Snapshot
+from arena_topo.model.job.job_view import QueueView
 from arena_topo.model.job.log_line import LogLine
+from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
 from arena_topo.output.documents import compact
@@ -46,6 +48,17 @@ def planned() -> Any:
 def document(job: Any, version: ApiVersion = ApiVersion.V2BETA1) -> Any:
     """Return the document of *job* as JSON has it."""
     return json.loads(json.dumps(job_document(job_view(version, job, PODS, now=NOW))))
+
+
+def test_a_job_in_a_queue_has_the_documented_shape() -> None:
+    """With where it stands."""
+    start = StartEstimate(earliest=NOW, likely=NOW, latest=NOW, after=("a/b",), basis=("c",))
+    view = replace(
+        job_view(ApiVersion.V2BETA1, mpijob("job"), (), now=NOW), queue=QueueView("q", "w", "why", 1, start)
+    )
+    printed = json.loads(json.dumps(job_document(view)))
+    assert "q" == printed["queue"]["name"]
+    jsonschema.Draft202012Validator(SCHEMA).validate(printed)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,9 @@ from arena_topo.model.job.job_view import JobStatus
 from arena_topo.model.keys import GANG_GATE
 from arena_topo.model.objects import Object
 
+STARTS_BY_ITSELF = "it starts by itself; who holds the GPUs: arena-topo top node"
+"""What is left to do about a job that waits for its turn."""
+
 
 def advice(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:
     """Return what to do next about *job*, empty where nothing needs to be done."""

@@ -6,7 +6,7 @@ The three versions of MPIJob write the same facts of a job's status in different
 from collections.abc import Sequence
 from datetime import datetime
 
-from arena_topo.jobs.status.advice import advice
+from arena_topo.jobs.status.advice import STARTS_BY_ITSELF, advice
 from arena_topo.jobs.status.chief import chief_pod
 from arena_topo.jobs.status.conditions import FAILED, SUCCEEDED, true_condition
 from arena_topo.jobs.status.failure import failure_message, first_failed_worker, why_down
@@ -56,7 +56,7 @@ def job_view(
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
         workers=sum(role.count for role in roles if is_planned(kind, role.role)),
         message=_message(job, pods, status, chief),
-        advice=advice(job, pods, status, chief),
+        advice=advice(job, pods, status, chief) or (STARTS_BY_ITSELF if plan and plan.position else ""),
         plan=plan,
         manifest=job,
         kind=kind.kind,

@@ -8,7 +8,7 @@ from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, job_not_found
 from arena_topo.jobs.placement.place import PlacedJob
-from arena_topo.jobs.status.conditions import true_condition
+from arena_topo.jobs.waiting.queued import standing, summary
 from arena_topo.kube.resources import Resource, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.job.kind import is_suspended
@@ -22,8 +22,6 @@ from arena_topo.pin.run_lists import decoded
 
 _PERIOD = 0.5
 """Seconds between two looks at the job."""
-
-_UNQUEUED = "Kueue has not looked at it yet"
 
 
 def admitted(
@@ -53,27 +51,13 @@ def admitted(
         if not is_suspended(served.kind, job):
             return PlacedJob(job, _record(served, job), None, queued=True)
         found = session.list(workloads, labelSelector=f"{KUEUE_JOB_UID}={meta['uid']}")
-        reason = next((why_it_waits(fitted(each, WORKLOAD)) for each in found), _UNQUEUED)
+        reason = summary(standing(fitted(next(iter(found), {}), WORKLOAD), ""))
         if timeout and clock() - started > timeout:
             raise WaitTimeout(
                 f"not admitted after {timeout:g} seconds: {reason}",
                 hint=f"Kueue starts it once there is room; give up with arena-topo delete {served.name}",
             )
         waiter.pause(f"waiting for a place: {reason}", _PERIOD)
-
-
-def why_it_waits(workload: Object) -> str:
-    """Return why a Workload is not admitted: what a check says once it has quota, else what Kueue says of its quota."""
-    status = workload.get("status") or {}
-    messages = [
-        str(check.get("message") or f"the check {check['name']} is {check['state']}")
-        for check in status.get("admissionChecks") or ()
-        if check["state"] != "Ready"
-    ]
-    if true_condition(workload, "QuotaReserved") and messages:
-        return messages[0]
-    quota = (each for each in status.get("conditions") or () if each["type"] == "QuotaReserved")
-    return next((str(each.get("message") or "") for each in quota), "") or _UNQUEUED
 
 
 def _record(served: ServedJob, job: Object) -> PlanRecord:

@@ -89,12 +89,28 @@ class PlanView:
 
 
 @dataclass(frozen=True, slots=True)
+class QueueView:
+    """Where a job stands that waits in a queue of Kueue.
+
+    ``queue`` and ``workload`` are the names of its LocalQueue and its Workload, the latter empty before there is one. ``reason`` says why it waits; ``position`` which one
+    it is among those that have their quota and wait for a place of our planner, 0 where it is none of them; ``start`` when it
+    starts, or why nothing tells.
+    """
+
+    queue: str
+    workload: str
+    reason: str
+    position: int
+    start: "StartEstimate"
+
+
+@dataclass(frozen=True, slots=True)
 class JobView:
     """One job and its pods, launcher first, then workers by index.
 
     ``duration`` is in seconds, until the end or until now; ``ended`` is None while the job runs. ``message``
     is what the operator or the scheduler says about a job that does not run; ``advice`` is what to do about it;
-    ``plan`` is None for jobs without one; ``manifest`` is the job as the server has it,
+    ``plan`` is None for jobs without one, and ``queue`` for those that wait in no queue of Kueue, or where nobody has looked; ``manifest`` is the job as the server has it,
     and ``kind`` and ``group`` its kind and API group as the API writes them.
     """
 
@@ -114,6 +130,7 @@ class JobView:
     message: str = ""
     advice: str = ""
     plan: PlanView | None = None
+    queue: QueueView | None = None
     manifest: Object = field(default_factory=dict, repr=False)
     kind: str = "MPIJob"
     group: str = "kubeflow.org"

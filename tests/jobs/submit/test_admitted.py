@@ -5,7 +5,7 @@ import pytest
 from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
-from arena_topo.jobs.submit.admitted import admitted, why_it_waits
+from arena_topo.jobs.submit.admitted import admitted
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import Enforcement
@@ -74,13 +74,3 @@ def test_a_job_that_was_deleted_meanwhile_is_not_waited_for() -> None:
 
         with pytest.raises(NotFound):
             admitted(session(answer)[0], served, "v1beta2", 0.0, waiter)
-
-
-def test_without_quota_kueue_says_why() -> None:
-    """Its own reason comes before that of any check, which is asked later."""
-    quota = {"type": "QuotaReserved", "status": "False", "message": "16 more needed"}
-    workload = waiting()
-    workload["status"]["conditions"] = [quota]
-    assert "16 more needed" == why_it_waits(workload)
-    assert "Kueue has not looked at it yet" == why_it_waits({"metadata": {}, "spec": {}})
-    assert "the check arena-topo is Pending" == why_it_waits(waiting(""))

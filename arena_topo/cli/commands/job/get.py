@@ -92,15 +92,15 @@ def _print_job(session: "Session", job: "JobView", flags: GetFlags, *, wide: boo
         say(f"\n{job.status.value.lower()}: {printable(job.message)}")
     if job.plan:
         say(f"plan: {printable(job.plan.message)}", style="warning" if job.plan.moved else "")
-        if start := start_line(job.plan, job.seen):
-            say(f"start: {printable(start)}")
+    if start := start_line(job):
+        say(f"start: {printable(start)}")
     if job.advice:
         say(f"hint: {printable(job.advice)}", style="hint")
 
 
 def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
     """Print the job, and then its status and each instance when they change, until it has ended or is deleted."""
-    from arena_topo.jobs.lookup import job_not_found
+    from arena_topo.jobs.lookup import job_not_found, with_queue
     from arena_topo.jobs.reading.watch import JobWatch
     from arena_topo.output.job import fitted_instances, instance_row
     from arena_topo.output.lines import aligned, column_widths
@@ -112,7 +112,8 @@ def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
     job = watch.views().get(key)
     if job is None:
         raise job_not_found(session, name)
-    _print_job(session, job, flags, wide=form.word == "wide")
+    # What Kueue says of it is told once: a line tells of what changes of the job itself.
+    _print_job(session, with_queue(session, job), flags, wide=form.word == "wide")
     table = fitted_instances(job, None if form.word == "wide" else columns())
     widths = column_widths(table.rows)
     while not job.status.is_final:

@@ -169,3 +169,67 @@ def test_list_and_describe_tell_it_too(
 
     assert said in outcome.out
     assert "\x1b" not in outcome.out
+
+
+def in_kueue(call: Call) -> Answer:
+    """Serve one job that waits in a queue of Kueue for a place, with a message of somebody who plays with terminals."""
+    start = '{"from":"2099-01-01T00:00:00Z","likely":"2099-01-01T00:00:00Z","to":"2099-01-01T00:00:00Z"}'
+    said = f"number 2 of those that wait for a place: too full\x1b[2J\nstart: {start}"
+    if call.path.endswith("/workloads"):
+        check = {"name": "arena-topo", "state": "Pending", "message": said}
+        status = {"conditions": [condition("QuotaReserved")], "admissionChecks": [check]}
+        meta = {"name": "mpijob-job", "ownerReferences": [{"uid": "uid-job"}]}
+        return Answer(body={"items": [{"metadata": meta, "spec": {}, "status": status}]})
+    answer = queued(call)
+    for job in (answer.body or {}).get("items") or [answer.body]:
+        if isinstance(job, dict) and job.get("kind") == "MPIJob":
+            job["metadata"] |= {"labels": {"kueue.x-k8s.io/queue-name": "team"}, "annotations": {}}
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("get", "job"), "queuing: number 2 in the queue: too full\\x1b[2J\n"),
+        (("get", "job"), "start: in about "),
+        (("get", "job"), "hint: it starts by itself; who holds the GPUs: arena-topo top node\n"),
+        (("list", "-o", "wide"), "number 2 in the queue, starts in about "),
+        (("describe", "job"), "Why queuing:\n  number 2 in the queue: too full"),
+        (("describe", "job"), "Start:\n  in about "),
+    ],
+)
+def test_a_job_in_a_queue_of_kueue_tells_the_same(
+    invoke: Invoke, serve: Serve, words: tuple[str, ...], said: str
+) -> None:
+    """What its Workload says, so that it does nothing to the terminal."""
+    serve(in_kueue)
+    outcome = invoke(*words)
+
+    assert said in outcome.out + outcome.err
+    assert "\x1b" not in outcome.out + outcome.err
+
+
+@pytest.mark.parametrize("words", [("get", "job"), ("list",)])
+def test_the_document_of_a_job_in_kueue_tells_where_it_stands(
+    invoke: Invoke, serve: Serve, words: tuple[str, ...]
+) -> None:
+    """Under a key of its own, as it has no plan."""
+    serve(in_kueue)
+    document = json.loads(invoke(*words, "-o", "json").out)
+    (job,) = document if isinstance(document, list) else [document]
+
+    assert None is job["plan"]
+    assert ("team", "mpijob-job", 2, "2099-01-01T00:00:00Z") == (
+        job["queue"]["name"],
+        job["queue"]["workload"],
+        job["queue"]["position"],
+        job["queue"]["start"]["likely"],
+    )
+
+
+def test_a_table_that_shows_no_reasons_asks_for_none(invoke: Invoke, serve: Serve) -> None:
+    """A plain list takes no more calls where jobs wait in Kueue."""
+    transport = serve(in_kueue)
+    invoke("list")
+
+    assert [] == [call for call in transport.calls if call.path.endswith("/workloads")]
