@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
 from arena_topo.controller.actions import Action, PatchStatus
-from arena_topo.controller.estimating.estimates import Estimator
+from arena_topo.controller.estimating.estimates import Estimator, Queue
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
@@ -160,7 +160,9 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     answerer = None
     if queues:
         answerer = Answerer(queues, rules.reserve_after, time.monotonic, placer.plan, rules.names_others)
-    estimator = Estimator(time.monotonic, rules.names_others)
+    queues_estimated: list[tuple[Queue, Estimator]] = [
+        (queue, Estimator(time.monotonic, rules.names_others)) for queue in (placer, answerer) if queue
+    ]
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
     publisher = Publisher(sessions.publisher, leader.publish, leader.may_write, say, time.monotonic)
@@ -187,14 +189,15 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             if answerer:
                 answerer.see(state.objects, seen)
             _hear(sender.failures(), placer, answerer, leader.metrics, say)
-            placer.estimates = estimator.known
+            for queue, estimator in queues_estimated:
+                queue.estimates = estimator.known
             for action in _decided(state, placer, answerer, clock.now(), leader.metrics):
                 sender.send(action)
             if publisher.is_due:
                 reserved = [*placer.plans, *(answerer.plans.values() if answerer else ())]
                 publisher.offer(without_reserved(state.snapshot, reserved))
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
-            changes = _changes(watch, placer, estimator)
+            changes = _changes(watch, placer, queues_estimated)
             if changes:
                 time.sleep(_GATHER)
                 changes += watch.wait(0)
@@ -261,14 +264,15 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
         say(f"warning: {plural(more, 'plan')} more with something amiss")
 
 
-def _changes(watch: Watch, placer: Placer, estimator: Estimator) -> list[Change]:
-    """Return what changed, or nothing after a while; until then the estimates go on."""
-    if estimator.is_due(placer.waiting) and (prospect := placer.prospect(estimator.plan)):
-        estimator.begin(prospect)
+def _changes(watch: Watch, placer: Placer, queues: Sequence[tuple[Queue, Estimator]]) -> list[Change]:
+    """Return what changed, or nothing after a while; until then the estimates for the *queues* go on, one after the other."""
     ends = time.monotonic() + (_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     changes = watch.wait(0)
-    while not changes and time.monotonic() < ends and estimator.step():
-        changes = watch.wait(0)
+    for queue, estimator in queues:
+        if estimator.is_due(queue.waiting) and (prospect := queue.prospect(estimator.plan)):
+            estimator.begin(prospect)
+        while not changes and time.monotonic() < ends and estimator.step():
+            changes = watch.wait(0)
     return changes or watch.wait(max(ends - time.monotonic(), 0.0))
 
 

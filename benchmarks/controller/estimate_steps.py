@@ -21,8 +21,8 @@ def main(nodes: int = 1000, pods: int = 7000) -> None:
     """Print the times of the steps of two rounds, in milliseconds."""
     world, now = World(nodes, pods), datetime.now(UTC)
     for at, job in enumerate(world.objects["mpijobs"].values()):
-        began = now - timedelta(seconds=at)
-        job["status"] = {**(job.get("status") or {}), "startTime": began.strftime("%Y-%m-%dT%H:%M:%SZ")}
+        started = (now - timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        job["status"] = {**(job.get("status") or {}), "startTime": started}
         job["spec"].setdefault("runPolicy", {})["activeDeadlineSeconds"] = 3600 + 7 * at
     for at in range(QUEUE):
         world.submitted(waiting(f"queued-{at}", nodes + at))

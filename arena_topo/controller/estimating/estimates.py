@@ -11,13 +11,15 @@ together take a twentieth of it.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
-from arena_topo.controller.ledger import PlannedJob
+from arena_topo.controller.ledger import JobName
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.waiting.run_facts import end_of, past_run, runs_for
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.start_estimate import End, StartEstimate
+from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.run_time import RunHistory
@@ -42,13 +44,37 @@ _NEWS_SHARE = 0.15
 _ELSEWHERE = "a job of another namespace"
 
 
+class TimedJob(Protocol):
+    """A job as estimates read it: one with a plan of its own, or one in a queue of Kueue."""
+
+    @property
+    def uid(self) -> str:
+        """What the job, or its Workload, is told apart by."""
+
+    @property
+    def name(self) -> JobName:
+        """What its pods name it by."""
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """What sorts those that wait."""
+
+    @property
+    def job(self) -> Object:
+        """The job, as far as it is known."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+
+
 @dataclass(frozen=True, slots=True)
 class Holder:
     """What holds or has reserved ``plan``, until ``ends`` at the latest where that is known; ``job`` where it is a planned one."""
 
     plan: OtherPlan
     ends: datetime | None
-    job: PlannedJob | None
+    job: TimedJob | None
 
     @property
     def name(self) -> str:
@@ -62,7 +88,7 @@ class Holder:
 class Awaited:
     """A job that waits, and what proposes a place for it in a snapshot."""
 
-    job: PlannedJob
+    job: TimedJob
     plan: Plan
 
 
@@ -73,8 +99,21 @@ class Prospect:
     left: Snapshot
     holders: Sequence[Holder]
     waiting: Sequence[Awaited]
-    jobs: Sequence[PlannedJob]
+    jobs: Sequence[TimedJob]
     now: datetime
+
+
+class Queue(Protocol):
+    """The jobs of one queue that wait: our own, or those of Kueue that have their quota."""
+
+    estimates: Mapping[str, StartEstimate]
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The uids of those whose starts are estimated, in their order."""
+
+    def prospect(self, plan: FleetPlanner) -> Prospect | None:
+        """Return what their starts depend on, planned by *plan*."""
 
 
 @dataclass(slots=True)
@@ -158,7 +197,7 @@ def _end(holder: Holder, history: RunHistory, now: datetime) -> End | None:
     return End(now, holder.ends, holder.ends, "its deadline") if holder.ends else None
 
 
-def _name(job: PlannedJob) -> str:
+def _name(job: TimedJob) -> str:
     namespace, _, name = job.name
     return f"{namespace}/{name}"
 

@@ -30,6 +30,9 @@ from arena_topo.controller.actions import (
     NoticeKind,
     PatchStatus,
 )
+from arena_topo.controller.estimating.estimates import Awaited, Holder, Prospect, is_news
+from arena_topo.controller.estimating.fleet_planner import FleetPlanner
+from arena_topo.controller.estimating.queued_jobs import queued_job
 from arena_topo.controller.kueue import watched
 from arena_topo.controller.kueue.answers import (
     Answer,
@@ -54,7 +57,9 @@ from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_question
 from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.reading.watch import Change
+from arena_topo.jobs.waiting.check_message import CheckMessage, read_message
 from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
 from arena_topo.model.notation.bounded_json import reason_of
 from arena_topo.model.notation.durations import parse_instant
@@ -69,10 +74,13 @@ from arena_topo.model.plan.plan_record import (
 )
 from arena_topo.model.plan.roles import GangVerdict
 from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.queue import (
     KeptPlace,
     Refusals,
     RunningJob,
+    Turn,
+    Turns,
     WaitingJob,
     take_turns,
 )
@@ -99,12 +107,24 @@ class _Flight:
     record: PlanRecord | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """The last look at those that wait: what was decided, what was planned beside it, and when that was."""
+
+    turns: Turns
+    waiting: Mapping[str, tuple[Workload, PlannedJob]]
+    others: Sequence[OtherPlan]
+    snapshot: Snapshot
+    now: datetime
+
+
 @dataclass(slots=True)
 class Answerer:
     """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
 
     ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the cluster is quicker.
     *names_others*: an answer names the jobs of other namespaces too.
+    ``estimates`` tell by uid when Workloads that wait get their places.
     """
 
     api: watched.KueueApi
@@ -126,12 +146,14 @@ class Answerer:
     _records: dict[str, PlanRecord] = field(default_factory=dict)
     _flights: dict[str, _Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
-    _told: dict[str, float] = field(default_factory=dict)
+    _told: dict[str, tuple[float, bool]] = field(default_factory=dict)
     _lost: dict[str, float] = field(default_factory=dict)
     _audited: float = -math.inf
     _refusals: Refusals | None = None
     _left: Unreserved = field(default_factory=Unreserved)
     _left_by_firm: Unreserved = field(default_factory=Unreserved)
+    estimates: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _passed: _Pass | None = None
 
     def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
         """Note what has changed in *objects*, by collection; all of them where nothing was seen before."""
@@ -333,7 +355,7 @@ class Answerer:
         now: datetime,
     ) -> Iterator[Action]:
         """Answer those of *waiting* that fit, in Kueue's order; tell the others why they wait."""
-        self.queued = 0
+        self.queued, self._passed = 0, None
         if not waiting:
             # An answer that is on its way may still be refused; the kept place is its job's own matter then.
             if not self._flights:
@@ -356,6 +378,7 @@ class Answerer:
         )
         self.kept, self._refusals = turns.kept, turns.refusals
         self.queued = turns.queued
+        self._passed = _Pass(turns, by_uid, others, snapshot, now)
         for turn in turns.turns:
             (workload, planned), record = by_uid[turn.uid], turn.record
             if record.stage is Stage.PROPOSED:
@@ -363,26 +386,10 @@ class Answerer:
                 updates = pod_set_updates(planned, record, _uuids(record, snapshot))
                 yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
             else:
-                yield from self._told_why(workload, turn.position, record.waiting_reason, now)
+                yield from self._told_why(workload, turn, now)
 
     def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
-        asked: Question | None = None
-        options, question = PlanOptions(), ""
-        with suppress(*UNREADABLE):
-            options = options_of(planned)
-            asked = question_of(planned.job, snapshot, options)
-            question = repr((asked, options, workload.runs_for))
-
-        def propose(left: Snapshot) -> PlanRecord:
-            try:
-                # Where the question cannot be read this raises what says why.
-                wanted = options if asked else options_of(planned)
-                return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=self.plan, question=asked)(
-                    left
-                )
-            except UNREADABLE as error:
-                return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
-
+        propose, question = _planner(workload, planned, snapshot, self.plan)
         check = self._checks[workload.entry.check]
         wait = self.reserve_after if check.reserve_after is None else check.reserve_after
         return WaitingJob(
@@ -395,15 +402,49 @@ class Answerer:
             question=question,
         )
 
-    def _told_why(self, workload: Workload, position: int, reason: str, now: datetime) -> Iterator[Action]:
-        message = f"number {position} of those that wait for a place: {reason}"
-        if message == workload.entry.message:
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The uids of those that wait on after the last decision, in their order, as far as their starts are estimated."""
+        turns = self._passed.turns.turns if self._passed else ()
+        return [turn.uid for turn in turns if turn.position][:MOST_AHEAD]
+
+    def prospect(self, plan: FleetPlanner) -> Prospect | None:
+        """Return what the starts of those that wait depend on, as of the last decision; they are planned by *plan*."""
+        if self._passed is None:
+            return None
+        passed = self._passed
+        jobs = {uid: job for uid, each in self._workloads.items() if (job := queued_job(each))}
+        holders = [Holder(other, None, None) for other in passed.others]
+        holders += [
+            Holder(held, self._ends(uid, passed.now), jobs.get(uid)) for uid, held in self._held.items()
+        ]
+        holders += [
+            Holder(OtherPlan(order=job.order, record=turn.record), None, job)
+            for turn in passed.turns.turns
+            if turn.record.slots and (job := jobs.get(turn.uid))
+        ]
+        waiting = [
+            Awaited(jobs[uid], _planner(*passed.waiting[uid], passed.snapshot, plan)[0])
+            for uid in self.waiting
+            if uid in jobs
+        ]
+        return Prospect(passed.turns.left, holders, waiting, list(jobs.values()), passed.now)
+
+    def _told_why(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
+        before = read_message(workload.entry.message)
+        told = before.start if before else None
+        # What was told before holds until there is a newer estimate.
+        start = self.estimates.get(workload.uid, told) if turn.position <= MOST_AHEAD else None
+        said = CheckMessage(turn.position, turn.record.waiting_reason, start)
+        if before and before.head == said.head and not is_news(start, told, now):
             return
-        # The first word comes at once, and every other one after a while.
-        if self.clock() - self._told.get(workload.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
+        # The first words come at once, the first estimate too, and every other one after a while.
+        last, with_start = self._told.get(workload.uid, (-math.inf, told is not None))
+        is_first = start is not None and not with_start
+        if not is_first and self.clock() - last < BETWEEN_REASONS:
             return
-        self._told[workload.uid] = self.clock()
-        yield self._answer(workload, Answer(CheckState.PENDING, message), now)
+        self._told[workload.uid] = self.clock(), start is not None
+        yield self._answer(workload, Answer(CheckState.PENDING, said.text), now)
 
     def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
         """Take answers back whose places have been lost for a while."""
@@ -437,6 +478,28 @@ class Answerer:
             return None
         began = parse_instant(workload.admitted_since) if workload.admitted_since else now
         return max(began + workload.runs_for, now)
+
+
+def _planner(
+    workload: Workload, planned: PlannedJob, snapshot: Snapshot, plan: PlanQuestion
+) -> tuple[Plan, str]:
+    """Return what proposes a place for a job by *plan*, and what it asks as a text, empty where that cannot be read."""
+    asked: Question | None = None
+    options, question = PlanOptions(), ""
+    with suppress(*UNREADABLE):
+        options = options_of(planned)
+        asked = question_of(planned.job, snapshot, options)
+        question = repr((asked, options, workload.runs_for))
+
+    def propose(left: Snapshot) -> PlanRecord:
+        try:
+            # Where the question cannot be read this raises what says why.
+            wanted = options if asked else options_of(planned)
+            return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=plan, question=asked)(left)
+        except UNREADABLE as error:
+            return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
+
+    return propose, question
 
 
 def _ready(message: str, updates: Sequence[Object] = ()) -> Answer:

@@ -10,6 +10,7 @@ from datetime import datetime
 
 from arena_topo.controller.actions import PatchStatus
 from arena_topo.controller.kueue.workloads import CheckState, Entry, PlannedJob, Workload
+from arena_topo.jobs.waiting.check_message import MOST_MESSAGE
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import Resource
 from arena_topo.model.keys import PIN_OFFSET, PLANNED, PLANNED_JOB, PLANNED_KIND
@@ -17,9 +18,6 @@ from arena_topo.model.notation.bounded_json import cut
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
 from arena_topo.pin.run_lists import pin_annotations
-
-_MOST_MESSAGE = 1000
-"""Characters of a message; Kueue admits 32,768."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,7 @@ def answer_patch(
         {"op": "test", "path": "/metadata/uid", "value": workload.uid},
         {"op": "test", "path": f"{base}/name", "value": entry.check},
         {"op": "test", "path": f"{base}/state", "value": entry.state.value},
-        {"op": "add", "path": f"{base}/message", "value": cut(said.message, _MOST_MESSAGE)},
+        {"op": "add", "path": f"{base}/message", "value": cut(said.message, MOST_MESSAGE)},
     ]
     if said.state is not entry.state:
         # The server's time: Kueue counts from it.

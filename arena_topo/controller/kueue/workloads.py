@@ -74,7 +74,7 @@ class Workload:
 
     ``planned`` is None for a job of a kind that has no ranks. ``entries`` are those of our checks. ``quota_since`` is since when it has its quota, None where it has none;
     ``admitted_since`` is since when it runs. It ``leaves`` while it is evicted or stopped, and keeps both until its pods are gone.
-    ``runs_for`` is the longest that it may run, where anything limits it. ``placed_by_kueue``: its flavor has a topology, by which
+    ``succeeded_at`` is when it ended well. ``runs_for`` is the longest that it may run, where anything limits it. ``placed_by_kueue``: its flavor has a topology, by which
     Kueue has assigned nodes itself. ``version`` is that of the object.
     """
 
@@ -92,6 +92,7 @@ class Workload:
     finished: bool
     runs_for: timedelta | None
     placed_by_kueue: bool
+    succeeded_at: str | None = None
 
     @property
     def order(self) -> tuple[str, str]:
@@ -144,6 +145,9 @@ def read_workload(item: Object, checks: Collection[str], flavors: Mapping[str, O
         finished=_since(conditions, "Finished") is not None,
         runs_for=timedelta(seconds=seconds) if seconds else None,
         placed_by_kueue=any(each.get("topologyAssignment") for each in assigned.values()),
+        succeeded_at=_since(conditions, "Finished")
+        if (conditions.get("Finished") or {}).get("reason") == "Succeeded"
+        else None,
     )
 
 
