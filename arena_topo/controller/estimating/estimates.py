@@ -23,7 +23,13 @@ from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.run_time import RunHistory
-from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, endless_text, starts_estimated
+from arena_topo.planner.reservations.start_time import (
+    EndingJob,
+    Prepare,
+    StartingJob,
+    endless_text,
+    starts_estimated,
+)
 
 _SOON, _LATER = 1.0, 10.0
 """Seconds from the begin of a round to that of the next: where a job waits without an estimate, and where all have one."""
@@ -142,7 +148,7 @@ class Estimator:
 
     def begin(self, prospect: Prospect) -> None:
         """Begin a round."""
-        self._round = _estimated(prospect, names_others=self.names_others)
+        self._round = _estimated(prospect, self.plan.prepare, names_others=self.names_others)
         self._began, self._spent, self._found = self.clock(), 0.0, {}
 
     def step(self) -> bool:
@@ -159,7 +165,9 @@ class Estimator:
         return True
 
 
-def _estimated(prospect: Prospect, *, names_others: bool) -> Iterator[Mapping[str, StartEstimate]]:
+def _estimated(
+    prospect: Prospect, prepare: Prepare, *, names_others: bool
+) -> Iterator[Mapping[str, StartEstimate]]:
     """Yield after each step when the jobs start that wait, by uid, as far as it is known by then."""
     history, found = RunHistory(), dict[str, StartEstimate]()
     ended = [job for job in prospect.jobs if job.ended]
@@ -181,7 +189,7 @@ def _estimated(prospect: Prospect, *, names_others: bool) -> Iterator[Mapping[st
         for one in prospect.waiting
     ]
     jobs = iter(prospect.waiting)
-    for estimate in starts_estimated(prospect.left, ending, starting, prospect.now):
+    for estimate in starts_estimated(prospect.left, ending, starting, prospect.now, prepare):
         if estimate is not None:
             job = next(jobs).job
             found[job.uid] = estimate if names_others else seen_from(job.name[0], estimate)

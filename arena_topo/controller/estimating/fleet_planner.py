@@ -1,5 +1,6 @@
 """The planner for one snapshot after the other of the same cluster."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from arena_topo.jobs.placement.demand import Question
@@ -30,3 +31,8 @@ class FleetPlanner:
         return (
             plan_on(asked, fleet, advises=False) if isinstance(asked, Demand) else plan_gang_on(asked, fleet)
         )
+
+    def prepare(self, snapshot: Snapshot) -> Iterator[None]:
+        """Make the next answer in *snapshot* a quick one, bit by bit: yield after each."""
+        for fleets in list(self._fleets.values()):
+            yield from fleets.approach(snapshot)

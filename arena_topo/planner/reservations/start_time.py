@@ -12,7 +12,7 @@ nobody knows when B ends: it has no estimate, and B and the 2nd are named as the
 """
 
 from bisect import insort
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -26,7 +26,13 @@ from arena_topo.planner.reservations.returned import with_returned
 from arena_topo.planner.reservations.run_time import RunRange
 
 _MOST_NAMED = 3
+_SLOTS = 200
+"""Places that are given back in one step: as many nodes change, each of which is made anew."""
+
 _FUTURES = ("earliest", "likely", "latest")
+
+
+Prepare = Callable[[Snapshot], Iterator[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +75,30 @@ class _Future:
     left: Snapshot
     releases: list[_Release]
     endless: list[EndingJob]
+    prepare: Prepare
 
     def place(
         self, job: StartingJob
     ) -> Generator[None, None, tuple[datetime, PlanRecord, list[_Release]] | None]:
         """Return when and where *job* starts, and what it needed to become free; take it. None where it never fits.
 
-        Yield before each plan.
+        Yield before each plan, and whenever enough has been done for one step.
         """
         found: PlanRecord | None = None
-        # Releases only add, so that the first count that is enough can be searched for by halves.
+        # Releases only add, so that the first count that is enough can be searched for by halves. Of what is too little what
+        # comes later is made: ``after`` is the cluster once ``given`` of them have happened.
         count, enough = 0, len(self.releases) + 1
+        given, after = 0, self.left
         while count < enough:
             middle = (count + enough) // 2
+            snapshot = yield from _returned(after, [each.plans for each in self.releases[given:middle]])
+            yield from self.prepare(snapshot)
+            record = job.plan(snapshot)
             yield
-            record = job.plan(self._after(middle))
             if record.stage is Stage.PROPOSED:
                 found, enough = record, middle
             else:
-                count = middle + 1
+                count, given, after = middle + 1, middle, snapshot
         if found is None:
             return None
         starts = self.releases[count - 1].at if count else self.now
@@ -95,9 +106,6 @@ class _Future:
         needed = [release for release in self.releases[:count] if nodes & _nodes(release.plans)]
         self._take(job, found, starts)
         return starts, found, needed
-
-    def _after(self, count: int) -> Snapshot:
-        return with_returned(self.left, (plan for release in self.releases[:count] for plan in release.plans))
 
     def _take(self, job: StartingJob, record: PlanRecord, starts: datetime) -> None:
         taken = OtherPlan(order=job.order, record=record)
@@ -107,10 +115,13 @@ class _Future:
         else:
             self.endless.append(EndingJob(job.name, (taken,)))
 
-    def why_never(self, job: StartingJob) -> StartEstimate:
-        """Return why it is not known when *job* starts."""
+    def why_never(self, job: StartingJob) -> Generator[None, None, StartEstimate]:
+        """Return why it is not known when *job* starts; yield as ``place`` does."""
         ended = [*(release.plans for release in self.releases), *(one.plans for one in self.endless)]
-        record = job.plan(with_returned(self.left, (plan for plans in ended for plan in plans)))
+        snapshot = yield from _returned(self.left, ended)
+        yield from self.prepare(snapshot)
+        record = job.plan(snapshot)
+        yield
         if record.stage is not Stage.PROPOSED:
             return StartEstimate(
                 unknown=f"it would not fit even after the end of all jobs that are seen: {record.waiting_reason}"
@@ -118,6 +129,25 @@ class _Future:
         nodes = {slot.node for slot in record.slots}
         in_the_way = tuple(one.name for one in self.endless if nodes & _nodes(one.plans))
         return StartEstimate(unknown=endless_text(in_the_way), endless=in_the_way)
+
+
+def _returned(snapshot: Snapshot, ended: Sequence[tuple[OtherPlan, ...]]) -> Generator[None, None, Snapshot]:
+    """Return *snapshot* once the plans *ended* have given back what they hold, a few at a time; yield after each time."""
+    few, slots = list[OtherPlan](), 0
+    for plan in (plan for plans in ended for plan in plans):
+        few.append(plan)
+        slots += len(plan.record.slots)
+        if slots >= _SLOTS:
+            snapshot = with_returned(snapshot, few)
+            yield
+            few, slots = [], 0
+    return with_returned(snapshot, few)
+
+
+def _nothing(snapshot: Snapshot) -> Iterator[None]:
+    """Prepare nothing for plans in *snapshot*."""
+    del snapshot
+    return iter(())
 
 
 def endless_text(names: Sequence[str], elsewhere: int = 0) -> str:
@@ -148,9 +178,16 @@ def estimate_starts(
 
 
 def starts_estimated(
-    snapshot: Snapshot, running: Sequence[EndingJob], waiting: Iterable[StartingJob], now: datetime
+    snapshot: Snapshot,
+    running: Sequence[EndingJob],
+    waiting: Iterable[StartingJob],
+    now: datetime,
+    prepare: Prepare = _nothing,
 ) -> Iterator[StartEstimate | None]:
-    """Yield what ``estimate_starts`` returns, one by one, and None before each plan: so long another thing may come first."""
+    """Yield what ``estimate_starts`` returns, one by one, and None in between: as often another thing may come first.
+
+    *prepare* makes what plans ready for a snapshot that it has not seen, and yields in between as well.
+    """
     known = [(job, job.end) for job in running if job.end]
     futures = [
         _Future(
@@ -159,6 +196,7 @@ def starts_estimated(
             snapshot,
             sorted(_Release(max(getattr(end, kind), now), job.name, job.plans) for job, end in known),
             [job for job in running if job.end is None],
+            prepare,
         )
         for kind in _FUTURES
     ]
@@ -170,8 +208,7 @@ def starts_estimated(
         likely = yield from futures[1].place(job)
         late = yield from futures[2].place(job)
         if early is None or likely is None or late is None:
-            yield None
-            yield futures[1].why_never(job)
+            yield (yield from futures[1].why_never(job))
             continue
         after = tuple(dict.fromkeys(release.name for release in likely[2]))
         yield StartEstimate(

@@ -63,3 +63,25 @@ def test_a_fleet_of_one_snapshot_after_the_other_is_a_new_one(seed: int) -> None
             fabric = replace(fabric, paths={**paths, "n3": ("row0", "rack0")})
         snapshot = Snapshot(tuple(nodes), fabric)
         assert facts(make_fleet(snapshot)) == facts(fleets.of(snapshot))
+
+
+def test_a_fleet_is_approached_in_steps() -> None:
+    """However far the next snapshot is, and the fleet is the one of that snapshot then."""
+    random, many = Random(1), 500
+    first, last = (Snapshot(tuple(some_node(random, number) for number in range(many))) for _ in range(2))
+    # As two states of one cluster have it.
+    last = replace(last, fabric=first.fabric)
+    fleets = Fleets()
+    fleets.of(first)
+    assert len(list(fleets.approach(last))) > 2
+    assert facts(make_fleet(last)) == facts(fleets.of(last))
+    assert [] == list(fleets.approach(last))
+
+
+def test_where_nothing_is_known_nothing_is_approached() -> None:
+    """Neither before the first snapshot, nor where the nodes are others."""
+    snapshot = Snapshot((some_node(Random(1), 1),))
+    fleets = Fleets()
+    assert [] == list(fleets.approach(snapshot))
+    fleets.of(Snapshot())
+    assert [] == list(fleets.approach(snapshot))

@@ -1,6 +1,7 @@
 """When waiting jobs start: after the ends of those that run, and after those that wait for longer."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from hypothesis import given
@@ -15,7 +16,12 @@ from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.protocol import Plan
 from arena_topo.planner.reservations.run_time import RunRange
-from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, estimate_starts
+from arena_topo.planner.reservations.start_time import (
+    EndingJob,
+    StartingJob,
+    estimate_starts,
+    starts_estimated,
+)
 from tests.planner.fleets import NVIDIA, cluster, node
 
 NOW = datetime(2026, 1, 1, 10, tzinfo=UTC)
@@ -151,3 +157,29 @@ def test_a_range_is_in_order_and_a_later_job_of_the_same_size_never_starts_earli
     ):
         if one[:2] == other[:2] and earlier.likely and later.likely:
             assert earlier.likely <= later.likely
+
+
+def test_many_ends_are_followed_in_many_steps() -> None:
+    """So that whatever comes meanwhile waits for a few nodes, and not for all of them."""
+    names = [f"n{number:03}" for number in range(500)]
+    jobs = [running(name, name, 1 + number, 2 + number, 3 + number) for number, name in enumerate(names)]
+    left = without_reserved(
+        cluster([node(name) for name in names]), [one for job in jobs for one in job.plans]
+    )
+    job, plans = waiting("1st", 400), list[Snapshot]()
+    prepared = list[Snapshot]()
+
+    def counted(snapshot: Snapshot) -> PlanRecord:
+        plans.append(snapshot)
+        return job.plan(snapshot)
+
+    def prepare(snapshot: Snapshot) -> Iterator[None]:
+        prepared.append(snapshot)
+        yield
+
+    *steps, estimate = starts_estimated(left, jobs, [replace(job, plan=counted)], NOW, prepare)
+    assert estimate is not None
+    assert (at(400), at(401), at(402)) == (estimate.earliest, estimate.likely, estimate.latest)
+    assert plans == prepared
+    assert len(steps) > 2 * len(plans)
+    assert [estimate] == estimate_starts(left, jobs, [job], NOW)
