@@ -1,6 +1,7 @@
 """Jobs in queues of Kueue get the same estimates, in what our check says of their Workloads."""
 
 from datetime import timedelta
+from typing import Any
 
 from arena_topo.controller.estimating.estimates import Estimator
 from arena_topo.controller.estimating.queued_jobs import queued_job
@@ -14,7 +15,7 @@ from tests.controller.kueue.workload_objects import CHECK, EARLIER, NOW, Cluster
 RUNS = [condition("QuotaReserved"), condition("Admitted")]
 
 
-def running(name: str = "first", workers: int = 4, **changes: object) -> Object:
+def running(name: str = "first", workers: int = 4, **changes: Any) -> Object:
     """Return the Workload of a job that runs on so many of the four servers."""
     changes = {
         "conditions": RUNS,

@@ -49,7 +49,7 @@ def test_a_job_without_quota_tells_kueues_own_reason(
     arena: Arena, kube: Kube, namespace: str, queued: str
 ) -> None:
     """And where to look; no controller of ours is needed for it."""
-    assert 0 == submit(arena, queued, "large", 5, 8).code
+    assert 0 == submit(arena, queued, "large", 5, 8, "--expect-nodes").code
 
     def told() -> bool:
         status = (workload(kube, namespace, "large") or {}).get("status") or {}
@@ -74,7 +74,7 @@ def test_who_may_not_list_workloads_sees_the_job_alone(
     rules = [rule for rule in USER_RULES if "workloads" not in rule["resources"]]
     grant(kube, f"user-{namespace}", rules, namespace)
     theirs = Arena(plane.kubeconfig(f"user-{namespace}", namespace=namespace))
-    assert 0 == submit(arena, queued, "large", 5, 8).code
+    assert 0 == submit(arena, queued, "large", 5, 8, "--expect-nodes").code
     for words in (("get", "large"), ("describe", "large"), ("list", "-o", "wide")):
         outcome = theirs(*words)
         assert 0 == outcome.code

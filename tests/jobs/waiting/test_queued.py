@@ -4,6 +4,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arena_topo.errors import ApiError
 from arena_topo.jobs.status.view import job_view
@@ -251,3 +253,26 @@ def test_a_garbled_workload_fails_nothing(spoiled: Object) -> None:
     """Its job waits, for whatever reason."""
     (view,) = with_queues(session(lambda _: Answer(body={"items": [spoiled]}))[0], [queued()])
     assert view.message
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+TEXTS = st.text() | st.sampled_from(["Pending", "QuotaReserved", "True", "False", NO_PLACE]) | JSON
+CONDITIONS = st.lists(st.fixed_dictionaries(dict.fromkeys(("type", "status", "message"), TEXTS)) | JSON)
+CHECKS = st.lists(st.fixed_dictionaries(dict.fromkeys(("name", "state", "message"), TEXTS)) | JSON)
+
+
+@given(active=JSON, conditions=CONDITIONS | JSON, checks=CHECKS | JSON)
+def test_whatever_a_workload_says_is_one_bounded_reason(active: Any, conditions: Any, checks: Any) -> None:
+    """Whoever may write it may write anything, and its job is shown all the same."""
+    item = {
+        **workload(active=active),
+        "status": {"conditions": conditions, "admissionChecks": checks},
+    }
+    (view,) = with_queues(session(lambda _: Answer(body={"items": [item]}))[0], [queued()])
+    assert view.queue is not None
+    assert 0 < len(view.queue.reason) <= 1000
+    assert 1 == len(view.queue.reason.splitlines())
