@@ -10,7 +10,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import replica
-from tests.e2e.kueue.queues import message, placed, submit, workload
+from tests.e2e.kueue.queues import message, placed, submit
 from tests.e2e.rights import grant
 
 pytestmark = pytest.mark.usefixtures("lease")
@@ -43,40 +43,3 @@ def test_a_job_with_quota_and_without_a_place_tells_when_it_starts(
     assert "number 1 in the queue, starts in about " in listed.out
     assert (namespace, 1) == (document["queue"]["name"], document["queue"]["position"])
     assert [f"{namespace}/first"] == document["queue"]["start"]["after"]
-
-
-def test_a_job_without_quota_tells_kueues_own_reason(
-    arena: Arena, kube: Kube, namespace: str, queued: str
-) -> None:
-    """And where to look; no controller of ours is needed for it."""
-    assert 0 == submit(arena, queued, "large", 5, 8, "--expect-nodes").code
-
-    def told() -> bool:
-        status = (workload(kube, namespace, "large") or {}).get("status") or {}
-        return any(
-            each["type"] == "QuotaReserved" and each["message"] for each in status.get("conditions") or ()
-        )
-
-    eventually(told, "Kueue's reason")
-    shown, listed = arena("get", "large"), arena("list", "-o", "wide")
-    for text in (shown.err, listed.out):
-        assert "nvidia.com/gpu" in text
-    assert "start: no estimate: it has no quota yet" in shown.err
-    assert (
-        f"hint: see the quota of its queue: kubectl describe localqueue {queued} -n {namespace}" in shown.err
-    )
-
-
-def test_who_may_not_list_workloads_sees_the_job_alone(
-    plane: ControlPlane, arena: Arena, kube: Kube, namespace: str, queued: str
-) -> None:
-    """As without Kueue, and without an error."""
-    rules = [rule for rule in USER_RULES if "workloads" not in rule["resources"]]
-    grant(kube, f"user-{namespace}", rules, namespace)
-    theirs = Arena(plane.kubeconfig(f"user-{namespace}", namespace=namespace))
-    assert 0 == submit(arena, queued, "large", 5, 8, "--expect-nodes").code
-    for words in (("get", "large"), ("describe", "large"), ("list", "-o", "wide")):
-        outcome = theirs(*words)
-        assert 0 == outcome.code
-        assert "QUEUING" in outcome.out
-        assert "quota" not in outcome.out + outcome.err
