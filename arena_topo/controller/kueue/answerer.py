@@ -451,15 +451,11 @@ class Answerer:
         if self.clock() - self._audited < _AUDIT:
             return
         self._audited = self.clock()
-        reserving = {
-            uid: plan for uid, plan in self._held.items() if plan.reserved and uid not in self._flights
-        }
-        if not reserving:
-            self._lost.clear()
-            return
-        nodes = {node.name: node for node in snapshot.nodes}
+        answered = {uid: plan for uid, plan in self._held.items() if uid not in self._flights}
         firm = [plan for plan in others if plan.record.stage is Stage.CONFIRMED]
-        found = lost(reserving, self._left_by_firm.of(snapshot, chain(firm, self._held.values())), nodes)
+        left = self._left_by_firm.of(snapshot, chain(firm, self._held.values()))
+        nodes = {node.name: node for node in snapshot.nodes}
+        found = lost(answered, left, nodes, self._left_by_firm.places)
         self._lost = {uid: self._lost.get(uid, self.clock()) for uid in found}
         for uid, since in self._lost.items():
             if self.clock() - since < _PATIENCE or not self._may_send(uid):

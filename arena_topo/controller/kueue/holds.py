@@ -1,6 +1,6 @@
 """The answers that stand, as reservations: an entry that is Ready with pins is its job's plan, and nothing else stores it."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from arena_topo.controller.kueue.workloads import CheckState, PlannedJob, Workload
@@ -98,19 +98,25 @@ def nodes_of(workload: Workload, pods: Iterable[Object]) -> Iterator[tuple[int, 
             yield first[member.role] + member.index, str(node)
 
 
-def lost(plans: Mapping[str, OtherPlan], left: Snapshot, nodes: Mapping[str, GpuNode]) -> dict[str, str]:
+def lost(
+    plans: Mapping[str, OtherPlan], left: Snapshot, nodes: Mapping[str, GpuNode], places: Collection[str]
+) -> dict[str, str]:
     """Return why some of *plans*, by the uids of their Workloads, cannot be carried out any more.
 
-    Their workers without a node wait for one that is gone, or that others have filled; *left* is the cluster without what
-    all plans reserve. Of two plans for one place the younger one is lost.
+    Their workers without a node wait for one of *places* that is gone, or that others have filled; *left* is the cluster
+    without what all plans reserve. Of two plans for one place the younger one is lost.
     """
-    found: dict[str, str] = {}
-    places = {slot.node for plan in plans.values() for slot in plan.reserved}
+    gone = {
+        name for name in places if (node := nodes.get(name)) is None or not node.ready or node.unschedulable
+    }
     full = {node.name: node for node in left.nodes if node.name in places and _is_overfull(node)}
+    found: dict[str, str] = {}
+    # The usual case: every place is as it was, and hundreds of plans need not be gone through.
+    if not (gone or full):
+        return found
     for uid, plan in sorted(plans.items(), key=lambda item: item[1].order, reverse=True):
         for slot in plan.reserved:
-            node = nodes.get(slot.node)
-            if node is None or not node.ready or node.unschedulable:
+            if slot.node in gone:
                 found[uid] = f"node {slot.node} is lost"
             elif slot.node in full:
                 found[uid] = f"node {slot.node} has been filled by others"

@@ -15,7 +15,7 @@ look  what has changed                            nodes that are worked out anew
 Nodes that are as they were stay the same objects, by which planners that remember know how little has changed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import chain, compress
 from operator import is_not
@@ -54,6 +54,11 @@ class Unreserved:
         self._snapshot = snapshot
         self._left = replace(snapshot, nodes=tuple(nodes))
         return self._left
+
+    @property
+    def places(self) -> Collection[str]:
+        """The names of the nodes on which something was reserved at the last look, whether they are there or not."""
+        return self._taken.keys()
 
     def _nodes_of_changed(self, plans: dict[int, OtherPlan]) -> Iterator[str]:
         """Take *plans* in place of those of the last look; yield the nodes on which one of them reserves another place."""

@@ -62,6 +62,7 @@ def test_what_is_left_is_what_a_new_look_gives(history: list[tuple[Snapshot, lis
     unreserved = Unreserved()
     for snapshot, plans in history:
         assert without_reserved(snapshot, plans) == unreserved.of(snapshot, plans)
+        assert {slot.node for each in plans for slot in each.reserved} == {*unreserved.places}
 
 
 def test_what_is_as_it_was_stays_the_same_object() -> None:
