@@ -13,17 +13,22 @@ def everybody(size: int) -> str:
     return ",".join(map(str, range(size)))
 
 
-def met(jobs: Jobs, name: str, size: int) -> list[Rank]:
-    """Return the ranks of the last round, once it has *size* of them and each has said that all have met."""
+def met(jobs: Jobs, name: str, size: int, after: int = 0) -> list[Rank]:
+    """Return the ranks of the last round after number *after*, once it has *size* of them and each has said that all have met."""
 
     def found() -> list[Rank] | None:
         log = jobs.arena("logs", name, "--all").out
         # Of ranks that met twice the last meeting counts.
-        ranks = {rank.number: rank for rank in ranks_in(log) if rank.size == size}
+        ranks = {rank.number: rank for rank in ranks_in(log) if rank.size == size and round_of(rank) > after}
         whole = len(ranks) == size and {rank.env["met"] for rank in ranks.values()} == {everybody(size)}
         return list(ranks.values()) if whole else None
 
     return eventually(found, f"{size} ranks of {name} to meet")
+
+
+def round_of(rank: Rank) -> int:
+    """Return the number of the round in which a rank met the others: a later one has a greater number."""
+    return int(rank.env["port"])
 
 
 def nodes_by_plan(jobs: Jobs, name: str) -> list[str]:
@@ -62,3 +67,35 @@ def test_a_rank_that_is_added_joins_the_others(jobs: Jobs) -> None:
     assert nodes_by_plan(jobs, "bert") == [rank.node for rank in after[::2]]
     assert [rank.node for rank in before] == [rank.node for rank in after[:4]]
     assert 2 == len({rank.node for rank in after})
+
+
+def test_the_last_node_leaves_and_the_ranks_of_the_others_go_on(jobs: Jobs) -> None:
+    """Of three workers, the third goes with its ranks; those of the others meet once more, in the same containers."""
+    flags = ("--gputopology", "--min-workers=2", "--max-workers=3")
+    jobs.submit("bert", *flags, workers=3, gpus=2, image="torch", command="exec torchrun meeting --stay")
+    before = met(jobs, "bert", 6)
+    started = containers(jobs, "bert")
+    assert ["bert-worker-0", "bert-worker-1", "bert-worker-2"] == list(started)
+
+    outcome = jobs.arena("scale", "bert", "--workers=2")
+    assert 0 == outcome.code, outcome.err
+    # Two of three may have met before the third came: only a later round is that of those who stay.
+    after = met(jobs, "bert", 4, after=max(map(round_of, before)))
+    assert before[0].host == after[0].host == "bert-worker-0"
+    assert [(rank.number, rank.host, rank.node) for rank in before[:4]] == [
+        (rank.number, rank.host, rank.node) for rank in after
+    ]
+    eventually(lambda: len(containers(jobs, "bert")) == 2, "the third worker to go")
+    assert {name: started[name] for name in ("bert-worker-0", "bert-worker-1")} == containers(jobs, "bert")
+    assert [rank.node for rank in after[::2]] == nodes_by_plan(jobs, "bert")
+
+
+def containers(jobs: Jobs, name: str) -> dict[str, tuple[str, int]]:
+    """Return the uid of each pod of a job, and how often its container was restarted."""
+    return {
+        pod["metadata"]["name"]: (
+            pod["metadata"]["uid"],
+            pod["status"]["containerStatuses"][0]["restartCount"],
+        )
+        for pod in jobs.pods(name)
+    }

@@ -50,6 +50,8 @@ words = {
     "local": os.environ.get("LOCAL_RANK", "0"),
     "gpus": ",".join(sorted(path.name.removeprefix("nvidia") for path in Path("/dev").glob("nvidia[0-9]*"))),
     "met": ",".join(map(str, report() if rank else receive())),
+    # Each round meets at a port of its own, the next one at the next.
+    "port": port,
 }
 sys.stdout.write(" ".join(f"{name}={value}" for name, value in words.items()) + "\n")
 sys.stdout.flush()
