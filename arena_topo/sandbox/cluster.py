@@ -19,7 +19,14 @@ from arena_topo.sandbox.api.schema.builtins import builtin_kinds, initial_crds
 from arena_topo.sandbox.api.server import Server
 from arena_topo.sandbox.api.status_errors import StatusError
 from arena_topo.sandbox.api.store import Change, Store
-from arena_topo.sandbox.sim.controllers import daemon_sets, garbage, jobs, mpi_operator, training_operator
+from arena_topo.sandbox.sim.controllers import (
+    daemon_sets,
+    garbage,
+    jobs,
+    jobsets,
+    mpi_operator,
+    training_operator,
+)
 from arena_topo.sandbox.sim.kubelets import devices, nodes
 from arena_topo.sandbox.sim.kubelets.kubelet import Kubelet
 from arena_topo.sandbox.sim.kubelets.programs import program_of
@@ -103,6 +110,7 @@ class Cluster:
             Loop(self.store, {NODES, PODS}, partial(nodes.report, api)),
             Loop(self.store, mpi_operator.WATCHED, partial(mpi_operator.step, api)),
             Loop(self.store, training_operator.WATCHED, partial(training_operator.step, api)),
+            Loop(self.store, jobsets.WATCHED, partial(jobsets.step, api)),
             Loop(self.store, {jobs.JOBS, PODS}, partial(jobs.step, api)),
             Loop(self.store, {daemon_sets.DAEMON_SETS, NODES, PODS}, partial(daemon_sets.step, api)),
             Loop(self.store, {NODES, PODS}, partial(devices.step, api)),

@@ -1,13 +1,14 @@
 """``python -m tests.sandbox.distill``: take the sandbox's schemas of built-in kinds from a real API server.
 
 Written to ``arena_topo/sandbox/data/schemas.json``: the OpenAPI v3 components of the kinds that the sandbox
-serves, without their descriptions, and the two CRDs that it comes with.
+serves, without their descriptions, and the CRDs that it comes with.
 """
 
 import json
 from pathlib import Path
 from typing import Any
 
+from tests.controlplane.components.options import Options
 from tests.controlplane.plane import ControlPlane
 
 DATA = Path(__file__).parents[2] / "arena_topo" / "sandbox" / "data"
@@ -42,6 +43,12 @@ KINDS = frozenset(
         *("Lease", "ResourceQuota"),
         *("SelfSubjectAccessReview", "SelfSubjectReview", "TokenReview"),
     }
+)
+CRDS = (
+    "mpijobs.kubeflow.org",
+    "pytorchjobs.kubeflow.org",
+    "tfjobs.kubeflow.org",
+    "jobsets.jobset.x-k8s.io",
 )
 KEPT = frozenset(
     {"$ref", "type", "format", "items", "properties", "additionalProperties", "required", "enum"}
@@ -97,19 +104,21 @@ def bare(value: Any) -> Any:
 def main() -> None:
     """Start a control plane, read its schemas, write the sandbox's."""
     schemas: dict[str, Any] = {}
-    with ControlPlane() as plane:
+    with ControlPlane(Options(operators=("training-operator", "jobset"))) as plane:
         for group in GROUPS:
             answer = plane.kube.request("GET", f"/openapi/v3/{group}")
             document = json.loads(answer) if isinstance(answer, str) else answer
             for name, schema in document["components"]["schemas"].items():
                 schemas[name] = distill(schema)
-        crd = plane.kube.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "mpijobs.kubeflow.org")
-    DATA.mkdir(exist_ok=True)
+        definition = ("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+        crds = [plane.kube.get(*definition, name) for name in CRDS]
+    (DATA / "crds").mkdir(parents=True, exist_ok=True)
     (DATA / "schemas.json").write_text(json.dumps(reachable(schemas), separators=(",", ":")) + "\n")
-    body = {"apiVersion": crd["apiVersion"], "kind": crd["kind"]}
-    body |= {"metadata": {"name": crd["metadata"]["name"]}, "spec": bare(crd["spec"])}
-    (DATA / "crds").mkdir(exist_ok=True)
-    (DATA / "crds" / "mpijobs.kubeflow.org.json").write_text(json.dumps(body, separators=(",", ":")) + "\n")
+    for crd in crds:
+        body = {"apiVersion": crd["apiVersion"], "kind": crd["kind"]}
+        body |= {"metadata": {"name": crd["metadata"]["name"]}, "spec": bare(crd["spec"])}
+        path = DATA / "crds" / f"{crd['metadata']['name']}.json"
+        path.write_text(json.dumps(body, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

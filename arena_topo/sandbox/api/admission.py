@@ -78,20 +78,29 @@ def decode(kind: Kind, body: Object, options: WriteOptions) -> Object:
     obj, schema = prune(kind, body, options), structural.root_schema(kind.schema)
     if kind.custom:
         filled: Object = structural.fill_defaults(obj, schema)
-        return filled
+        # What its schema refuses is refused in the end, and has no shape in which defaults would fit.
+        has_more = kind.resource in defaults.DEFAULTS and not structural.schema_errors(filled, schema)
+        return defaults.kind_defaults(kind, filled) if has_more else filled
     # Go decodes null into the zero value, which is left out on the way back; a CRD may allow null as a value.
     typed: Object = structural.without_nulls(obj)
     structural.check_types(typed, schema, kind)
-    return defaults.builtin_defaults(kind, typed)
+    return defaults.kind_defaults(kind, typed)
 
 
 def check(kind: Kind, obj: Object, causes: Iterable[Cause] = ()) -> None:
-    """Raise StatusError with everything that is wrong with *obj*."""
-    errors = [*rules.metadata_errors(obj["metadata"]), *causes]
-    if kind.custom:
+    """Raise StatusError with everything that is wrong with *obj*; *causes* are what its kind has rules about."""
+    errors, name = list(rules.metadata_errors(obj["metadata"])), obj["metadata"].get("name", "")
+    if not kind.custom:
+        errors += causes
+    else:
         errors += structural.schema_errors(obj, structural.root_schema(kind.schema))
     if errors:
-        raise invalid(kind, obj["metadata"].get("name", ""), errors)
+        raise invalid(kind, name, errors)
+    # The rules of a custom kind beside its schema are those of a webhook, which is asked last.
+    if kind.custom and (broken := list(causes)):
+        error = invalid(kind, name, broken)
+        error.message = f'admission webhook "v{kind.singular}.kb.io" denied the request: {error.message}'
+        raise error
 
 
 def initial(kind: Kind, obj: Object, now: str) -> Object:
@@ -106,7 +115,9 @@ def initial(kind: Kind, obj: Object, now: str) -> Object:
     meta |= {"uid": str(uuid.uuid4()), "creationTimestamp": now}
     if has_generation(kind):
         meta["generation"] = 1
-    created = {**copy.deepcopy(obj), "metadata": meta}
+    created: Object = {**copy.deepcopy(obj), "metadata": meta}
+    if kind.resource == "jobs.batch":
+        created = defaults.selecting_its_pods(created)
     # A layout creates its nodes with their status; every other status is for controllers to write.
     if kind.has_status and kind.plural != "nodes":
         created.pop("status", None)

@@ -1,8 +1,10 @@
 """The API server's errors, worded as k8s.io/apimachinery/pkg/api/errors words them."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from http import HTTPStatus
+from typing import Any
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
@@ -17,6 +19,16 @@ class Cause:
     field: str
     reason: str
     message: str
+
+
+def bad_value(path: str, value: Any, why: str) -> Cause:
+    """Return the cause for a field whose value breaks a rule."""
+    return Cause(path, "FieldValueInvalid", f"Invalid value: {json.dumps(value)}: {why}")
+
+
+def missing_value(path: str, why: str = "") -> Cause:
+    """Return the cause for a field that must be set."""
+    return Cause(path, "FieldValueRequired", f"Required value: {why}" if why else "Required value")
 
 
 @dataclass(eq=False)

@@ -170,6 +170,33 @@ def _daemon_set_cells(daemon_set: Object) -> list[Cell]:
     ]
 
 
+def _job_cells(job: Object) -> list[Cell]:
+    spec, status = job["spec"], job.get("status", {})
+    done, completions = status.get("succeeded", 0), spec.get("completions")
+    pods = spec.get("parallelism", 1)
+    # Where no number is asked for, one pod that succeeds is enough.
+    asked = str(completions) if completions is not None else f"1 of {pods}" if pods > 1 else "1"
+    return [job["metadata"]["name"], _job_status(job), f"{done}/{asked}", _duration(status), _age(job)]
+
+
+def _job_status(job: Object) -> str:
+    held = {c["type"] for c in job.get("status", {}).get("conditions", []) if c["status"] == "True"}
+    ends = next((word for word in ("Complete", "Failed") if word in held), "")
+    if ends or "deletionTimestamp" in job["metadata"]:
+        return ends or "Terminating"
+    return "Suspended" if "Suspended" in held else "Running"
+
+
+def _duration(status: Object) -> str:
+    """Return how long a job has run, or ran."""
+    if "startTime" not in status:
+        return ""
+    if "completionTime" not in status:
+        return _age_of(status["startTime"])
+    ran = parse_instant(status["completionTime"]) - parse_instant(status["startTime"])
+    return human_duration(ran.total_seconds())
+
+
 def _columns(names: str) -> tuple[Column, ...]:
     """Return the columns of a comma list; a star marks those that show with ``-o wide`` only."""
     return tuple(Column(name.strip("*"), "string", "", int("*" in name)) for name in names.split(","))
@@ -182,7 +209,7 @@ _BUILT_IN: Mapping[str, tuple[tuple[Column, ...], Callable[[Object], list[Cell]]
         _columns("Name,Desired,Current,Ready,Up-to-date,Available,Node Selector,Age"),
         _daemon_set_cells,
     ),
-    "jobs": ((_NAME, Column("Succeeded", "integer", ".status.succeeded"), _AGE), None),
+    "jobs": (_columns("Name,Status,Completions,Duration,Age"), _job_cells),
     "events": (
         (
             Column("Last Seen", "date", ".lastTimestamp"),

@@ -1,25 +1,17 @@
 """PyTorchJobs and TFJobs: services, pods and what they are told, conditions, the end, another size."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 
 from tests.contract.client import Object
-from tests.contract.cluster import CLUSTERS, Cluster, chosen, eventually
+from tests.contract.cluster import Cluster, eventually
 
 _LABEL = "training.kubeflow.org"
 _KINDS = {
     "pytorchjobs": ("PyTorchJob", "pytorchReplicaSpecs", "pytorch"),
     "tfjobs": ("TFJob", "tfReplicaSpecs", "tensorflow"),
 }
-
-
-@pytest.fixture(scope="module", params=CLUSTERS)
-def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """Run the sandbox, or the real control plane with the operators of all kinds."""
-    with chosen(request, "kinds_plane", tmp_path_factory.mktemp("kinds")) as running:
-        yield running
 
 
 def path(space: str, resource: str, name: str = "") -> str:

@@ -7,6 +7,7 @@ from importlib.resources import files
 from typing import Any
 
 from arena_topo.sandbox.api.kinds import VERBS, Kind
+from arena_topo.sandbox.api.schema import go_times
 
 _REVIEWS = ("SelfSubjectAccessReview", "SelfSubjectReview")
 _CLUSTER_WIDE = frozenset(
@@ -80,6 +81,9 @@ def components() -> dict[str, Any]:
     """Return the schemas of the built-in kinds by their OpenAPI names (from kube-apiserver 1.36.3)."""
     text = files("arena_topo.sandbox").joinpath("data/schemas.json").read_text("utf-8")
     schemas: dict[str, Any] = json.loads(text)
+    # OpenAPI calls both a date-time.
+    for name, layout in (("Time", go_times.SECONDS), ("MicroTime", go_times.MICROSECONDS)):
+        schemas[f"io.k8s.apimachinery.pkg.apis.meta.v1.{name}"]["layout"] = layout
     return schemas
 
 

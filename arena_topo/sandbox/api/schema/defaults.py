@@ -1,11 +1,13 @@
-"""Defaults of the built-in kinds that clients and the simulation rely on.
+"""Defaults of kinds that clients and the simulation rely on.
 
-Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go and the admission plugins ServiceAccount and Priority.
+Source: k8s.io/kubernetes pkg/apis/{core,batch}/v1/defaults.go, pkg/registry/batch/job/strategy.go and the admission plugins
+ServiceAccount and Priority.
 """
 
 import base64
 from collections.abc import Callable, Mapping
 
+from arena_topo.model.keys import JOBSET_NAME
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Kind
 
@@ -21,8 +23,13 @@ _JOB = {
     "backoffLimit": 6,
     "completionMode": "NonIndexed",
     "suspend": False,
-    "completions": 1,
     "parallelism": 1,
+    "podReplacementPolicy": "TerminatingOrFailed",
+    "manualSelector": False,
+}
+_JOB_SET = {
+    "successPolicy": {"operator": "All"},
+    "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
 }
 _DAEMON_SET = {
     "revisionHistoryLimit": 10,
@@ -54,7 +61,13 @@ def _ports(owner: Object) -> list[Object]:
 
 
 def _pod(pod: Object) -> Object:
-    return {**pod, "spec": _POD | _pod_spec(pod.get("spec", {}))}
+    filled = {**pod, "spec": _POD | _pod_spec(pod.get("spec", {}))}
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    if JOBSET_NAME not in labels:
+        return filled
+    # The webhook of JobSet (pkg/webhooks/pod_webhook.go) lets pods that want a place for themselves know each other's rank.
+    marked = {**labels, "jobset.sigs.k8s.io/priority": str(filled["spec"]["priority"])}
+    return {**filled, "metadata": {**pod["metadata"], "labels": marked}}
 
 
 def _templated(owner: Object) -> Object:
@@ -70,7 +83,44 @@ def _daemon_set(daemon_set: Object) -> Object:
 
 
 def _job(job: Object) -> Object:
-    return _templated({**job, "spec": _JOB | job.get("spec", {})})
+    spec = job.get("spec", {})
+    # With a parallelism alone the pods themselves know when their work is done.
+    once = {} if "parallelism" in spec else {"completions": 1}
+    return _templated({**job, "spec": _JOB | once | spec})
+
+
+def selecting_its_pods(job: Object) -> Object:
+    """Return a new Job with the selector and the labels of pods by which it finds them again."""
+    spec, meta = job["spec"], job["metadata"]
+    if spec.get("manualSelector") or spec.get("selector"):
+        return job
+    uid, name = meta["uid"], meta["name"]
+    labels = {"batch.kubernetes.io/controller-uid": uid, "batch.kubernetes.io/job-name": name}
+    labels |= {"controller-uid": uid, "job-name": name}
+    template = spec.get("template") or {}
+    given = template.get("metadata") or {}
+    marked = {**template, "metadata": {**given, "labels": {**(given.get("labels") or {}), **labels}}}
+    selector = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
+    return {**job, "spec": {**spec, "selector": selector, "template": marked}}
+
+
+def _job_set(job_set: Object) -> Object:
+    """Return a JobSet with the defaults of its webhook (pkg/webhooks/jobset_webhook.go)."""
+    spec: Object = _JOB_SET | (job_set.get("spec") or {})
+    network = {"enableDNSHostnames": True, "publishNotReadyAddresses": True} | (spec.get("network") or {})
+    roles = [_replicated_job(role) for role in spec.get("replicatedJobs") or ()]
+    return {**job_set, "spec": {**spec, "network": network, "replicatedJobs": roles}}
+
+
+def _replicated_job(role: Object) -> Object:
+    template = role.get("template") or {}
+    spec: Object = {"completionMode": "Indexed"} | (template.get("spec") or {})
+    pod = spec.get("template") or {}
+    pod_spec = {"restartPolicy": "OnFailure"} | (pod.get("spec") or {})
+    return {
+        **role,
+        "template": {**template, "spec": {**spec, "template": {**pod, "spec": pod_spec}}},
+    }
 
 
 def _service(service: Object) -> Object:
@@ -88,16 +138,18 @@ def _secret(secret: Object) -> Object:
     return {"type": "Opaque", **filled, **({"data": data} if data else {})}
 
 
-_DEFAULTS: Mapping[str, Callable[[Object], Object]] = {
+DEFAULTS: Mapping[str, Callable[[Object], Object]] = {
     "pods": _pod,
-    "daemonsets": _daemon_set,
-    "jobs": _job,
+    "daemonsets.apps": _daemon_set,
+    "jobs.batch": _job,
     "services": _service,
     "secrets": _secret,
+    "jobsets.jobset.x-k8s.io": _job_set,
 }
+"""What fills in the defaults of a kind, beside those of its schema."""
 
 
-def builtin_defaults(kind: Kind, obj: Object) -> Object:
+def kind_defaults(kind: Kind, obj: Object) -> Object:
     """Return *obj* with the defaults of its kind."""
-    fill = _DEFAULTS.get(kind.plural)
+    fill = DEFAULTS.get(kind.resource)
     return fill(obj) if fill else obj

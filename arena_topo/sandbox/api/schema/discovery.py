@@ -126,7 +126,8 @@ def _with_references(schema: Any) -> Any:
         return [_with_references(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    full = {name: _with_references(value) for name, value in schema.items() if name not in {"$ref", "custom"}}
+    own = {"$ref", "custom", "layout"}
+    full = {name: _with_references(value) for name, value in schema.items() if name not in own}
     reference = schema.get("$ref")
     if isinstance(reference, str):
         target = {"$ref": _PREFIX + reference}

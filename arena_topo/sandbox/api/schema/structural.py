@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from arena_topo.sandbox.api.kinds import Kind
+from arena_topo.sandbox.api.schema import go_times
 from arena_topo.sandbox.api.schema.builtins import components
 from arena_topo.sandbox.api.status_errors import Cause, StatusError, bad_request
 
@@ -173,6 +174,17 @@ def check_types(obj: Any, schema: Schema, kind: Kind) -> None:
     if mismatch := type_mismatch(obj, schema):
         path, got, go = mismatch
         raise undecodable(kind, f"json: cannot unmarshal {got} into Go struct field .{path} of type {go}")
+    if why := unreadable_time(obj, schema):
+        raise undecodable(kind, why)
+
+
+def unreadable_time(obj: Any, schema: Schema) -> str:
+    """Return why an instant in *obj* cannot be read, in Go's words; empty where all can."""
+    for _, value, below in _walk(obj, schema):
+        layout = below.get("layout", "")
+        if layout and isinstance(value, str) and (why := go_times.misfit(value, layout)):
+            return why
+    return ""
 
 
 def type_mismatch(obj: Any, schema: Schema) -> tuple[str, str, str] | None:

@@ -21,6 +21,8 @@ START_SECONDS = 0.5
 STOP_SECONDS = 0.3
 BACKOFF_SECONDS = 2.0
 WAIT_SECONDS = 0.2
+STOPPED = 143
+"""Exit code of a container that ended because it was asked to, by SIGTERM."""
 
 
 class Kubelet:
@@ -181,7 +183,7 @@ class Kubelet:
             return
         # With a finalizer the object stays, as a pod that has ended, until somebody removes it.
         if current["metadata"].get("finalizers"):
-            self._change(pod, partial(pod_status.ended, code=0))
+            self._change(pod, partial(pod_status.ended, code=STOPPED))
             self._stops.pop(pod["metadata"]["uid"], None)
             return
         self._api.store.drop(PODS, current)

@@ -1,0 +1,239 @@
+"""Indexed Jobs: each pod's index, what is counted, another size, the end."""
+
+import pytest
+
+from tests.contract.bodies import pod
+from tests.contract.client import MERGE_PATCH, Answer, Object
+from tests.contract.cluster import Cluster, eventually
+
+_INDEX = "batch.kubernetes.io/job-completion-index"
+_TRACKING = "batch.kubernetes.io/job-tracking"
+
+
+def path(space: str, resource: str, name: str = "") -> str:
+    """Return the path of a Job, or of an object of the core."""
+    root = "/apis/batch/v1" if resource == "jobs" else "/api/v1"
+    base = f"{root}/namespaces/{space}/{resource}"
+    return f"{base}/{name}" if name else base
+
+
+def job(nodes: list[str], **spec: object) -> Object:
+    """Return an indexed Job of three pods, which run for a while on *nodes*."""
+    terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    template = {"spec": pod("p", command="sleep 300", affinity={"nodeAffinity": required})["spec"]}
+    body = {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "template": template, **spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": body}
+
+
+def created(cluster: Cluster, space: str, body: Object) -> Answer:
+    """Create a Job."""
+    answer = cluster.admin.send("POST", path(space, "jobs"), body)
+    assert 201 == answer.code, answer.message
+    return answer
+
+
+def changed(cluster: Cluster, space: str, **spec: object) -> Answer:
+    """Change the spec of the Job by a merge patch."""
+    return cluster.admin.send("PATCH", path(space, "jobs", "job"), {"spec": spec}, MERGE_PATCH)
+
+
+def pods(cluster: Cluster, space: str) -> dict[str, Object]:
+    """Return the pods of the Job that nobody deletes, by their index."""
+    found = cluster.admin.get(path(space, "pods"), labelSelector="batch.kubernetes.io/job-name=job").body
+    return {
+        pod["metadata"]["labels"][_INDEX]: pod
+        for pod in found["items"]
+        if "deletionTimestamp" not in pod["metadata"]
+    }
+
+
+def running(cluster: Cluster, space: str, count: int = 3, without: str = "") -> dict[str, Object]:
+    """Return the pods by their index once *count* of them run, and none has the uid *without*."""
+
+    def found() -> dict[str, Object]:
+        each = pods(cluster, space)
+        whole = [pod["status"].get("phase") for pod in each.values()] == ["Running"] * count
+        return each if whole and without not in {pod["metadata"]["uid"] for pod in each.values()} else {}
+
+    return eventually(found, f"{count} pods that run")
+
+
+def status(cluster: Cluster, space: str, **expected: object) -> Object:
+    """Return the status of the Job once it has the *expected* values."""
+
+    def found() -> Object:
+        state: Object = cluster.admin.get(path(space, "jobs", "job")).body.get("status", {})
+        return state if expected.items() <= state.items() else {}
+
+    return eventually(found, f"a status with {expected}")
+
+
+def conditions(state: Object) -> dict[str, tuple[str, str]]:
+    """Return the state and the reason of each condition of a status."""
+    return {each["type"]: (each["status"], each["reason"]) for each in state.get("conditions", [])}
+
+
+def test_each_pod_has_an_index_and_is_told(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """By label, annotation, host name and environment; a finalizer keeps it until it is counted."""
+    created(cluster, space, job(nodes))
+    found = running(cluster, space)
+
+    assert {"0", "1", "2"} == found.keys()
+    meta, spec = found["1"]["metadata"], found["1"]["spec"]
+    uid = cluster.admin.get(path(space, "jobs", "job")).body["metadata"]["uid"]
+    assert {
+        "batch.kubernetes.io/controller-uid": uid,
+        "batch.kubernetes.io/job-name": "job",
+        "controller-uid": uid,
+        "job-name": "job",
+        _INDEX: "1",
+    } == meta["labels"]
+    assert {_INDEX: "1"} == meta["annotations"]
+    assert ("job-1-", "job-1", [_TRACKING]) == (meta["generateName"], spec["hostname"], meta["finalizers"])
+    assert meta["name"].startswith("job-1-")
+    (variable,) = spec["containers"][0]["env"]
+    assert "JOB_COMPLETION_INDEX" == variable["name"]
+    assert f"metadata.labels['{_INDEX}']" == variable["valueFrom"]["fieldRef"]["fieldPath"]
+    state = status(cluster, space, active=3, ready=3, terminating=0, uncountedTerminatedPods={})
+    assert not {"succeeded", "failed", "completedIndexes"} & state.keys()
+
+
+def test_a_new_job_has_a_selector_and_defaults(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """In the answer to its creation, so that whoever changes its template loses no label."""
+    body = created(cluster, space, job(nodes, suspend=True)).body
+    uid = body["metadata"]["uid"]
+
+    assert {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}} == body["spec"]["selector"]
+    assert "job" == body["spec"]["template"]["metadata"]["labels"]["batch.kubernetes.io/job-name"]
+    defaults = {"backoffLimit": 6, "manualSelector": False, "podReplacementPolicy": "TerminatingOrFailed"}
+    assert defaults.items() <= body["spec"].items()
+
+
+def test_a_deleted_pod_has_failed_and_comes_again(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """Under its index; how often is counted even when nothing of it is left."""
+    created(cluster, space, job(nodes))
+    lost = running(cluster, space)["1"]["metadata"]
+    cluster.admin.send("DELETE", path(space, "pods", lost["name"]), {"gracePeriodSeconds": 0})
+
+    assert {"0", "1", "2"} == running(cluster, space, without=lost["uid"]).keys()
+    status(cluster, space, active=3, failed=1, ready=3)
+
+
+def test_a_job_fails_when_more_pods_fail_than_may(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """The others are stopped, and count as failed as well."""
+    created(cluster, space, job(nodes, backoffLimit=0))
+    lost = running(cluster, space)["1"]["metadata"]
+    cluster.admin.send("DELETE", path(space, "pods", lost["name"]), {"gracePeriodSeconds": 0})
+    eventually(lambda: not pods(cluster, space), "the pods to go")
+
+    state = eventually(lambda: _ended(cluster, space, "Failed"), "the Job to fail")
+    reason = ("True", "BackoffLimitExceeded")
+    assert {"FailureTarget": reason, "Failed": reason} == conditions(state)
+    assert 3 == state["failed"]
+    assert "active" not in state
+
+
+def _ended(cluster: Cluster, space: str, condition: str) -> Object:
+    state: Object = cluster.admin.get(path(space, "jobs", "job")).body.get("status", {})
+    return state if condition in conditions(state) else {}
+
+
+def test_a_job_completes_when_each_index_has_succeeded(
+    cluster: Cluster, space: str, nodes: list[str]
+) -> None:
+    """It says which, and does not begin again when a finished pod is deleted."""
+    body = job(nodes)
+    body["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 10"]
+    created(cluster, space, body)
+    finished = [pod["metadata"]["name"] for pod in running(cluster, space).values()]
+    for name in finished:
+        cluster.finish(space, name)
+
+    state = eventually(lambda: _ended(cluster, space, "Complete"), "the Job to complete")
+    reason = ("True", "CompletionsReached")
+    assert {"SuccessCriteriaMet": reason, "Complete": reason} == conditions(state)
+    assert (3, "0-2") == (state["succeeded"], state["completedIndexes"])
+    assert {"startTime", "completionTime"} <= state.keys()
+    cluster.admin.send("DELETE", path(space, "pods", finished[0]))
+    eventually(lambda: len(pods(cluster, space)) == 2, "the pod to go")
+    assert "0-2" == status(cluster, space, succeeded=3)["completedIndexes"]
+
+
+def test_a_suspended_job_has_no_pods_and_takes_other_places(
+    cluster: Cluster, space: str, nodes: list[str]
+) -> None:
+    """Its pods then stop without having failed, and the next ones are where the template says by then."""
+    created(cluster, space, job(nodes))
+    running(cluster, space)
+    place = {"spec": {"nodeSelector": {"kubernetes.io/hostname": nodes[1]}}}
+    refused = changed(cluster, space, template=place)
+    assert (422, "Invalid") == (refused.code, refused.reason)
+    assert refused.message.startswith('Job.batch "job" is invalid: spec.template: Invalid value: ')
+    assert refused.message.endswith(": field is immutable")
+
+    assert 200 == changed(cluster, space, suspend=True).code
+    eventually(lambda: not pods(cluster, space), "the pods to go")
+    state = status(cluster, space, ready=0)
+    assert {"Suspended": ("True", "JobSuspended")} == conditions(state)
+    assert not {"failed", "active", "startTime"} & state.keys()
+    command = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
+    assert 422 == changed(cluster, space, template=command).code
+
+    eventually(lambda: changed(cluster, space, template=place).code == 200, "the template to change")
+    assert 200 == changed(cluster, space, suspend=False).code
+    assert {nodes[1]} == {pod["spec"]["nodeName"] for pod in running(cluster, space).values()}
+    assert ("False", "JobResumed") == conditions(status(cluster, space, active=3))["Suspended"]
+
+
+def test_the_highest_indices_leave_a_job_that_shrinks(cluster: Cluster, space: str, nodes: list[str]) -> None:
+    """Completions and parallelism change together only."""
+    created(cluster, space, job(nodes))
+    running(cluster, space)
+    refused = changed(cluster, space, completions=2)
+    assert 422 == refused.code
+    assert refused.message == (
+        'Job.batch "job" is invalid: spec.completions: Invalid value: 2: can only be modified in tandem with '
+        "spec.parallelism"
+    )
+
+    assert 200 == changed(cluster, space, completions=2, parallelism=2).code
+    assert {"0", "1"} == running(cluster, space, 2).keys()
+    assert "failed" not in status(cluster, space, active=2)
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        pytest.param(
+            {"completions": None},
+            "spec.completions: Required value: when completion mode is Indexed",
+            id="completions",
+        ),
+        pytest.param(
+            {"backoffLimit": -1},
+            "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0",
+            id="backoff",
+        ),
+        pytest.param(
+            {"completionMode": "Any"},
+            'spec.completionMode: Unsupported value: "Any": supported values: "NonIndexed", "Indexed"',
+            id="mode",
+        ),
+    ],
+)
+def test_what_no_job_can_be_is_refused(cluster: Cluster, space: str, spec: Object, message: str) -> None:
+    """With the field and the reason."""
+    answer = cluster.admin.send("POST", path(space, "jobs"), job(["nowhere"], **spec))
+    assert (422, f'Job.batch "job" is invalid: {message}') == (answer.code, answer.message)
+
+
+def test_pods_that_restart_for_ever_make_no_job(cluster: Cluster, space: str) -> None:
+    """The default policy of pods is no Job's."""
+    body = job(["nowhere"])
+    del body["spec"]["template"]["spec"]["restartPolicy"]
+    answer = cluster.admin.send("POST", path(space, "jobs"), body)
+    assert answer.message == (
+        'Job.batch "job" is invalid: spec.template.spec.restartPolicy: Required value: valid values: '
+        '"OnFailure", "Never"'
+    )
