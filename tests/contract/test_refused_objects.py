@@ -109,14 +109,14 @@ def path(kind: str, space: str) -> str:
             id="a thirteenth month",
         ),
         pytest.param(
-            config_map("a", **{"a/b": "1"}),
+            config_map("a", None, **{"a/b": "1"}),
             'ConfigMap "a" is invalid: data[a/b]: Invalid value: "a/b": a valid config key must consist of alphanumeric '
             "characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is "
             "'[-._a-zA-Z0-9]+')",
             id="a key that is a path",
         ),
         pytest.param(
-            config_map("a", **{"..": "1"}),
+            config_map("a", None, **{"..": "1"}),
             'ConfigMap "a" is invalid: data[..]: Invalid value: "..": must not be \'..\'',
             id="a key that is a folder",
         ),
@@ -190,7 +190,7 @@ def test_what_is_not_valid_is_refused(cluster: Cluster, space: str, body: Object
             lease(leaseDurationSeconds=1, renewTime="2026-01-02T03:04:05.000006+01:00"), id="a Lease"
         ),
         pytest.param(lease(holderIdentity="", leaseTransitions=0, renewTime=None), id="nobody's Lease"),
-        pytest.param(config_map("a", **{".a.b_C-1": "", "empty": ""}), id="a ConfigMap"),
+        pytest.param(config_map("a", None, **{".a.b_C-1": "", "empty": ""}), id="a ConfigMap"),
         pytest.param(event(message="x" * 1024), id="an event"),
         pytest.param(claim(exactly()), id="a claim of one GPU"),
         pytest.param(claim(exactly(allocationMode="All")), id="a claim of all GPUs"),

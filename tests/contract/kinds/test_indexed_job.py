@@ -21,7 +21,7 @@ def job(nodes: list[str], **spec: object) -> Object:
     """Return an indexed Job of three pods, which run for a while on *nodes*."""
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    template = {"spec": pod("p", command="sleep 300", affinity={"nodeAffinity": required})["spec"]}
+    template = {"spec": pod("p", command="sleep infinity", affinity={"nodeAffinity": required})["spec"]}
     body = {"completionMode": "Indexed", "completions": 3, "parallelism": 3, "template": template, **spec}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job"}, "spec": body}
 
@@ -57,6 +57,17 @@ def running(cluster: Cluster, space: str, count: int = 3, without: str = "") -> 
         return each if whole and without not in {pod["metadata"]["uid"] for pod in each.values()} else {}
 
     return eventually(found, f"{count} pods that run")
+
+
+def started(cluster: Cluster, space: str, count: int = 3) -> list[str]:
+    """Return the names of the pods once *count* of them run, or have ended by themselves."""
+
+    def found() -> list[str]:
+        each = pods(cluster, space).values()
+        begun = [pod for pod in each if pod["status"].get("phase") in {"Running", "Succeeded"}]
+        return [pod["metadata"]["name"] for pod in begun] if len(begun) == count else []
+
+    return eventually(found, f"{count} pods that have begun")
 
 
 def status(cluster: Cluster, space: str, **expected: object) -> Object:
@@ -146,7 +157,7 @@ def test_a_job_completes_when_each_index_has_succeeded(
     body = job(nodes)
     body["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 10"]
     created(cluster, space, body)
-    finished = [pod["metadata"]["name"] for pod in running(cluster, space).values()]
+    finished = started(cluster, space)
     for name in finished:
         cluster.finish(space, name)
 
@@ -214,6 +225,12 @@ def test_the_highest_indices_leave_a_job_that_shrinks(cluster: Cluster, space: s
             {"backoffLimit": -1},
             "spec.backoffLimit: Invalid value: -1: must be greater than or equal to 0",
             id="backoff",
+        ),
+        pytest.param(
+            {"parallelism": 100_001},
+            "spec.parallelism: Invalid value: 100001: must be less than or equal to 100000 when completion mode is "
+            "Indexed",
+            id="parallelism",
         ),
         pytest.param(
             {"completionMode": "Any"},

@@ -5,6 +5,7 @@ from tests.contract.client import MERGE_PATCH, Answer, Object
 from tests.contract.cluster import Cluster, eventually
 
 _DOMAIN = "jobset.sigs.k8s.io"
+_BEGUN = {"Running", "Succeeded"}
 _ROOTS = {"jobsets": "/apis/jobset.x-k8s.io/v1alpha2", "jobs": "/apis/batch/v1"}
 
 
@@ -18,7 +19,7 @@ def role(name: str, nodes: list[str], replicas: int = 1, pods: int = 2, **role_s
     """Return a role of Jobs whose pods run for a while on *nodes*, and fail with the first of them."""
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
-    spec = pod("p", command="sleep 300", affinity={"nodeAffinity": required})["spec"]
+    spec = pod("p", command="sleep infinity", affinity={"nodeAffinity": required})["spec"]
     template = {"parallelism": pods, "completions": pods, "backoffLimit": 0, "template": {"spec": spec}}
     return {"name": name, "replicas": replicas, "template": {"spec": template}, **role_spec}
 
@@ -152,7 +153,7 @@ def test_a_lost_pod_begins_the_set_anew_as_often_as_it_may(
     second = running(cluster, space, 2, *first.values())
     assert {"1"} == {each["metadata"]["labels"][f"{_DOMAIN}/restart-attempt"] for each in second.values()}
     eventually(
-        lambda: conditions(cluster, space) == {"Restarting": ("False", "JobsReady")},
+        lambda: conditions(cluster, space) == {"RestartingJobSet": ("False", "JobsReady")},
         "the set to be ready again",
     )
     assert (1, 1) == tuple(status(cluster, space)[key] for key in ("restarts", "restartsCountTowardsMax"))
@@ -162,7 +163,7 @@ def test_a_lost_pod_begins_the_set_anew_as_often_as_it_may(
     eventually(lambda: not pods(cluster, space), "its pods to go")
     assert {
         "Failed": ("True", "ReachedMaxRestarts"),
-        "Restarting": ("False", "JobSetFailed"),
+        "RestartingJobSet": ("False", "JobSetFailed"),
     } == conditions(cluster, space)
     (message,) = [c["message"] for c in status(cluster, space)["conditions"] if c["type"] == "Failed"]
     assert "jobset failed due to reaching max number of restarts (first failed job: set-work-1)" == message
@@ -185,8 +186,14 @@ def test_a_set_completes_with_its_jobs(cluster: Cluster, space: str, nodes: list
     brief = role("work", nodes)
     brief["template"]["spec"]["template"]["spec"]["containers"][0]["command"] = ["sh", "-c", "sleep 10"]
     create(cluster, space, brief)
-    for each in running(cluster, space, 2).values():
-        cluster.finish(space, each["metadata"]["name"])
+
+    def begun() -> list[str]:
+        each = pods(cluster, space).values()
+        names = [pod["metadata"]["name"] for pod in each if pod["status"].get("phase") in _BEGUN]
+        return names if len(names) == 2 else []
+
+    for name in eventually(begun, "both pods to run, or to have ended by themselves"):
+        cluster.finish(space, name)
     eventually(lambda: "Completed" in conditions(cluster, space), "the set to complete")
 
     assert {"Completed": ("True", "AllJobsCompleted")} == conditions(cluster, space)

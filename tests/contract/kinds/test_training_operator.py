@@ -27,7 +27,7 @@ def job(resource: str, nodes: list[str], roles: dict[str, int], **spec: object) 
     terms = [{"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]}]
     required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     pod = {
-        "containers": [{"name": container, "image": "i", "command": ["sleep", "300"]}],
+        "containers": [{"name": container, "image": "i", "command": ["sleep", "infinity"]}],
         "affinity": {"nodeAffinity": required},
     }
     replicas = {

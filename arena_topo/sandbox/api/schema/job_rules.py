@@ -16,6 +16,7 @@ _NONNEGATIVE = (
     *("parallelism", "completions", "activeDeadlineSeconds", "backoffLimit", "ttlSecondsAfterFinished"),
     *("backoffLimitPerIndex", "maxFailedIndexes"),
 )
+_MOST_INDEXED = 100_000
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _FIXED = (
     "selector",
@@ -42,6 +43,9 @@ def job_errors(job: Object) -> Iterator[Cause]:
         yield Cause("spec.completionMode", "FieldValueNotSupported", text)
     elif spec["completionMode"] == "Indexed" and completions is None:
         yield missing_value("spec.completions", "when completion mode is Indexed")
+    if spec.get("completionMode") == "Indexed" and spec.get("parallelism", 1) > _MOST_INDEXED:
+        text = f"must be less than or equal to {_MOST_INDEXED} when completion mode is Indexed"
+        yield bad_value("spec.parallelism", spec["parallelism"], text)
     template = spec.get("template", {})
     yield from pod_rules.spec_errors(template.get("spec", {}), "spec.template.spec")
     yield from pod_rules.selection_errors((spec.get("selector") or {}).get("matchLabels") or {}, template)

@@ -34,6 +34,7 @@ JOBS = ("batch", "jobs")
 _COMPONENT = "job-controller"
 _TRACKING = "batch.kubernetes.io/job-tracking"
 _MAX_PREFIX = 58  # with its suffix, a pod's name has at most the 63 characters of a DNS label
+_MOST_AT_ONCE = 500  # pods that one step creates: the next one goes on
 _CLOCK_SECONDS = 1.0  # deadlines and times to live are whole seconds
 _COUNTS = frozenset({"active", "succeeded", "failed"})
 """Counts that Go's encoder leaves out where they are 0, unlike ``ready`` and ``terminating``, which are pointers."""
@@ -165,7 +166,7 @@ def _keep(api: Api, job: Object, pods: list[Object], status: Object) -> list[Obj
     stopping = [pod for pod in pods if is_deleting(pod) and pod["status"].get("phase") not in ENDED_PHASES]
     # By this policy a pod that is being deleted is replaced only when it has ended.
     held = stopping if spec.get("podReplacementPolicy") == "Failed" else []
-    missing = wanted - len(kept) - len(held)
+    missing = min(wanted - len(kept) - len(held), _MOST_AT_ONCE)
     if not _is_indexed(spec):
         return kept + [_create_pod(api, job, None) for _ in range(missing)]
     taken = _indexes(status.get("completedIndexes", "")) | {_index(pod) for pod in kept + held}
@@ -207,8 +208,10 @@ def _is_tracked(pod: Object) -> bool:
 
 def _indexes(text: str) -> set[int]:
     """Return the indices of ``0,1,4-6``."""
-    pairs = [part.partition("-") for part in text.split(",") if part]
-    return {index for first, _, last in pairs for index in range(int(first), int(last or first) + 1)}
+    runs = [part.partition("-") for part in text.split(",")]
+    # An administrator may write anything into a status.
+    read = [(int(first), int(last or first)) for first, _, last in runs if f"{first}{last}".isdecimal()]
+    return {index for first, last in read for index in range(first, last + 1)}
 
 
 def _ranges(indexes: set[int]) -> str:
@@ -273,8 +276,8 @@ def _create_pod(api: Api, job: Object, index: int | None) -> Object:
     """Create a pod, that of *index* where the job's pods have one."""
     template, name = copy.deepcopy(job["spec"]["template"]), job["metadata"]["name"]
     given, spec = template.get("metadata") or {}, template["spec"]
-    ending_of_prefix = "-" if index is None else f"-{index}-"
-    prefix = name[: _MAX_PREFIX - len(ending_of_prefix)] + ending_of_prefix
+    middle = "-" if index is None else f"-{index}-"
+    prefix = name[: _MAX_PREFIX - len(middle)] + middle
     labels, annotations = dict(given.get("labels") or {}), dict(given.get("annotations") or {})
     if index is not None:
         labels[COMPLETION_INDEX] = annotations[COMPLETION_INDEX] = str(index)

@@ -55,7 +55,7 @@ def _sync(api: Api, job_set: Object) -> None:
     status = copy.deepcopy(job_set.get("status", {}))
     status.setdefault("restarts", 0)
     own = controlled(api, job_set, JOBS)
-    jobs = [job for job in own if job["metadata"]["labels"][_ATTEMPT] == str(status["restarts"])]
+    jobs = [job for job in own if _label(job, _ATTEMPT) == str(status["restarts"])]
     counts = {role["name"]: _counts(role, jobs) for role in job_set["spec"].get("replicatedJobs") or ()}
     # By name, the last first, as the controller sorts them to compare.
     status["replicatedJobsStatus"] = [{"name": name, **counts[name]} for name in sorted(counts, reverse=True)]
@@ -75,6 +75,11 @@ def _sync(api: Api, job_set: Object) -> None:
     put_status(api, JOB_SETS, job_set, status)
 
 
+def _label(job: Object, key: str) -> str:
+    # Anybody may take the labels of a Job away.
+    return str((job["metadata"].get("labels") or {}).get(key, ""))
+
+
 def _is_end(condition: Object) -> bool:
     return condition["type"] in (JOBSET.succeeded, JOBSET.failed) and condition["status"] == "True"
 
@@ -83,7 +88,7 @@ def _counts(role: Object, jobs: list[Object]) -> Counts:
     """Return how many of the Jobs of a role are ready, have ended, and so on."""
     counts = dict.fromkeys(_COUNTS, 0)
     for job in jobs:
-        if job["metadata"]["labels"][JOBSET_ROLE] != role["name"]:
+        if _label(job, JOBSET_ROLE) != role["name"]:
             continue
         spec, status = job["spec"], job.get("status", {})
         if end := ending(job):
@@ -114,7 +119,7 @@ def _end(api: Api, job_set: Object, status: Object, condition: Object) -> None:
     is_failure = name == JOBSET.failed
     _set(api, job_set, status, condition, warning=is_failure)
     text = "jobset failed" if is_failure else condition["message"]
-    _set(api, job_set, status, _condition("Restarting", "False", f"JobSet{name}", text))
+    _set(api, job_set, status, _condition("RestartingJobSet", "False", f"JobSet{name}", text))
     status["terminalState"] = name
 
 
@@ -131,7 +136,7 @@ def _fail(api: Api, job_set: Object, status: Object, first: str) -> None:
         status["restarts"] += 1
         status["restartsCountTowardsMax"] = status.get("restartsCountTowardsMax", 0) + 1
         text = f"applying RestartJobSet failure policy action {behind}"
-        restarting = _condition("Restarting", "True", "DefaultFailurePolicy", text)
+        restarting = _condition("RestartingJobSet", "True", "DefaultFailurePolicy", text)
         _set(api, job_set, status, restarting, warning=True)
 
 
@@ -139,7 +144,7 @@ def _has_succeeded(job_set: Object, ended: list[Object]) -> bool:
     """Whether as many Jobs have *ended*, all of them well, as the success policy asks for."""
     policy, roles = job_set["spec"]["successPolicy"], job_set["spec"].get("replicatedJobs") or ()
     meant = set(policy.get("targetReplicatedJobs") or (role["name"] for role in roles))
-    counted = sum(job["metadata"]["labels"][JOBSET_ROLE] in meant for job in ended)
+    counted = sum(_label(job, JOBSET_ROLE) in meant for job in ended)
     expected = sum(role["replicas"] for role in roles if role["name"] in meant)
     return counted > 0 and counted >= (1 if policy["operator"] == "Any" else expected)
 
@@ -170,11 +175,11 @@ def _keep(api: Api, job_set: Object, status: Object, own: list[Object], counts: 
                 job = _job(job_set, role, index, status["restarts"])
                 api.create(api.kind("batch/v1", "Job"), namespace, job)
         for job in own:
-            if job["metadata"]["labels"][JOBSET_ROLE] == role["name"] and not ending(job):
+            if _label(job, JOBSET_ROLE) == role["name"] and not ending(job):
                 _pass_on(api, job, role, suspended=suspended)
     there = sum(count["ready"] + count["succeeded"] for count in counts.values())
     if not suspended and there == _count(spec.get("replicatedJobs") or []):
-        _set(api, job_set, status, _condition("Restarting", "False", "JobsReady", "all jobs are ready"))
+        _set(api, job_set, status, _condition("RestartingJobSet", "False", "JobsReady", "all jobs are ready"))
     word = _condition("Suspended", "True", "SuspendedJobs", "jobset is suspended")
     if not suspended:
         word = _condition("Suspended", "False", "ResumeJobs", "jobset is resumed")
