@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.binaries import ensure, toolchain
+from tests.controlplane.binaries.pins import pinned_version
 from tests.controlplane.binaries.toolchain import Go
-from tests.controlplane.binaries.tools import Binary, Tool
+from tests.controlplane.binaries.tools import COSCHEDULING, EXTRAS, TOOLS, Binary, Tool
 from tests.controlplane.errors import BuildFailed, ToolchainMissing
 
-_TOOL = Tool("etcd", (Binary("etcd", "go.etcd.io/etcd/server/v3"),))
+_TOOL = Tool(
+    "kubernetes", (Binary("etcd", "go.etcd.io/etcd/server/v3"), Binary("jobset", "sigs.k8s.io/jobset"))
+)
 _BUILDS = """echo built >> "$LEDGER"
-while [ $# -gt 0 ]; do [ "$1" = -o ] && touch "$2"; shift; done"""
+while [ $# -gt 0 ]; do [ "$1" = -o ] && touch "$2/server" "$2/jobset"; shift; done"""
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +39,27 @@ def test_a_second_run_builds_nothing(tmp_path: Path, ledger: Path) -> None:
     go = _go(tmp_path, _BUILDS)
     homes = {ensure.ensure_tool(_TOOL, go, io.StringIO()) for _ in range(2)}
     assert ["built"] == ledger.read_text().split()
-    assert (homes.pop() / "bin" / "etcd").exists()
+    assert {"etcd", "jobset"} == {path.name for path in (homes.pop() / "bin").iterdir()}
     assert not homes
+
+
+def test_each_binary_of_one_command_has_its_own_flags(tmp_path: Path) -> None:
+    """What Kubernetes is stamped with does not reach what is built beside it."""
+    stamped = Tool(
+        "kubernetes",
+        (
+            Binary("etcd", "go.etcd.io/etcd/server/v3"),
+            Binary("jobset", "sigs.k8s.io/jobset", ("-s", "-X version=v1")),
+        ),
+    )
+    notes = tmp_path / "arguments"
+    go = _go(tmp_path, f'printf "%s\\n" "$@" > {notes}\n{_BUILDS}')
+    ensure.ensure_tool(stamped, go, io.StringIO())
+    flags = [line for line in notes.read_text().splitlines() if line.startswith("-ldflags=")]
+    assert [
+        "-ldflags=go.etcd.io/etcd/server/v3=-s -w",
+        "-ldflags=sigs.k8s.io/jobset=-s -X version=v1",
+    ] == flags
 
 
 def test_two_runs_at_once_build_once(tmp_path: Path, ledger: Path) -> None:
@@ -61,15 +83,23 @@ def test_a_failed_build_leaves_nothing_that_looks_built(tmp_path: Path, ledger: 
 
 def test_the_key_names_everything_that_changes_the_result() -> None:
     """Another compiler, another module or other flags are other binaries."""
-    other_flags = Tool("etcd", (Binary("etcd", "go.etcd.io/etcd/server/v3", ("-s",)),))
+    other_flags = Tool("kubernetes", (Binary("etcd", "go.etcd.io/etcd/server/v3", ("-s",)),))
     keys = [
         ensure.cache_key(_TOOL, "go1.26.0"),
         ensure.cache_key(_TOOL, "go1.26.1"),
         ensure.cache_key(other_flags, "go1.26.0"),
-        ensure.cache_key(Tool("kwok", _TOOL.binaries), "go1.26.0"),
+        ensure.cache_key(Tool("arena", _TOOL.binaries), "go1.26.0"),
     ]
     assert len(keys) == len(set(keys))
     assert keys[0] == ensure.cache_key(_TOOL, "go1.26.0")
+
+
+@pytest.mark.parametrize("tool", [*TOOLS, COSCHEDULING, *EXTRAS.values()])
+def test_each_module_of_the_table_is_pinned_by_its_folder(tool: Tool) -> None:
+    """A tool that was moved to another folder finds there what it is patched in and takes manifests from."""
+    patched = [tool.patch.module] if tool.patch else []
+    for module in [*patched, *(manifests.module for manifests in tool.manifests)]:
+        assert pinned_version(tool.folder, module).startswith("v")
 
 
 @pytest.mark.parametrize(

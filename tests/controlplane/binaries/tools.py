@@ -1,5 +1,9 @@
-"""Table of what is built: which binary comes from which package of which pinned module."""
+"""Table of what is built: which binary comes from which package of which pinned module.
 
+Tools of one folder are on the same versions of all libraries, so that what they share is compiled once.
+"""
+
+import re
 from dataclasses import dataclass
 
 from tests.controlplane.binaries.pins import pinned_version
@@ -15,6 +19,11 @@ class Binary:
     name: str
     package: str
     ldflags: tuple[str, ...] = _STRIP
+
+    @property
+    def default_name(self) -> str:
+        """What Go calls it: the last part of the package that is no version, as in ``etcd/server/v3``."""
+        return next(part for part in reversed(self.package.split("/")) if not re.fullmatch(r"v\d+", part))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +47,7 @@ class Manifests:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Binaries and manifests that come out of one Go module of this folder."""
+    """Binaries and manifests that come out of one Go module of this folder, built by one command."""
 
     folder: str
     binaries: tuple[Binary, ...] = ()
@@ -55,13 +64,20 @@ def _kubernetes(name: str) -> Binary:
     return Binary(name, f"k8s.io/kubernetes/cmd/{name}", ldflags)
 
 
+_MPI_OPERATOR = "github.com/kubeflow/mpi-operator"
 _KWOK_CRDS = ("stages", "logs", "clusterlogs", "execs", "clusterexecs", "attaches", "clusterattaches")
 
 TOOLS = (
-    Tool("etcd", (Binary("etcd", "go.etcd.io/etcd/server/v3"),)),
     Tool(
-        "kwok",
-        (Binary("kwok", "sigs.k8s.io/kwok/cmd/kwok"),),
+        "kubernetes",
+        (
+            Binary("etcd", "go.etcd.io/etcd/server/v3"),
+            Binary("kwok", "sigs.k8s.io/kwok/cmd/kwok"),
+            Binary("mpi-operator", f"{_MPI_OPERATOR}/cmd/mpi-operator"),
+            _kubernetes("kube-apiserver"),
+            _kubernetes("kube-scheduler"),
+            _kubernetes("kube-controller-manager"),
+        ),
         (
             Manifests(
                 "sigs.k8s.io/kwok",
@@ -73,19 +89,10 @@ TOOLS = (
                     ),
                 },
             ),
-        ),
-    ),
-    Tool(
-        "mpi-operator",
-        (Binary("mpi-operator", "github.com/kubeflow/mpi-operator/cmd/mpi-operator"),),
-        (
-            Manifests(
-                "github.com/kubeflow/mpi-operator",
-                {"mpijob-v2beta1.yaml": "manifests/base/kubeflow.org_mpijobs.yaml"},
-            ),
+            Manifests(_MPI_OPERATOR, {"mpijob-v2beta1.yaml": "manifests/base/kubeflow.org_mpijobs.yaml"}),
         ),
         Patch(
-            "github.com/kubeflow/mpi-operator",
+            _MPI_OPERATOR,
             "cmd/mpi-operator/app/server.go",
             'fmt.Sprintf(":%d", healthCheckPort)',
             '"127.0.0.1:0"',
@@ -107,18 +114,10 @@ TOOLS = (
             ),
         ),
     ),
-    Tool(
-        "kubernetes",
-        (
-            _kubernetes("kube-apiserver"),
-            _kubernetes("kube-scheduler"),
-            _kubernetes("kube-controller-manager"),
-        ),
-    ),
 )
 
 COSCHEDULING = Tool(
-    "coscheduling",
+    "kubernetes-1.34",
     (Binary("coscheduling", "sigs.k8s.io/scheduler-plugins/cmd/scheduler"),),
     (Manifests("sigs.k8s.io/scheduler-plugins", {"podgroup.yaml": "manifests/coscheduling/crd.yaml"}),),
 )
@@ -133,7 +132,7 @@ EXTRAS = {
         (Manifests("github.com/kubeflow/arena", {"mpijob-chart": "charts/mpijob"}),),
     ),
     "training-operator": Tool(
-        "training-operator",
+        "kubernetes-1.34",
         (Binary("training-operator", f"{_TRAINING_OPERATOR}/cmd/training-operator.v1"),),
         (
             Manifests(
@@ -166,7 +165,7 @@ EXTRAS = {
         ),
     ),
     "kueue": Tool(
-        "workloads",
+        "kubernetes",
         (Binary("kueue", "sigs.k8s.io/kueue/cmd/kueue"),),
         (Manifests("sigs.k8s.io/kueue", {"kueue-crds": "config/components/crd/bases"}),),
         Patch(
@@ -178,7 +177,7 @@ EXTRAS = {
         ),
     ),
     "jobset": Tool(
-        "workloads",
+        "kubernetes",
         (Binary("jobset", "sigs.k8s.io/jobset"),),
         (
             Manifests(
@@ -191,7 +190,7 @@ EXTRAS = {
         ),
     ),
     "trainer": Tool(
-        "workloads",
+        "kubernetes",
         (Binary("trainer", f"{_TRAINER}/cmd/trainer-controller-manager"),),
         (
             Manifests(
