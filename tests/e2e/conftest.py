@@ -31,6 +31,15 @@ def policy(plane: ControlPlane) -> Iterator[None]:
     eventually(lambda: not acts(plane.kube), "the policy to be gone")
 
 
+@pytest.fixture(params=["gates", "admission"])
+def pinned_by(request: pytest.FixtureRequest) -> str:
+    """Run a test with scheduling gates, and with the admission policy; return the one by which gangs are pinned."""
+    means = str(request.param)
+    if means == "admission":
+        request.getfixturevalue("policy")
+    return means
+
+
 @pytest.fixture
 def lease(plane: ControlPlane) -> Iterator[None]:
     """Make the namespace in which replicas keep their Lease; no Lease is left there."""

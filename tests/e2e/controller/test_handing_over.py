@@ -46,13 +46,10 @@ def test_with_wait_submit_stays_until_there_is_a_place(arena: Arena, kube: Kube,
     assert "late is placed by the controller" in outcome.err
 
 
-@pytest.mark.parametrize("pinned_by", ["gates", "admission"])
 def test_a_resumed_job_takes_its_turn_by_its_age(
-    arena: Arena, kube: Kube, namespace: str, pinned_by: str, request: pytest.FixtureRequest
+    arena: Arena, kube: Kube, namespace: str, pinned_by: str
 ) -> None:
     """Its room was taken meanwhile: it waits before a younger one, holds nothing, and starts pinned once there is room."""
-    if pinned_by == "admission":
-        request.getfixturevalue("policy")
     with replica(arena):
         assert 0 == submit(arena, "job", 2, 8).code
         placed(kube, namespace, "job")

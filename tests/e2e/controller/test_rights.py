@@ -36,7 +36,8 @@ def test_the_rights_of_the_manifest_are_enough(
         kube.delete("v1", "Pod", "late-worker-1", namespace, gracePeriodSeconds="0")
         eventually(lambda: places(kube, namespace, "late").get(1) not in (None, before[1]), "another node")
         eventually(lambda: {"Waiting", "Placed", "Moved"} <= set(reasons(kube, namespace, "late")), "events")
-        assert not running.said("not done"), running.err
+        # Another write may come first, as by the scheduler onto a pod: then it is tried again.
+        assert not running.said("forbidden"), running.err
 
 
 def test_the_objects_of_the_manifest_are_valid(kube: Kube) -> None:

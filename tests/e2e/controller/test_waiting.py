@@ -20,13 +20,10 @@ from tests.e2e.controller.replicas import (
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
 
-@pytest.mark.parametrize("pinned_by", ["gates", "admission"])
 def test_a_job_that_waited_starts_pinned_when_there_is_room(
-    arena: Arena, kube: Kube, namespace: str, pinned_by: str, request: pytest.FixtureRequest
+    arena: Arena, kube: Kube, namespace: str, pinned_by: str
 ) -> None:
     """It was submitted before the controller ran; its workers are where they were planned, and its events say so."""
-    if pinned_by == "admission":
-        request.getfixturevalue("policy")
     assert 0 == submit(arena, "first", 3, 8).code
     assert "waits for a placement" in submit(arena, "late", 2, 8).err
     with replica(arena):
@@ -87,13 +84,9 @@ def test_a_recreated_worker_is_released_by_itself(arena: Arena, kube: Kube, name
         assert before == placed(kube, namespace, "gang")
 
 
-@pytest.mark.parametrize("pinned_by", ["gates", "admission"])
-def test_a_worker_whose_node_is_lost_gets_another(
-    arena: Arena, kube: Kube, namespace: str, pinned_by: str, request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.usefixtures("pinned_by")
+def test_a_worker_whose_node_is_lost_gets_another(arena: Arena, kube: Kube, namespace: str) -> None:
     """Its node was cordoned; the others stay where they are."""
-    if pinned_by == "admission":
-        request.getfixturevalue("policy")
     with replica(arena):
         assert 0 == submit(arena, "gang", 4, 4).code
         before = placed(kube, namespace, "gang")

@@ -1,4 +1,4 @@
-"""Where the pods of a job of any kind are planned, and where they run."""
+"""The pods of a job of any kind: where they are planned, where they run, and that they end with it."""
 
 import json
 
@@ -7,6 +7,7 @@ import yaml
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
+from tests.e2e.arena import Arena
 
 
 def plan_on(kube: Kube, namespace: str, kind: tuple[str, str], name: str = "bert") -> Object:
@@ -33,6 +34,20 @@ def running_pods(
         return sorted(listed, key=lambda pod: str(pod["metadata"]["name"])) if whole and not gone else None
 
     return eventually(found, f"{count} pods that run")
+
+
+def after_a_loss(kube: Kube, namespace: str, lost: Object, count: int = 3, *, selector: str) -> list[Object]:
+    """Delete the pod *lost*; return the pods of its job as ``running_pods`` does, once all of them run again."""
+    meta = lost["metadata"]
+    kube.delete("v1", "Pod", meta["name"], namespace, gracePeriodSeconds="0")
+    return running_pods(kube, namespace, count, selector=selector, without=meta["uid"])
+
+
+def assert_deleted(arena: Arena, kube: Kube, namespace: str, name: str = "bert") -> None:
+    """Delete the job, which the user reads, and nothing of it is left."""
+    outcome = arena("delete", name)
+    assert (0, f"The training job {name} has been deleted successfully\n") == (outcome.code, outcome.out)
+    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
 
 
 def places(found: list[Object]) -> list[str]:

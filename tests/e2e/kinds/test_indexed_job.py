@@ -9,7 +9,15 @@ from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import nodes_of, places, plan_on, running_pods, tried
+from tests.e2e.kinds.places import (
+    after_a_loss,
+    assert_deleted,
+    nodes_of,
+    places,
+    plan_on,
+    running_pods,
+    tried,
+)
 
 JOB = ("batch/v1", "Job")
 SUBMIT = ("submit", "job", "--name=bert", "--workers=3", "--gpus=2", "--image=i", "--retry=2")
@@ -31,9 +39,7 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     (container,) = members[0]["spec"]["containers"]
     assert ["sh", "-c", COMMAND] == container["command"]
     assert ("bert-0", "bert") == (members[0]["spec"]["hostname"], members[0]["spec"]["subdomain"])
-    lost = members[1]["metadata"]
-    kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
-    again = running_pods(kube, namespace, selector=SELECTOR, without=lost["uid"])
+    again = after_a_loss(kube, namespace, members[1], selector=SELECTOR)
     assert planned == places(again)
 
     assert "job.batch/bert running\n" == arena("wait", "bert", "--for=running").out
@@ -47,9 +53,7 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     fake_log.write("step 1")
     assert "step 1" in arena("logs", "bert").out
 
-    outcome = arena("delete", "bert")
-    assert (0, "The training job bert has been deleted successfully\n") == (outcome.code, outcome.out)
-    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
+    assert_deleted(arena, kube, namespace)
     eventually(lambda: kube.find("v1", "Service", "bert", namespace) is None, "the end of its Service")
 
 

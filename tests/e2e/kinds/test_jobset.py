@@ -7,9 +7,16 @@ import pytest
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
-from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import nodes_of, places, plan_on, running_pods, tried
+from tests.e2e.kinds.places import (
+    after_a_loss,
+    assert_deleted,
+    nodes_of,
+    places,
+    plan_on,
+    running_pods,
+    tried,
+)
 
 SELECTOR = "jobset.sigs.k8s.io/jobset-name=bert"
 JOBSET = ("jobset.x-k8s.io/v1alpha2", "JobSet")
@@ -30,9 +37,7 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     assert planned == places(members)
     (container,) = members[0]["spec"]["containers"]
     assert ["sh", "-c", COMMAND] == container["command"]
-    lost = members[1]["metadata"]
-    kube.delete("v1", "Pod", lost["name"], namespace, gracePeriodSeconds="0")
-    again = running_pods(kube, namespace, selector=SELECTOR, without=lost["uid"])
+    again = after_a_loss(kube, namespace, members[1], selector=SELECTOR)
     assert planned == places(again)
 
     assert "jobset.jobset.x-k8s.io/bert running\n" == arena("wait", "bert", "--for=running").out
@@ -46,9 +51,7 @@ def test_a_set_runs_in_its_places_from_submit_to_delete(
     assert "step 1" in arena("logs", "bert").out
     assert "step 1\n" == arena("logs", "bert", "-i", "1", "--tail=1").out
 
-    outcome = arena("delete", "bert")
-    assert (0, "The training job bert has been deleted successfully\n") == (outcome.code, outcome.out)
-    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the set's pods")
+    assert_deleted(arena, kube, namespace)
 
 
 @pytest.mark.usefixtures("gpu_nodes")

@@ -7,7 +7,7 @@ import pytest
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import nodes_of, places_by_name, plan_on, running_pods
+from tests.e2e.kinds.places import assert_deleted, nodes_of, places_by_name, plan_on, running_pods
 
 PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
 SELECTOR = "training.kubeflow.org/job-name=bert"
@@ -58,8 +58,7 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(arena: Arena, kube: Kube
     assert "pytorchjob.kubeflow.org/bert running\n" == arena("wait", "bert", "--for=running").out
     assert "bert-master-0" in arena("describe", "bert").out
 
-    outcome = arena("delete", "bert")
-    assert (0, "The training job bert has been deleted successfully\n") == (outcome.code, outcome.out)
+    assert_deleted(arena, kube, namespace)
     assert kube.find(*PYTORCHJOB, "bert", namespace) is None
 
 

@@ -10,9 +10,8 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
-from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import nodes_of, places_by_name, plan_on, running_pods, tried
+from tests.e2e.kinds.places import assert_deleted, nodes_of, places_by_name, plan_on, running_pods, tried
 
 TFJOB, MPIJOB = ("kubeflow.org/v1", "TFJob"), ("kubeflow.org/v2beta1", "MPIJob")
 SELECTOR = "training.kubeflow.org/job-name=wide"
@@ -95,10 +94,8 @@ def test_every_role_runs_in_its_places_from_submit_to_delete(
     assert "step 1" in arena("logs", "wide").out
     assert "step 1" in arena("logs", "wide", "-i", "wide-ps-0").out
 
-    outcome = arena("delete", "wide")
-    assert (0, "The training job wide has been deleted successfully\n") == (outcome.code, outcome.out)
+    assert_deleted(arena, kube, namespace, "wide")
     assert kube.find(*TFJOB, "wide", namespace) is None
-    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
 
 
 @pytest.mark.usefixtures("gpu_nodes", "cpu_nodes")

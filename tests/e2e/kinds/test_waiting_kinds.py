@@ -63,7 +63,6 @@ def members(kube: Kube, namespace: str, kind: Kind) -> Mapping[int, tuple[str, s
     }
 
 
-@pytest.mark.parametrize("pinned_by", ["gates", "admission"])
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 def test_a_job_that_waited_starts_pinned_when_there_is_room(
     arena: Arena,
@@ -71,11 +70,8 @@ def test_a_job_that_waited_starts_pinned_when_there_is_room(
     namespace: str,
     kind: Kind,
     pinned_by: str,
-    request: pytest.FixtureRequest,
 ) -> None:
     """Behind an MPIJob that takes the whole cluster; none of its pods has a node meanwhile, and each is then where it was planned."""
-    if pinned_by == "admission":
-        request.getfixturevalue("policy")
     with replica(arena):
         assert 0 == submit(arena, "first", 2, 8).code
         placed(kube, namespace, "first")
