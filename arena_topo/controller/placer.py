@@ -196,9 +196,16 @@ class Placer:
     plan: FleetPlanner = field(default_factory=FleetPlanner)
 
     def decide(
-        self, state: ClusterState, now: datetime, held: Mapping[str, OtherPlan] = _NOTHING_HELD
+        self,
+        state: ClusterState,
+        now: datetime,
+        held: Mapping[str, OtherPlan] = _NOTHING_HELD,
+        others_wait: Callable[[], bool] = bool,
     ) -> list[Action]:
-        """Return what is to be done, at the server's instant *now*; *held* are plans that are on no jobs, by a uid for each."""
+        """Return what is to be done, at the server's instant *now*; *held* are plans that are on no jobs, by a uid for each.
+
+        *others_wait*: whether anybody waits for places in other queues than ours.
+        """
         view = self._view(state, now, held)
         self.plans = [plan for uid, plan in view.plans.items() if uid not in held]
         self._forget(view)
@@ -231,7 +238,7 @@ class Placer:
                 self._flights.pop(uid, None)
                 waiting.append(job)
         actions += self._take_turns(waiting, view)
-        actions += self._grow(view)
+        actions += self._grow(view, others_wait)
         return actions
 
     def failed(self, action: Action) -> None:
@@ -269,11 +276,14 @@ class Placer:
         for uid in [uid for uid in self._sent_pods if not view.state.ledger.has_pod(uid)]:
             del self._sent_pods[uid]
 
-    def _grow(self, view: _View) -> Iterator[Action]:
+    def _grow(self, view: _View, others_wait: Callable[[], bool]) -> Iterator[Action]:
         """Propose more workers for a job that shall have them, once nobody waits for a place."""
-        if self._flights or any(_wants_a_place(job) for job in view.jobs.values()):
-            return
         growing = view.state.ledger.growing
+        if not growing or self._flights or any(_wants_a_place(job) for job in view.jobs.values()):
+            return
+        # Asked last: it looks at all that is in those queues.
+        if others_wait():
+            return
         for uid, job in sorted(growing.items(), key=lambda item: item[1].order):
             if self._no_room.get(uid, 0.0) > self.clock() or self._not_before.get(uid, 0.0) > self.clock():
                 continue

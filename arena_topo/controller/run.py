@@ -220,7 +220,7 @@ def _decided(
     if answerer is None:
         actions, in_kueue = placer.decide(state, now), 0
     else:
-        actions = placer.decide(state, now, answerer.plans)
+        actions = placer.decide(state, now, answerer.plans, answerer.is_asked)
         actions += answerer.decide(state, placer.plans, now)
         in_kueue = answerer.queued
     if metrics:

@@ -68,6 +68,21 @@ def test_nobody_who_waits_is_delayed(enforcement: Enforcement) -> None:
     assert 2 == len(world.hosts("one"))
 
 
+def test_nobody_who_waits_in_a_queue_of_kueue_is_delayed() -> None:
+    """What is free is for the jobs in it, and goes to the one that grows after them."""
+    world = World()
+    world.submit("one", 1, 8, record=growing(Enforcement.ADMISSION), most=2)
+    running = controller(world)
+    running.others_wait = True
+    running.settle()
+    pass_time(running)
+    assert 1 == len(world.hosts("one"))
+
+    running.others_wait = False
+    pass_time(running)
+    assert 2 == len(world.hosts("one"))
+
+
 def test_the_oldest_job_grows_first() -> None:
     """It takes all that it may have, and the next one the rest."""
     world = World()

@@ -269,10 +269,14 @@ def _gpus(pod: Object) -> int:
 
 @dataclass
 class Controller:
-    """A controller that has seen some of what happened, of pods perhaps less than of jobs, and has sent some of what it decided."""
+    """A controller that has seen some of what happened, of pods perhaps less than of jobs, and has sent some of what it decided.
+
+    ``others_wait``: somebody waits in a queue of Kueue.
+    """
 
     world: World
     placer: Placer
+    others_wait: bool = False
     seen: int = 0
     seen_pods: int = 0
     sent: list[Action] = field(default_factory=list)
@@ -287,7 +291,7 @@ class Controller:
         """Decide by what has been seen."""
         objects = {**self.world.history[self.seen], "pods": self.world.history[self.seen_pods]["pods"]}
         now = START + timedelta(seconds=self.world.seconds)
-        self.sent += self.placer.decide(ClusterState(objects), now)
+        self.sent += self.placer.decide(ClusterState(objects), now, others_wait=lambda: self.others_wait)
 
     def deliver(self, index: int = 0) -> None:
         """Have the server take one of the writes that are under way."""

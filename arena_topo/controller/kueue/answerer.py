@@ -225,6 +225,10 @@ class Answerer:
             elif planned:
                 waiting.append((workload, planned))
 
+    def is_asked(self) -> bool:
+        """Whether any Workload waits for its places, decided on or not."""
+        return any(workload.waits_for_check for workload in self._workloads.values())
+
     @property
     def plans(self) -> Mapping[str, OtherPlan]:
         """What the answers reserve, by the uids of the Workloads, as of the last decision."""

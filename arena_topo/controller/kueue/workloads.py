@@ -116,6 +116,12 @@ class Workload:
         return self.entries[0]
 
     @property
+    def waits_for_check(self) -> bool:
+        """Whether it has its quota, and lacks our answer alone to start."""
+        has_quota = self.quota_since is not None and self.admitted_since is None
+        return has_quota and self.entry.state is CheckState.PENDING and not (self.leaves or self.finished)
+
+    @property
     def job_key(self) -> tuple[str, str]:
         """Namespace and name of its job, the name empty for one that is not planned."""
         return self.namespace, self.planned.name if self.planned else ""

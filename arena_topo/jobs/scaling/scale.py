@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
+from arena_topo.cluster.capabilities.controller import controller_runs
 from arena_topo.cluster.snapshot import take_snapshot
-from arena_topo.errors import ArenaTopoError, Conflict, Invalid
+from arena_topo.errors import ArenaTopoError, Conflict, DoesNotFit, Invalid
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
 from arena_topo.jobs.placement.options import GROW
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import WaitPolicy, started_job
-from arena_topo.jobs.placement.reservation import Reservation, write_plan, written_now
+from arena_topo.jobs.placement.reservation import Reservation, plan_of, write_plan, written_now
 from arena_topo.jobs.scaling.growth import GrowthPlanner, demand_of_member
 from arena_topo.jobs.scaling.host_discovery import tell_framework
 from arena_topo.jobs.scaling.size import ElasticJob, check_size, elastic_job
@@ -28,7 +29,11 @@ from arena_topo.planner.reservations.conflicts import limited_to
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """The size that a user asks for: *workers* in all, or None for as many as there is room for."""
+    """The size that a user asks for: *workers* in all, or None for as many as there is room for, now and later.
+
+    What is asked last holds: of a job that has been given a number the controller makes no more, and of one that may have as
+    many as there is room for it does.
+    """
 
     workers: int | None
 
@@ -67,6 +72,8 @@ def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: 
     if _target(elastic, size) > elastic.pods:
         return _grow(session, elastic, size, wait)
     scaling = _planned(session, elastic, size)
+    if scaling.after == scaling.before:
+        _write_asked(session, elastic)
     is_heard = tell_framework(session, elastic.served, scaling.after)
     if scaling.after < scaling.before:
         if is_heard and leave.grace:
@@ -81,16 +88,16 @@ def scale_job(session: Session, name: str, size: Size, wait: WaitPolicy, leave: 
 
 def _checked(session: Session, name: str, size: Size) -> ElasticJob:
     elastic = elastic_job(find_job(session, name))
-    if size.workers is None:
-        return elastic
-    check_size(elastic, size.workers)
-    # Whoever gives a job its size does not want the controller to change it.
-    return replace(elastic, record=_of_fixed_size(elastic.record) if elastic.record else None)
+    if size.workers is not None:
+        check_size(elastic, size.workers)
+    return replace(elastic, record=_asked(elastic.record, size) if elastic.record else None)
 
 
-def _of_fixed_size(record: PlanRecord) -> PlanRecord:
+def _asked(record: PlanRecord, size: Size) -> PlanRecord:
+    """Return *record* with what *size* asks of the controller: whoever gives a job a number does not want it changed."""
     options = {key: text for key, text in record.requested_options.items() if key != GROW}
-    return replace(record, requested_options=options)
+    more = {GROW: "true"} if size.workers is None else {}
+    return replace(record, requested_options=options | more)
 
 
 def _target(elastic: ElasticJob, size: Size) -> int:
@@ -131,8 +138,6 @@ def _names(served: ServedJob, numbers: Iterable[int]) -> tuple[str, ...]:
 
 def _grow(session: Session, elastic: ElasticJob, size: Size, wait: WaitPolicy) -> Scaling:
     served, record, target = elastic.served, elastic.record, _target(elastic, size)
-    if target == elastic.pods:
-        return _scaling(elastic, target)
     if record is None:
         _write_number(session, served, target)
         tell_framework(session, served, target)
@@ -143,8 +148,14 @@ def _grow(session: Session, elastic: ElasticJob, size: Size, wait: WaitPolicy) -
     try:
         # The workers that are there hold their places, and need not give way to anybody.
         confirmed = reservation.acquire(planner, came)
-    except BaseException:
-        _withdraw(session, reservation.created_job, elastic)
+    except BaseException as error:
+        is_proposed = plan_text(reservation.created_job) != plan_text(served.job)
+        if is_proposed:
+            _withdraw(session, reservation.created_job, elastic)
+        if isinstance(error, DoesNotFit) and size.workers is None:
+            if not is_proposed:
+                _write_asked(session, elastic)
+            raise _later(session, error) from None
         raise
     tell_framework(session, served, len(confirmed.slots))
     placed = started_job(reservation, limited_to(confirmed, came), wait)
@@ -153,11 +164,34 @@ def _grow(session: Session, elastic: ElasticJob, size: Size, wait: WaitPolicy) -
 
 def _withdraw(session: Session, job: Object, elastic: ElasticJob) -> None:
     """Take back the proposal that *job* carries; what raised it is reported, and not that this failed too."""
-    if elastic.record is None or plan_text(job) == plan_text(elastic.served.job):
+    if elastic.record is None:
         return
-    path = jobs_of(elastic.served.kind).path(session.namespace, elastic.served.name)
     with suppress(ArenaTopoError):
-        session.patch(path, changes(job, with_pins(job, Pins(plan=encode(elastic.record)))), "json")
+        _write_record(session, elastic, job, elastic.record)
+
+
+def _later(session: Session, error: DoesNotFit) -> DoesNotFit:
+    """Return what is to be said of a job that would have more workers if there were room: the controller goes on where it runs."""
+    if not controller_runs(session):
+        return error
+    return DoesNotFit(error.message, hint="the controller gives it more workers when there is room")
+
+
+def _write_asked(session: Session, elastic: ElasticJob) -> None:
+    """Write what is asked of the controller, where the plan does not say so already: places and pins stay."""
+    served, record = elastic.served, elastic.record
+    carried = plan_of(served.job)
+    if record is None or carried is None or carried.requested_options == record.requested_options:
+        return
+    try:
+        _write_record(session, elastic, served.job, record)
+    except Invalid as error:
+        raise _changed_meanwhile(served.name, error) from error
+
+
+def _write_record(session: Session, elastic: ElasticJob, job: Object, record: PlanRecord) -> None:
+    path = jobs_of(elastic.served.kind).path(session.namespace, elastic.served.name)
+    session.patch(path, changes(job, with_pins(job, Pins(plan=encode(record)))), "json")
 
 
 def _growth(session: Session, elastic: ElasticJob, record: PlanRecord, size: Size) -> GrowthPlanner:
@@ -201,11 +235,15 @@ def _write_number(session: Session, served: ServedJob, workers: int) -> None:
     try:
         session.patch(path, changes(served.job, resized(served.job, workers)), "json")
     except Invalid as error:
-        raise Conflict(
-            f"the size of {served.name} was not changed: {error.message}",
-            hint=f"if somebody else changes it at this moment, try again; see arena-topo get {served.name}",
-            status=409,
-        ) from error
+        raise _changed_meanwhile(served.name, error) from error
+
+
+def _changed_meanwhile(name: str, error: Invalid) -> Conflict:
+    return Conflict(
+        f"the size of {name} was not changed: {error.message}",
+        hint=f"if somebody else changes it at this moment, try again; see arena-topo get {name}",
+        status=409,
+    )
 
 
 def _levels(record: PlanRecord) -> tuple[str, ...]:

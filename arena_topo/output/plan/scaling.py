@@ -53,7 +53,7 @@ def _lines(scaling: Scaling, *, steps: bool) -> Iterator[Line]:
 
 def _unplanned(scaling: Scaling) -> str:
     if scaling.before == scaling.after:
-        return "nothing changes"
+        return "it has that size already"
     return "the job has no plan: its scheduler places new workers anywhere, and the highest indices leave"
 
 

@@ -61,6 +61,17 @@ def test_who_has_no_place_is_told_why_once() -> None:
     assert "4 nodes have fewer than 8 free GPUs" in cluster.answers()["second"][1]
 
 
+def test_whoever_waits_is_known_before_it_is_decided_on() -> None:
+    """A controller that has just started does not give what is free to a job that grows; an answer ends the wait."""
+    cluster = Cluster(workload("first", workers=4), workload("second", workers=4))
+    assert cluster.answerer.is_asked()
+    assert 0 == cluster.answerer.queued
+    cluster.carry_out(cluster.decide())
+    assert cluster.answerer.is_asked()
+    cluster.put("workloads", workload("second"), deleted=True)
+    assert not cluster.answerer.is_asked()
+
+
 def test_what_is_freed_goes_to_who_waits() -> None:
     """Once the Workload that held it is gone."""
     cluster = Cluster(workload("first", workers=4), workload("second", workers=2))
@@ -95,6 +106,7 @@ def test_who_has_no_quota_or_is_on_the_way_out_is_not_answered() -> None:
         workload("g", conditions=[quota, condition("Admitted"), condition("Evicted")]),
     )
     assert [] == cluster.decide()
+    assert not cluster.answerer.is_asked()
 
 
 def test_the_pins_of_an_earlier_admission_reserve_nothing() -> None:

@@ -2,11 +2,12 @@
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from arena_topo.errors import ArenaTopoError, Conflict
+from arena_topo.errors import ArenaTopoError, Conflict, DoesNotFit
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.placement.place import WaitPolicy
 from arena_topo.jobs.scaling.scale import Leave, Size, planned_scaling, scale_job
@@ -55,7 +56,9 @@ def after(job: Object, call: Call) -> Object:
     return job
 
 
-def opened(job: Object, *, pods: int = 10, patched: Answer | None = None) -> tuple[Session, FakeTransport]:
+def opened(
+    job: Object, *, pods: int = 10, patched: Answer | None = None, controller: bool = False
+) -> tuple[Session, FakeTransport]:
     """Return a session with a cluster that has *job* and one node; a patch is carried out as far as plans need it."""
     lists = {"nodes": [node(pods)], "pods": [], "pytorchjobs": [], "resourcequotas": []}
 
@@ -63,6 +66,9 @@ def opened(job: Object, *, pods: int = 10, patched: Answer | None = None) -> tup
         plural = call.path.rpartition("/")[2]
         if call.path.endswith("/pytorchjobs/job"):
             return patched if patched and call.method == "PATCH" else Answer(body=after(job, call))
+        if controller and call.path.startswith("/apis/coordination.k8s.io"):
+            now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            return Answer(body={"spec": {"holderIdentity": "replica", "renewTime": now}})
         if call.path == "/apis":
             return Answer(body={"groups": []})
         return Answer(body={"items": lists[plural]}) if plural in lists else unserved()
@@ -110,17 +116,94 @@ def test_fewer_workers_lose_their_pins_in_the_same_write() -> None:
     assert ("job-worker-1", "job-worker-2", "job-worker-3") == scaling.pods
 
 
-@pytest.mark.parametrize(("size", "options"), [(Size(4), {}), (Size(1), {}), (Size(None), {"grow": "true"})])
-def test_a_job_that_is_given_a_size_grows_no_more_by_itself(size: Size, options: dict[str, str]) -> None:
-    """The controller would change it again."""
-    job = elastic(2, planned=True)
-    grows = replace(decode(job["metadata"]["annotations"][PLAN]), requested_options={"grow": "true"})
-    job["metadata"]["annotations"][PLAN] = encode(grows)
-    connection, transport = opened(job)
+ASKED = {"policy": "best-effort", "grow": "true"}
+FIXED = {"policy": "best-effort"}
+
+
+def planned(workers: int, options: dict[str, str]) -> Object:
+    """Return an elastic job with a plan that was asked for with *options*."""
+    job = elastic(workers, planned=True)
+    record = decode(job["metadata"]["annotations"][PLAN])
+    job["metadata"]["annotations"][PLAN] = encode(replace(record, requested_options=options))
+    return job
+
+
+@pytest.mark.parametrize("before", [ASKED, FIXED], ids=["grows", "of a fixed size"])
+@pytest.mark.parametrize(
+    ("size", "after"),
+    [(Size(4), FIXED), (Size(1), FIXED), (Size(None), ASKED)],
+    ids=["more", "fewer", "as many as fit"],
+)
+def test_what_was_asked_last_says_whether_the_controller_gives_it_more(
+    size: Size, before: dict[str, str], after: dict[str, str]
+) -> None:
+    """It would change a number that a user gave; a job that was shrunk grows again once its user says so."""
+    connection, transport = opened(planned(2, before))
     scale_job(connection, "job", size, AT_ONCE, NO_GRACE)
 
     plan = written(patches(transport)[-1])["/metadata/annotations/arena-topo.dev~1plan"]
-    assert options == decode(plan).requested_options
+    assert after == decode(plan).requested_options
+
+
+@pytest.mark.parametrize(
+    ("workers", "size", "before", "after"), [(2, Size(2), ASKED, FIXED), (6, Size(None), FIXED, ASKED)]
+)
+def test_it_says_so_in_the_size_that_it_has_too(
+    workers: int, size: Size, before: dict[str, str], after: dict[str, str]
+) -> None:
+    """Nothing but the plan is written, and of the plan nothing else is changed."""
+    job = planned(workers, before)
+    record = decode(job["metadata"]["annotations"][PLAN])
+    connection, transport = opened(job)
+    scaling = scale_job(connection, "job", size, AT_ONCE, NO_GRACE)
+
+    assert scaling.before == scaling.after == workers
+    (operations,) = patches(transport)
+    (text,) = written(operations).values()
+    assert replace(record, requested_options=after) == decode(text)
+
+
+@pytest.mark.parametrize(
+    ("runs", "hint"), [(True, "the controller gives it more"), (False, "retry when jobs have ended")]
+)
+def test_without_room_a_job_grows_later_where_the_controller_runs(runs: bool, hint: str) -> None:
+    """The node is full: the job stays as it is, and its plan says that it may have more."""
+    connection, transport = opened(planned(2, FIXED), pods=2, controller=runs)
+    with pytest.raises(DoesNotFit) as caught:
+        scale_job(connection, "job", Size(None), AT_ONCE, NO_GRACE)
+
+    assert hint in caught.value.hint
+    (operations,) = patches(transport)
+    (text,) = written(operations).values()
+    assert (2, ASKED) == (len(decode(text).slots), decode(text).requested_options)
+
+
+def test_whoever_loses_the_room_to_an_older_job_is_told_so_too() -> None:
+    """It took the place when more workers were proposed: the proposal is taken back in the write that asks for more later."""
+    older = elastic(4, planned=True)
+    older["metadata"] |= {"name": "older", "uid": "older", "creationTimestamp": "2026-11-21T00:00:00Z"}
+    connection, transport = opened(planned(2, FIXED), pods=4)
+    answered = transport.script
+
+    def overtaken(call: Call) -> Answer:
+        if call.path.endswith("/pytorchjobs") and patches(transport):
+            return Answer(body={"items": [older]})
+        return answered(call)
+
+    transport.script = overtaken
+    with pytest.raises(DoesNotFit):
+        scale_job(connection, "job", Size(None), AT_ONCE, NO_GRACE)
+
+    proposal, withdrawal = [
+        decode(written(operations)["/metadata/annotations/arena-topo.dev~1plan"])
+        for operations in patches(transport)
+    ]
+    assert (Stage.PROPOSED, 4) == (proposal.stage, len(proposal.slots))
+    assert (Stage.CONFIRMED, 2, ASKED) == (
+        withdrawal.stage,
+        len(withdrawal.slots),
+        withdrawal.requested_options,
+    )
 
 
 @pytest.mark.parametrize(("size", "number"), [(Size(5), 5), (Size(None), 6), (Size(2), 2)])

@@ -60,7 +60,7 @@ def test_a_shrinkage_says_what_the_operators_choice_costs() -> None:
     ("scaling", "told"),
     [
         (replace(GROWN, change=None), "the job has no plan"),
-        (replace(GROWN, change=None, after=1, pods=()), "nothing changes"),
+        (replace(GROWN, change=None, after=1, pods=()), "it has that size already"),
     ],
 )
 def test_what_was_not_planned_is_said(scaling: Scaling, told: str) -> None:

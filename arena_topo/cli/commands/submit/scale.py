@@ -25,7 +25,7 @@ class ScaleFlags:
     workers: int | None = option(
         "--workers", type=Whole(least=1), metavar="N", help="Number of workers that the job shall have."
     )
-    grow: bool = go_flag("--grow", help="Let it have as many workers as there is room for.")
+    grow: bool = go_flag("--grow", help="Let it have as many workers as there is room for, now and later.")
     plan: bool = go_flag("--plan", help="Show what would become of it, and why, and change nothing.")
     grace: float = option(
         "--grace",
@@ -54,6 +54,9 @@ def scale(flags: ScaleFlags) -> None:
     More of them get their places beside the others: the planner chooses those that are closest, and pins and number are
     written at once. The ones with the highest indices leave; what that costs is shown. Jobs are elastic that were
     submitted with --min-workers and --max-workers. The exit code is 3 when there is no room.
+
+    What is asked last holds: after --workers the job keeps that size, and after --grow the controller, where it runs,
+    gives it more whenever there is room and no job waits.
 
     \b
       arena-topo scale bert --workers=6
