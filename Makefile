@@ -38,7 +38,7 @@ format: $(STAMP)  ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (ten minutes, once)
+controlplane: $(STAMP)  ## build the real control plane of the tests into the user's cache (five minutes, once)
 	$(BIN)/python -m tests.controlplane build
 
 mpi-packages: $(STAMP)  ## install what the tests of real ranks need (as root): Open MPI 4 and 5, MPICH, an ssh server

@@ -59,7 +59,7 @@ def ensure_extras(names: Iterable[str], progress: IO[str] | None = None) -> Buil
 def ensure_built(*, coscheduling: bool = False, progress: IO[str] | None = None) -> Built:
     """Build whatever is missing and return where it lies; seconds when all is there.
 
-    Where nothing is, it takes eleven minutes of CPU time.
+    Where nothing is, that takes five minutes on two cores.
 
     Raises ToolchainMissing without a Go compiler, BuildFailed when a build fails.
     """
