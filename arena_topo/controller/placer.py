@@ -373,8 +373,7 @@ class Placer:
     @property
     def waiting(self) -> Sequence[str]:
         """The uids of those that wait on after the last decision, in their order, as far as their starts are estimated."""
-        turns = self._passed[1].turns if self._passed else ()
-        return [turn.uid for turn in turns if turn.position][:MOST_AHEAD]
+        return self._passed[1].waiting[:MOST_AHEAD] if self._passed else []
 
     @property
     def queued(self) -> int:
@@ -442,7 +441,7 @@ class Placer:
 
     def _told_why(self, job: PlannedJob, turn: Turn, view: _View) -> Iterator[Action]:
         before = _record(job)
-        # What was told before holds until there is a newer estimate.
+        # What was written before holds until there is a newer estimate.
         estimate = self.estimates.get(job.uid, before.estimate) if turn.position <= MOST_AHEAD else None
         record = replace(turn.record, position=turn.position, estimate=estimate)
         same = (record.waiting_reason, record.position) == (before.waiting_reason, before.position)

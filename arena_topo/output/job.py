@@ -5,14 +5,11 @@ Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.g
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from arena_topo.model.job.job_view import Instance, JobView, PlanView, QueueView
 from arena_topo.model.notation.durations import short_duration
 from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
-
-if TYPE_CHECKING:
-    from arena_topo.model.job.start_estimate import StartEstimate
 
 _NONE = "N/A"
 INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
@@ -123,9 +120,7 @@ def _plan_document(plan: PlanView) -> dict[str, Any]:
             }
             for worker in plan.workers
         ],
-        "reason": plan.reason,
-        "position": plan.position,
-        "start": _start_document(plan.start) if plan.start else None,
+        **_standing_document(plan),
     }
 
 
@@ -133,17 +128,19 @@ def _queue_document(queue: QueueView) -> dict[str, Any]:
     return {
         "name": queue.queue,
         "workload": queue.workload,
-        "reason": queue.reason,
-        "position": queue.position,
-        "start": _start_document(queue.start),
+        **_standing_document(queue),
     }
 
 
-def _start_document(start: "StartEstimate") -> dict[str, Any]:
-    # What draws plans takes its time to import, and few jobs wait.
-    from arena_topo.output.plan.start_estimate import estimate_document
+def _standing_document(waiting: PlanView | QueueView) -> dict[str, Any]:
+    """Return why a job waits, which one it is in its queue, and when it starts."""
+    start = None
+    if waiting.start:
+        # What draws plans takes its time to import, and few jobs wait.
+        from arena_topo.output.plan.start_estimate import estimate_document
 
-    return estimate_document(start)
+        start = estimate_document(waiting.start)
+    return {"reason": waiting.reason, "position": waiting.position, "start": start}
 
 
 def start_line(job: JobView) -> str:

@@ -55,7 +55,7 @@ class TimedJob(Protocol):
 
     @property
     def uid(self) -> str:
-        """What the job, or its Workload, is told apart by."""
+        """The uid of the job, or of its Workload."""
 
     @property
     def name(self) -> JobName:

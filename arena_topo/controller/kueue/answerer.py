@@ -409,8 +409,7 @@ class Answerer:
     @property
     def waiting(self) -> Sequence[str]:
         """The uids of those that wait on after the last decision, in their order, as far as their starts are estimated."""
-        turns = self._passed.turns.turns if self._passed else ()
-        return [turn.uid for turn in turns if turn.position][:MOST_AHEAD]
+        return self._passed.turns.waiting[:MOST_AHEAD] if self._passed else []
 
     def prospect(self, plan: FleetPlanner) -> Prospect | None:
         """Return what the starts of those that wait depend on, as of the last decision; they are planned by *plan*."""
@@ -436,14 +435,14 @@ class Answerer:
 
     def _told_why(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
         before = read_message(workload.entry.message)
-        told = before.start if before else None
-        # What was told before holds until there is a newer estimate.
-        start = self.estimates.get(workload.uid, told) if turn.position <= MOST_AHEAD else None
+        written = before.start if before else None
+        # What was written before holds until there is a newer estimate.
+        start = self.estimates.get(workload.uid, written) if turn.position <= MOST_AHEAD else None
         said = CheckMessage(turn.position, turn.record.waiting_reason, start)
-        if before and before.head == said.head and not is_news(start, told, now):
+        if before and before.head == said.head and not is_news(start, written, now):
             return
         # The first words come at once, the first estimate too, and every other one after a while.
-        last, with_start = self._told.get(workload.uid, (-math.inf, told is not None))
+        last, with_start = self._told.get(workload.uid, (-math.inf, written is not None))
         is_first = start is not None and not with_start
         if not is_first and self.clock() - last < BETWEEN_REASONS:
             return

@@ -132,9 +132,8 @@ class Replacement:
         """Return the plan with new places; raises ``DoesNotFit`` where there are none, and the old plan stays."""
         options = options_from_annotation(self.record.requested_options)
         places: dict[int, Slot] = {}
-        staying = replace(
-            self.record, slots=tuple(slot for slot in self.record.slots if slot.worker not in self.workers)
-        )
+        everybody = frozenset(slot.worker for slot in self.record.slots)
+        staying = limited_to(self.record, everybody - self.workers)
         # One that stays and has no node yet holds nothing: its place is none for the others.
         left = without_reserved(snapshot, [OtherPlan(order=("", ""), record=staying, bound=self.bound)])
         first = 0

@@ -20,6 +20,8 @@ MOST_MESSAGE = 8192
 """Characters of a message, an estimate included; Kueue admits 32,768."""
 
 _MOST_REASON = 1000
+"""Characters of a reason; Kueue's own may have 32,768."""
+
 _HEAD = re.compile(r"number ([1-9][0-9]{0,8}) of those that wait for a place: (.*)", re.DOTALL)
 _START = "\nstart: "
 _FORM = EstimateForm()
@@ -36,8 +38,7 @@ class CheckMessage:
     @property
     def head(self) -> str:
         """The first line."""
-        reason = cut(" ".join(self.reason.split()), _MOST_REASON)
-        return f"number {self.position} of those that wait for a place: {reason}"
+        return f"number {self.position} of those that wait for a place: {bounded_reason(self.reason)}"
 
     @property
     def text(self) -> str:
@@ -48,6 +49,11 @@ class CheckMessage:
         text = f"{self.head}{_START}{document}"
         # Half of an estimate tells nobody anything.
         return text if len(text) <= MOST_MESSAGE else self.head
+
+
+def bounded_reason(text: str) -> str:
+    """Return the reason *text* on one line, cut to a length that a line of a table can bear."""
+    return cut(" ".join(text.split()), _MOST_REASON)
 
 
 def read_message(text: str) -> CheckMessage | None:
@@ -62,4 +68,4 @@ def read_message(text: str) -> CheckMessage | None:
     except (ValueError, DocumentError):
         # Anybody who may write the status may have written it.
         start = None
-    return CheckMessage(int(found[1]), cut(" ".join(found[2].split()), _MOST_REASON), start)
+    return CheckMessage(int(found[1]), bounded_reason(found[2]), start)

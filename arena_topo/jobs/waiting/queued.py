@@ -17,22 +17,18 @@ from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.status.advice import STARTS_BY_ITSELF
 from arena_topo.jobs.status.conditions import true_condition
-from arena_topo.jobs.waiting.check_message import CheckMessage, read_message
+from arena_topo.jobs.waiting.check_message import CheckMessage, bounded_reason, read_message
 from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobStatus, JobView, QueueView
 from arena_topo.model.job.object_shapes import WORKLOAD
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.keys import KUEUE_JOB_UID, KUEUE_QUEUE
-from arena_topo.model.notation.bounded_json import cut
 from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 
 _UNSEEN = "Kueue has not looked at it yet"
-_MOST_REASON = 1000
-"""Characters of a reason; Kueue's own may have 32,768."""
-
 _MOST_NAMED = 100
 """Jobs that one request names; of more, all Workloads of the namespace are listed."""
 
@@ -104,7 +100,7 @@ def standing(workload: Object, queue: str) -> QueueView:
     return QueueView(
         queue=queue,
         workload=str(workload["metadata"]["name"]),
-        reason=cut(" ".join(reason.split()), _MOST_REASON),
+        reason=bounded_reason(reason),
         position=position,
         start=start or StartEstimate(unknown=unknown),
     )

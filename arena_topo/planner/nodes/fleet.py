@@ -22,7 +22,7 @@ _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
 _MOST_TIERS = 64
 _FEW = 100
-"""Nodes whose states are made anew at a time."""
+"""Nodes whose states are recomputed in one step."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,12 @@ class Turns:
     @property
     def queued(self) -> int:
         """How many wait on."""
-        return sum(1 for turn in self.turns if turn.position)
+        return len(self.waiting)
+
+    @property
+    def waiting(self) -> list[str]:
+        """The uids of those that wait on, in their order."""
+        return [turn.uid for turn in self.turns if turn.position]
 
 
 @dataclass(slots=True)

@@ -27,7 +27,7 @@ from arena_topo.planner.reservations.run_time import RunRange
 
 _MOST_NAMED = 3
 _SLOTS = 200
-"""Places that are given back in one step: as many nodes change, each of which is made anew."""
+"""Places that are given back in one step: as many nodes change, each of which is rebuilt."""
 
 _FUTURES = ("earliest", "likely", "latest")
 
@@ -85,8 +85,8 @@ class _Future:
         Yield before each plan, and whenever enough has been done for one step.
         """
         found: PlanRecord | None = None
-        # Releases only add, so that the first count that is enough can be searched for by halves. Of what is too little what
-        # comes later is made: ``after`` is the cluster once ``given`` of them have happened.
+        # Releases only add, so that the first count that is enough can be searched for by halves. What comes later
+        # is worked out from the last snapshot that was too little: ``after`` is the cluster once ``given`` of them have happened.
         count, enough = 0, len(self.releases) + 1
         given, after = 0, self.left
         while count < enough:

@@ -28,7 +28,7 @@ def test_a_message_is_a_line_for_people_and_one_for_programs() -> None:
 
 @given(st.integers(1, 10**9 - 1), st.text(), st.sampled_from([None, START, StartEstimate(unknown="why")]))
 def test_what_is_written_is_read_back(position: int, reason: str, start: StartEstimate | None) -> None:
-    """Whatever a reason quotes of what others wrote: only its blanks are made one."""
+    """Whatever a reason quotes of what others wrote: only its blanks become single ones."""
     said = read_message(CheckMessage(position, reason, start).text)
     assert said is not None
     assert (position, start) == (said.position, said.start)

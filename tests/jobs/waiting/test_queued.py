@@ -143,7 +143,7 @@ NO_PLACE = CheckMessage(3, "2 workers do not fit").text
 def test_one_reason_and_the_next_step(
     item: Object, reason: str, position: int, unknown: str, advice: str
 ) -> None:
-    """What has to come first is told first."""
+    """Of several reasons the one that matters first is shown."""
     (view,) = with_queues(session(lambda _: Answer(body={"items": [item]}))[0], [queued()])
     assert view.queue is not None
     assert ("team", "mpijob-job", reason, position) == (

@@ -112,7 +112,7 @@ def _watch(session: "Session", flags: GetFlags, form: OutputForm) -> None:
     job = watch.views().get(key)
     if job is None:
         raise job_not_found(session, name)
-    # What Kueue says of it is told once: a line tells of what changes of the job itself.
+    # What Kueue says of it is printed once: the lines that follow show what changes of the job itself.
     _print_job(session, with_queue(session, job), flags, wide=form.word == "wide")
     table = fitted_instances(job, None if form.word == "wide" else columns())
     widths = column_widths(table.rows)
