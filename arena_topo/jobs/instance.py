@@ -21,7 +21,7 @@ def running_instance(session: Session, name: str, instances: Instances, containe
     pod = target.pod_among(pods_of(session, served))
     if pod is None:
         raise NotFound(
-            f"{instance or 'the launcher'} of job {name} does not exist yet, or any more",
+            f"{target.title(served)} of job {name} does not exist yet, or any more",
             hint=f"see arena-topo get {name}",
         )
     chosen = target.container_in(pod)

@@ -15,8 +15,10 @@ from arena_topo.model.objects import Object
 _DASHBOARD = "kubernetes-dashboard"
 
 
-def log_viewer_url(session: Session, chief: Instance, *, arena_namespace: str) -> str:
-    """Return the address of the log of *chief*, a launcher.
+def log_viewer_url(
+    session: Session, name: str, chief: Instance, *, container: str, arena_namespace: str
+) -> str:
+    """Return the address of the log of *chief*, the pod whose log is that of the job *name*, and of its *container*.
 
     Raises ``NotFound`` where there is no dashboard, or none that can be reached from outside of the cluster.
     """
@@ -31,11 +33,11 @@ def log_viewer_url(session: Session, chief: Instance, *, arena_namespace: str) -
         )
         raise NotFound(
             f"there is no page that shows the log: {found}",
-            hint=f"arena-topo logs -f {chief.name.partition('-launcher')[0]} prints it here",
+            hint=f"arena-topo logs -f {name} prints it here",
             status=404,
         )
     namespace, pod = quote(session.namespace, safe=""), quote(chief.name, safe="")
-    return f"http://{address}/#!/log/{namespace}/{pod}/mpi?namespace={namespace}"
+    return f"http://{address}/#!/log/{namespace}/{pod}/{container}?namespace={namespace}"
 
 
 def _service(session: Session, namespace: str) -> Object | None:

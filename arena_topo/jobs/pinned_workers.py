@@ -4,7 +4,7 @@ from arena_topo.errors import Forbidden
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
 from arena_topo.kube.session import Session
-from arena_topo.model.job.kind import number_of
+from arena_topo.model.job.kind import number_of, planned_noun
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.plan.plan_record import PlanRecord
 
@@ -34,5 +34,7 @@ def unpinned_workers(
                 for number, pod in workers
                 if (pod["spec"].get("nodeSelector") or {}).get(HOSTNAME) != planned[number]
             )
-        waiter.pause("waiting for the operator to create the workers", _PAUSE)
+        waiter.pause(
+            f"waiting for {served.kind.served_by} to create the {planned_noun(served.kind)}s", _PAUSE
+        )
     return ()

@@ -34,7 +34,7 @@ class IndexedJobKind:
     loose: Loose = Loose.SCHEDULING
     succeeded: str = "Complete"
     failed: str = "Failed"
-    served_by: str = "Kubernetes itself"
+    served_by: str = "the Job controller of Kubernetes"
     refused_by: Mapping[str, str] = field(default_factory=dict, hash=False)
     # A cluster has batch Jobs of all sorts: those that nobody called training jobs are none of ours.
     listed: str = f"{keys.TRAINING_JOB}=true"
@@ -70,6 +70,10 @@ class IndexedJobKind:
         """Whether *pod* is the first."""
         member = self.member(pod)
         return member is not None and member.index == 0
+
+    def chief_role(self, job: Object) -> str:  # noqa: ARG002  # every Job has the same
+        """Return the one role that there is."""
+        return _ROLE
 
 
 def pods_at_once(spec: Object) -> int:

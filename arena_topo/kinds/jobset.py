@@ -101,6 +101,11 @@ class JobSetKind:
         is_first_node = (labels.get(keys.JOBSET_ROLE), labels.get(keys.JOBSET_JOB_INDEX)) == (NODE, "0")
         return is_first_node and NODE in names
 
+    def chief_role(self, job: Object) -> str:
+        """Return the first role that has pods and trains."""
+        roles = (replicas.role for replicas in self.replicas(job) if replicas.count)
+        return next((role for role in roles if role not in INITIALIZERS), "pod")
+
 
 def _jobs(role: Object) -> int:
     return 1 if role.get("replicas") is None else int(role["replicas"])

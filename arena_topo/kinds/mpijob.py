@@ -179,6 +179,10 @@ class ApiVersion(Enum):
         """Whether *pod* is a launcher."""
         return is_launcher(pod)
 
+    def chief_role(self, job: Object) -> str:  # noqa: ARG002  # every MPIJob has one
+        """Return the launcher's."""
+        return Role.LAUNCHER.value.lower()
+
 
 def version_of(job: Object) -> ApiVersion:
     """Return the version of the MPIJob *job*. Raises ``DocumentError`` when it is something else."""

@@ -119,3 +119,7 @@ class TrainingOperatorKind:
     def is_chief(self, pod: Object) -> bool:
         """Whether *pod* is the one whose end is the job's: the master, the chief, or worker 0 where there is neither."""
         return (pod["metadata"].get("labels") or {}).get(keys.OPERATOR_JOB_ROLE) == "master"
+
+    def chief_role(self, job: Object) -> str:
+        """Return the first role of the job by rank: master or chief, and the workers' where there is neither."""
+        return next((replicas.role for replicas in self.replicas(job)), "pod")

@@ -86,6 +86,10 @@ class TrainJobKind:
         """Whether *pod* is the first of those that train."""
         return JOBSET.is_chief(pod)
 
+    def chief_role(self, job: Object) -> str:  # noqa: ARG002  # every TrainJob has the same
+        """Return the role that trains."""
+        return NODE
+
 
 def with_patch(job: Object) -> Object:
     """Return *job* with a patch of ours for the pods that train, empty where it has none yet; nothing else is copied."""

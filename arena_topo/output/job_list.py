@@ -67,7 +67,7 @@ def job_row(job: JobView, *, namespaces: bool = False, wide: bool = False) -> tu
 
 
 def _chief_address(job: JobView) -> str:
-    # Arena prints the address of the launcher's node here, and the name of the node for get.
+    # Arena prints the address of the chief's node here, and the name of the node for get.
     return (job.chief.node_ip if job.chief else "") or _NONE
 
 

@@ -37,9 +37,9 @@ def dashboard(namespace: str, kind: str, **status: Any) -> Any:
     ],
 )
 def test_the_page_is_the_dashboards(script: Any, host: str) -> None:
-    """At a load balancer, or at the launcher's own node; in any of the namespaces."""
+    """At a load balancer, or at the chief's own node; in any of the namespaces."""
     opened, _ = session(script)
-    url = log_viewer_url(opened, CHIEF, arena_namespace="arena")
+    url = log_viewer_url(opened, "job", CHIEF, container="mpi", arena_namespace="arena")
 
     assert f"http://{host}/#!/log/default/job-launcher-x/mpi?namespace=default" == url
 
@@ -56,5 +56,5 @@ def test_without_a_page_the_log_is_printed_otherwise(script: Any, why: str) -> N
     """The hint names the command."""
     opened, _ = session(script)
     with pytest.raises(NotFound, match=why) as caught:
-        log_viewer_url(opened, CHIEF, arena_namespace="arena")
+        log_viewer_url(opened, "job", CHIEF, container="mpi", arena_namespace="arena")
     assert "arena-topo logs -f job " in caught.value.hint

@@ -121,7 +121,7 @@ class CommonJobFlags:
     """What the user says of a job of any kind."""
 
     name: str = _text("--name", help="Name of the job (required).")
-    image: str = _text("--image", help="Image of launcher and workers (required).")
+    image: str = _text("--image", help="Image of the job's pods (required).")
     workers: int = _number("--workers", default=1, help="Number of worker pods.")
     gpus: int = _number("--gpus", default=0, help="GPUs per worker.")
     gang: bool = go_flag("--gang", help="Start all workers or none.")
@@ -131,7 +131,7 @@ class CommonJobFlags:
     # The defaults of shared memory, working directory, shell, pull policy and clean-up are Arena's, and so is the camel
     # case of some flags.
     share_memory: str = _text(
-        "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in launcher and workers."
+        "--share-memory", type=QUANTITY, default="2Gi", help="Size of /dev/shm in the job's pods."
     )
     device: Pairs = many(
         "--device", type=DEVICE, metavar="NAME=N", help="Other device per worker, for example amd.com/gpu=1."
@@ -193,12 +193,16 @@ class CommonJobFlags:
     host_network: bool = go_flag("--hostNetwork", help="Use the node's network.")
     host_ipc: bool = go_flag("--hostIPC", help="Use the node's IPC namespace.")
     host_pid: bool = go_flag("--hostPID", help="Use the node's process namespace.")
-    retry: int = _number("--retry", default=0, help="Number of times to retry the launcher.")
+    retry: int = _number(
+        "--retry",
+        default=0,
+        help="Number of times to retry once the launcher, or a pod of a job without one, has failed.",
+    )
     ttl_after_finished: int | None = option(
         "--ttl-after-finished",
         type=SECONDS,
         metavar="TEXT",
-        help="Time after which a finished job's launcher is deleted, for example 1h; the MPIJob stays with mpi-operator 0.8.2.",
+        help="Time after which a finished job is deleted, for example 1h; mpi-operator 0.8.2 deletes the launcher alone.",
     )
     running_timeout: int | None = option(
         "--running-timeout",

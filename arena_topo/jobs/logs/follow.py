@@ -29,7 +29,7 @@ from arena_topo.jobs.logs.wait import (
 from arena_topo.jobs.lookup import find_job, pods_of
 from arena_topo.jobs.status.conditions import ending
 from arena_topo.jobs.status.pod_status import why_waiting
-from arena_topo.kinds.mpijob import is_launcher
+from arena_topo.kinds.chief import is_chief
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.kube.transport import Response
@@ -86,7 +86,7 @@ def read(session: Session, name: str, target: LogTarget, options: LogOptions) ->
     if pod is None:
         check_possible(served, pods, target)
         raise NotFound(
-            f"{target.instance or 'the launcher'} of job {name} does not exist yet, or any more",
+            f"{target.title(served)} of job {name} does not exist yet, or any more",
             hint=f"see arena-topo get {name}; arena-topo logs -f waits for it",
         )
     container = target.container_in(pod)
@@ -138,8 +138,8 @@ def follow(
 
 
 def _may_be_retried(session: Session, name: str, follower: "Follower", waiter: Waiter) -> bool:
-    """Whether a new pod may follow one that has ended: the batch Job retries a launcher that failed."""
-    if follower.exit_code == 0 or not is_launcher(follower.pod):
+    """Whether a new pod may follow one that has ended: a batch Job retries a launcher or a pod of its own that failed."""
+    if follower.exit_code == 0 or not is_chief(follower.pod):
         return False
     try:
         spec = patient(lambda: find_job(session, name), waiter).job["spec"]

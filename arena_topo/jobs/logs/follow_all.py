@@ -103,7 +103,8 @@ class GangLog:
                 ):
                     return
             elif not self._crew:
-                self.waiter.report(why_not_started(pods[0] if pods else None, pods))
+                pod = next(iter(pods), None)
+                self.waiter.report(why_not_started(served.kind, "the chosen instances", pod, pods))
             elif all(member.is_failed for member in self._crew.values()):
                 # Whoever may read no log, or not any more, waits in vain for the job's end.
                 return

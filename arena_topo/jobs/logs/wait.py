@@ -15,7 +15,7 @@ from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, parse_worker_name, worker_count
 from arena_topo.kube.session import Session
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Member, planned_members
+from arena_topo.model.job.kind import Kind, Member, chief_title, planned_members
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]
@@ -33,10 +33,14 @@ _QUIET_LOOKS = 5
 
 @dataclass(frozen=True, slots=True)
 class LogTarget:
-    """The container whose log is printed; empty fields stand for the launcher and its default container."""
+    """The container whose log is printed; empty fields stand for the job's chief and its default container."""
 
     instance: str = ""
     container: str = ""
+
+    def title(self, served: ServedJob) -> str:
+        """Return how messages name the target's pod: as the user did, or ``the launcher``, ``worker 0``."""
+        return self.instance or chief_title(served.kind, served.job)
 
     def pod_among(self, pods: Sequence[Object]) -> Object | None:
         """Return the target's pod, None while it is not among *pods*."""
@@ -99,7 +103,7 @@ def wait_for_start(session: Session, name: str, target: LogTarget, waiter: Waite
         if pod is not None and has_started(pod, target.container_in(pod)):
             return pod
         check_possible(served, pods, target)
-        waiter.pause(why_not_started(pod, pods))
+        waiter.pause(why_not_started(served.kind, target.title(served), pod, pods))
 
 
 def wait_for_next(
@@ -124,7 +128,7 @@ def wait_for_next(
         looks += 1
         # What ends with its pod mostly ends within seconds, and a notice about it would come at the end of every job.
         if looks > _QUIET_LOOKS:
-            waiter.report(why_not_started(pod, left))
+            waiter.report(why_not_started(served.kind, target.title(served), pod, left))
         waiter.sleep(_PERIOD)
 
 
@@ -189,7 +193,7 @@ def check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget)
     if ended := final_condition(served.job):
         raise ArenaTopoError(
             f"job {name} has ended ({ended['type']}: {ended.get('message') or 'no reason given'}) "
-            f"and {target.instance or 'its launcher'} has no log any more",
+            f"and {target.title(served)} has no log any more",
             hint=f"arena-topo get {name} shows what is left of it",
         )
 
@@ -224,11 +228,14 @@ def _is_called(pod: Object, instance: str) -> bool:
     return member is not None and instance == f"{member.job}-{member.role}-{member.index}"
 
 
-def why_not_started(pod: Object | None, pods: Sequence[Object]) -> str:
-    """Return why *pod* has not started; while it does not exist, why the first of the other *pods* has not."""
+def why_not_started(kind: Kind, title: str, pod: Object | None, pods: Sequence[Object]) -> str:
+    """Return why *pod* has not started; while it does not exist, why the first of the other *pods* has not.
+
+    Messages name the pod by its *title* until it has a name.
+    """
     if pod is not None:
         return f"waiting for {pod['metadata']['name']}: {why_waiting(pod) or 'its container starts'}"
     # The operator creates a v2beta1 launcher once all workers are ready, so a pending worker holds it up.
     reasons = ((pod["metadata"]["name"], why_down(pod)) for pod in pods)
     reason = next((f"{name}: {why}" for name, why in reasons if why), "")
-    return f"waiting for the launcher: {reason or 'the operator has not created it yet'}"
+    return f"waiting for {title}: {reason or f'not created yet by {kind.served_by}'}"

@@ -73,7 +73,7 @@ def wait_until_stopped(
             raise WaitTimeout(
                 f"the job {served.name} is suspended, and {plural(len(left), 'pod')} of it still exist after "
                 f"{written_duration(timeout)}",
-                hint="its pods may take their time to stop, or its MPI operator is too old to suspend jobs",
+                hint=f"its pods may take their time to stop, or {served.kind.served_by} is too old to suspend jobs",
             )
         sleep(_PERIOD)
 

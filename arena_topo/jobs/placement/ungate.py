@@ -9,7 +9,7 @@ from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, pods_of
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
-from arena_topo.model.job.kind import number_of
+from arena_topo.model.job.kind import number_of, planned_noun
 from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import PlanRecord
@@ -70,14 +70,13 @@ def ungate_as_created(
         released += progress.now
         if not progress.missing:
             return released
-        missing = f"{progress.missing} of {len(record.slots)} workers"
+        missing = f"{progress.missing} of {len(record.slots)} {planned_noun(served.kind)}s"
         if clock() > deadline:
             raise WaitTimeout(
                 f"{missing} were not created within {written_duration(timeout)}",
-                hint="is the MPI operator running? Continue with: arena-topo resume "
-                f"{served.job['metadata']['name']}",
+                hint=f"is {served.kind.served_by} running? Continue with: arena-topo resume {served.name}",
             )
-        waiter.pause(f"waiting for the operator to create {missing}")
+        waiter.pause(f"waiting for {served.kind.served_by} to create {missing}")
 
 
 def _workers(session: Session, served: ServedJob) -> Iterator[tuple[int, Object]]:

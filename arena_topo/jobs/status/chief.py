@@ -1,4 +1,4 @@
-"""Which launcher of a job counts: a batch Job may have created several, one after the other."""
+"""Which launcher or first pod of a job counts: a batch Job may have created several, one after the other."""
 
 from collections.abc import Sequence
 
@@ -7,10 +7,10 @@ from arena_topo.model.objects import Object
 
 
 def chief_pod(pods: Sequence[Object]) -> Object | None:
-    """Return the newest launcher, or master, among *pods* that got beyond Pending, else the newest, None without any."""
-    # The batch Job retries a failed launcher with a new pod, and a pending one has no log and no end to report yet.
-    launchers = sorted(filter(is_chief, pods), key=lambda pod: (_is_beyond_pending(pod), _created(pod)))
-    return launchers[-1] if launchers else None
+    """Return the newest launcher, master or first pod among *pods* that got beyond Pending, else the newest, None without any."""
+    # A batch Job retries what failed with a new pod, and a pending one has no log and no end to report yet.
+    chiefs = sorted(filter(is_chief, pods), key=lambda pod: (_is_beyond_pending(pod), _created(pod)))
+    return chiefs[-1] if chiefs else None
 
 
 def _is_beyond_pending(pod: Object) -> bool:

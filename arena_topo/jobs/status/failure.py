@@ -1,4 +1,4 @@
-"""Why a job failed, in one line: how its launcher ended, and the first of its workers that did not end well.
+"""Why a job failed, in one line: how its launcher or first pod ended, and the first of the others that did not end well.
 
 Where a worker dies, mpirun on the launcher fails a moment later, and the operator says of the job no more than that
 its backoff limit is reached. The first failure by the kubelets' clocks is therefore the one to look at.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from arena_topo.jobs.status.conditions import true_condition
 from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kinds.chief import is_chief
+from arena_topo.model.job.kind import Kind, chief_title, is_planned, planned_noun
 from arena_topo.model.objects import Object
 
 _SIGNALS = {134: "SIGABRT", 135: "SIGBUS", 136: "SIGFPE", 137: "SIGKILL", 139: "SIGSEGV", 143: "SIGTERM"}
@@ -28,18 +29,20 @@ class PodFailure:
     when: str
 
 
-def failure_message(job: Object, pods: Sequence[Object], chief: Object | None) -> str:
+def failure_message(kind: Kind, job: Object, pods: Sequence[Object], chief: Object | None) -> str:
     """Return why *job* failed: ``the launcher exited with code 7; first worker to fail: job-worker-1, OOMKilled``."""
-    launcher = None if chief is None else pod_failure(chief)
+    of_chief = None if chief is None else pod_failure(chief)
     worker = first_failed_worker(pods)
     condition = true_condition(job, "Failed") or {}
     # The operator ends its sentence with a colon where it has no more to say.
     said = str(condition.get("message") or condition.get("reason") or "").rstrip(": ")
-    parts = [f"the launcher {launcher.words}"] if launcher else [said] if said else []
+    parts = [f"{chief_title(kind, job)} {of_chief.words}"] if of_chief else [said] if said else []
     if worker:
-        parts.append(f"first worker to fail: {worker.pod}, which {worker.words}")
+        # Where the chief is one of them, which of them failed before it is not said.
+        other = "other " if of_chief and is_planned(kind, kind.chief_role(job)) else ""
+        parts.append(f"first {other}{planned_noun(kind)} to fail: {worker.pod}, which {worker.words}")
     # A limit in time is the operator's own decision, which no container's end shows.
-    if launcher and condition.get("reason") == "DeadlineExceeded":
+    if of_chief and condition.get("reason") == "DeadlineExceeded":
         parts.append(said)
     return "; ".join(parts)
 

@@ -55,8 +55,8 @@ def job_view(
         requested_gpus=requested_gpus(kind, job),
         allocated_gpus=sum(_pod_gpus(pod) for pod in pods if _holds_gpus(pod)) if active else 0,
         workers=sum(role.count for role in roles if is_planned(kind, role.role)),
-        message=_message(job, pods, status, chief),
-        advice=advice(job, pods, status, chief) or (STARTS_BY_ITSELF if plan and plan.position else ""),
+        message=_message(kind, job, pods, status, chief),
+        advice=advice(kind, job, pods, status, chief) or (STARTS_BY_ITSELF if plan and plan.position else ""),
         plan=plan,
         manifest=job,
         kind=kind.kind,
@@ -189,19 +189,19 @@ def requested_gpus(kind: Kind, job: Object) -> int:
     return sum(role.count * _pod_gpus(role.pods) for role in kind.replicas(job))
 
 
-def _message(job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:
+def _message(kind: Kind, job: Object, pods: Sequence[Object], status: JobStatus, chief: Object | None) -> str:
     if status is JobStatus.FAILED:
-        return failure_message(job, pods, chief)
+        return failure_message(kind, job, pods, chief)
     if status is not JobStatus.PENDING:
         return ""
     # The operator does not replace a worker that has failed, and the launcher waits for all of them.
     if failed := first_failed_worker(list(filter(_has_failed, pods))):
         return f"{failed.pod}: {failed.words}"
     waiting = [(pod["metadata"]["name"], why_waiting(pod)) for pod in sorted(pods, key=_sort_key)]
-    return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _no_pods(job))
+    return next((f"{name}: {why}" for name, why in waiting if why), "" if pods else _no_pods(kind, job))
 
 
-def _no_pods(job: Object) -> str:
+def _no_pods(kind: Kind, job: Object) -> str:
     # The operators of v1 and v2beta1 begin on a job by writing its condition Created.
     conditions = (job.get("status") or {}).get("conditions") or []
-    return "" if conditions else "no pods yet: the MPI operator has not started on the job"
+    return "" if conditions else f"no pods yet: {kind.served_by} has not started on the job"

@@ -147,7 +147,7 @@ class JobView:
 
     @property
     def chief(self) -> Instance | None:
-        """The launcher, once there is one."""
+        """The launcher, master or first pod, once there is one."""
         return next((instance for instance in self.instances if instance.chief), None)
 
 

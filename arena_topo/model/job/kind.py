@@ -207,6 +207,10 @@ class Kind(Protocol):
         """Whether *pod* is the one whose log is the job's, and whose end is the job's."""
         ...
 
+    def chief_role(self, job: Object) -> str:
+        """Return the role of that pod in *job*, such as ``launcher``."""
+        ...
+
 
 def api_version(kind: Kind) -> str:
     """Return the ``apiVersion`` of objects of *kind*."""
@@ -252,6 +256,19 @@ def planned_members(kind: Kind, job: Object) -> list[Member]:
         for replicas in planned_replicas(kind, job)
         for index in range(replicas.count)
     ]
+
+
+def chief_title(kind: Kind, job: Object) -> str:
+    """Return how messages name the pod whose log is the job's: ``the launcher``, ``the master``, ``worker 0``."""
+    chief = kind.chief_role(job)
+    # v1alpha1 has a launcher, and no template of its own for it.
+    count = next((replicas.count for replicas in kind.replicas(job) if replicas.role == chief), 1)
+    return f"the {chief}" if count == 1 else f"{chief} 0"
+
+
+def planned_noun(kind: Kind) -> str:
+    """Return how messages name a planned pod: ``worker`` where all of them are workers, else ``pod``."""
+    return "worker" if kind.ranks == ("worker",) else "pod"
 
 
 def is_planned(kind: Kind, role: str) -> bool:

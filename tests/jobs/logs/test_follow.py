@@ -144,15 +144,20 @@ def test_a_stamp_that_is_older_than_the_one_before_is_no_reason_to_drop_a_line()
     assert b"a\nb\nc\nd\n" == followed(Cluster([stream, stream], [launcher(ended=0)]))[0]
 
 
-def test_a_launcher_that_is_retried_is_followed_on() -> None:
-    """The batch Job makes a new pod, whose log is printed whole."""
-    failed, second = launcher(ended=1), launcher()
+@pytest.mark.parametrize(
+    "labels",
+    [{"training.kubeflow.org/job-role": "launcher"}, {"batch.kubernetes.io/job-completion-index": "0"}],
+    ids=["launcher", "worker 0 of an indexed Job"],
+)
+def test_a_chief_that_is_retried_is_followed_on(labels: dict[str, str]) -> None:
+    """The batch Job creates a new pod, whose log is printed whole."""
+    first, failed, second = launcher(), launcher(ended=1), launcher()
+    for each in (first, failed, second):
+        each["metadata"]["labels"] = labels
     second["metadata"].update(name="job-launcher-y", uid="uid-y", creationTimestamp="2026-11-21T01:09:00Z")
     ended = launcher(ended=0)
     ended["metadata"] = second["metadata"]
-    cluster = Cluster(
-        [[line(1, "a")], [], [line(2, "b")], []], [failed], waits=[[launcher()], [failed], [second]]
-    )
+    cluster = Cluster([[line(1, "a")], [], [line(2, "b")], []], [failed], waits=[[first], [failed], [second]])
 
     def script(call: Call) -> Answer:
         return Answer(body=ended) if call.path.endswith("/pods/job-launcher-y") else cluster(call)

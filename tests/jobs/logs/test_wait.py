@@ -3,9 +3,13 @@
 import pytest
 
 from arena_topo.errors import ArenaTopoError, NotFound
-from arena_topo.jobs.logs.wait import LogTarget
+from arena_topo.jobs.logs.wait import LogTarget, check_possible, why_not_started
+from arena_topo.jobs.lookup import ServedJob
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import kind_of
 from tests.fakes import missing
 from tests.jobs.logs.scripted import LAUNCHER, Cluster, followed, launcher, line
+from tests.jobs.submit.manifests import MANIFESTS
 from tests.objects import condition, mpijob, pod
 
 
@@ -33,12 +37,41 @@ def test_following_waits_and_says_what_for() -> None:
 
     assert b"a\n" == printed
     assert [
-        "waiting for the launcher: the operator has not created it yet",
+        "waiting for the launcher: not created yet by the Kubeflow MPI operator",
         f"waiting for the launcher: job-worker-0: Unschedulable: {text}",
         "waiting for the launcher: job-worker-0: exited with code 127",
         f"waiting for {LAUNCHER}: ContainerCreating",
     ] == said
     assert [1.0] * 5 == slept
+
+
+@pytest.mark.parametrize(
+    ("kind", "title", "operator"),
+    [
+        ("MPIJob.v2beta1", "the launcher", "the Kubeflow MPI operator"),
+        ("PyTorchJob", "the master", "the Kubeflow training operator"),
+        ("JobSet", "the leader", "the JobSet controller"),
+        ("Job", "worker 0", "the Job controller of Kubernetes"),
+    ],
+)
+def test_what_is_waited_for_is_named_as_its_kind_does(kind: str, title: str, operator: str) -> None:
+    """By the role of the pod whose log is the job's, whether it is to come or has gone."""
+    job = MANIFESTS[kind]
+    served, target = ServedJob(kind_of(job), job), LogTarget()
+    ended = {**job, "status": {"conditions": [condition("Failed", message="evicted")]}}
+
+    assert f"waiting for {title}: not created yet by {operator}" == why_not_started(
+        served.kind, target.title(served), None, []
+    )
+    with pytest.raises(ArenaTopoError, match=f"and {title} has no log any more"):
+        check_possible(ServedJob(served.kind, ended), [], target)
+
+
+def test_a_named_instance_is_waited_for_by_its_name() -> None:
+    """Not by the chief's."""
+    served = ServedJob(ApiVersion.V2BETA1, mpijob("job"))
+
+    assert "job-worker-1" == LogTarget("job-worker-1").title(served)
 
 
 def test_waiting_ends_when_the_job_has_ended() -> None:

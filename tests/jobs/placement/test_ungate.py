@@ -88,4 +88,4 @@ def test_workers_that_never_come_are_told() -> None:
     with pytest.raises(WaitTimeout, match="1 of 2 workers were not created within 2m") as late:
         ungate_as_created(opened, SERVED, RECORD, waiter, clock=lambda: next(times))
     assert "arena-topo resume job" in late.value.hint
-    assert ["waiting for the operator to create 1 of 2 workers"] == told
+    assert ["waiting for the Kubeflow MPI operator to create 1 of 2 workers"] == told

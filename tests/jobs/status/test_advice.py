@@ -5,7 +5,11 @@ from typing import Any
 import pytest
 
 from arena_topo.jobs.status.advice import advice
+from arena_topo.kinds.indexed_job import INDEXED_JOB
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kinds.table import kind_of
 from arena_topo.model.job.job_view import JobStatus
+from tests.jobs.submit.manifests import MANIFESTS
 from tests.objects import mpijob, pod
 
 LAUNCHER = pod("job-launcher-x", role="launcher")
@@ -64,4 +68,31 @@ def test_what_would_help_is_a_command(status: JobStatus, pods: list[Any], expect
     """Or nothing, where nothing needs to be done."""
     chief = LAUNCHER if LAUNCHER in pods else None
 
-    assert expected == advice(mpijob("job"), pods, status, chief)
+    assert expected == advice(ApiVersion.V2BETA1, mpijob("job"), pods, status, chief)
+
+
+@pytest.mark.parametrize(
+    ("kind", "chief", "pods"),
+    [("PyTorchJob", "the master", "pods"), ("JobSet", "the leader", "pods"), ("Job", "worker 0", "workers")],
+)
+def test_advice_names_pods_as_their_kind_does(kind: str, chief: str, pods: str) -> None:
+    """No job but an MPIJob has a launcher."""
+    job = MANIFESTS[kind]
+
+    assert f"see arena-topo logs bert -i bert-x, and arena-topo logs bert for {chief}'s side" == advice(
+        kind_of(job), job, [crashed("bert-x")], JobStatus.FAILED, None
+    )
+    assert (
+        f"the {pods} wait for their places; if no submit is running any more: arena-topo resume bert"
+        == advice(kind_of(job), job, [gated("bert-x")], JobStatus.PENDING, None)
+    )
+
+
+def test_a_recreated_chief_is_released_by_itself() -> None:
+    """Where it is a planned pod, as worker 0 of an indexed Job, it counts as any other."""
+    job = MANIFESTS["Job"]
+    pods = [gated("bert-0-a"), pod("bert-1-b")]
+    for index, each in enumerate(pods):
+        each["metadata"]["labels"] = {"batch.kubernetes.io/job-completion-index": str(index)}
+
+    assert advice(INDEXED_JOB, job, pods, JobStatus.PENDING, pods[0]).startswith("bert-0-a was recreated")

@@ -128,7 +128,7 @@ def test_a_pending_job_says_what_it_waits_for() -> None:
     held = pod("job-worker-0", phase="Pending", node="", conditions=[scheduled])
 
     assert f"job-worker-0: Unschedulable: {text}" == seen(mpijob("job"), [held]).message
-    assert "the MPI operator has not started on the job" in seen(mpijob("job"), []).message
+    assert "the Kubeflow MPI operator has not started on the job" in seen(mpijob("job"), []).message
 
 
 def test_a_worker_that_has_failed_holds_a_job_up() -> None:

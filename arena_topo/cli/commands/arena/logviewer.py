@@ -28,12 +28,24 @@ def logviewer(flags: LogviewerFlags) -> None:
     """
     from arena_topo.jobs.log_viewer import log_viewer_url
     from arena_topo.jobs.lookup import fetch_job_view, of_type
+    from arena_topo.kinds.table import kind_of
     from arena_topo.kube.session import connect
+    from arena_topo.model.job.kind import chief_title
     from arena_topo.model.notation.printable import printable
 
     session = of_type(connect(flags.kube), flags.type)
     job = fetch_job_view(session, flags.name)
+    kind = kind_of(job.manifest)
     if job.chief is None:
-        raise NotFound(f"job {flags.name} has no launcher yet", hint=f"arena-topo get {flags.name} says why")
-    url = log_viewer_url(session, job.chief, arena_namespace=flags.kube.arena.arena_namespace)
+        raise NotFound(
+            f"{chief_title(kind, job.manifest)} of job {flags.name} does not exist yet, or any more",
+            hint=f"see arena-topo get {flags.name}",
+        )
+    url = log_viewer_url(
+        session,
+        flags.name,
+        job.chief,
+        container=kind.container,
+        arena_namespace=flags.kube.arena.arena_namespace,
+    )
     click.echo(f"Your LogViewer will be available on:\n{printable(url)}")

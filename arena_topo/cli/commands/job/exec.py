@@ -27,7 +27,9 @@ class _KubectlShort(FlagCommand):
 
 def _instance() -> str:
     return text(
-        "-i", "--instance", help="Instance to use, by name or worker number; the launcher by default."
+        "-i",
+        "--instance",
+        help="Instance to use, by name or worker number; by default the launcher, or the first pod of a job without one.",
     )
 
 

@@ -52,7 +52,7 @@ class ListFlags:
 def list_command(flags: ListFlags) -> None:
     """List jobs.
 
-    The columns are Arena's; NODE is the address of the launcher's node.
+    The columns are Arena's; NODE is the address of the node of the launcher, or of a job's first pod.
 
     \b
       arena-topo list -A

@@ -46,7 +46,7 @@ class LogsFlags:
         "-i",
         "--instance",
         metavar="INSTANCES",
-        help="Instances whose logs to print, by name or by worker, as in 0-3,7; the launcher by default.",
+        help="Instances whose logs to print, by name or by worker, as in 0-3,7; by default the launcher, or the first pod of a job without one.",
     )
     role: str = text(
         "--role",
@@ -110,8 +110,9 @@ class LogsFlags:
 def logs(flags: LogsFlags) -> ExitCode:
     """Print the logs of a job.
 
-    It is the launcher's log, where the output of all ranks arrives, or that of the instances which are named. With
-    --follow it waits until they have started, says what it waits for, goes on through restarts, and ends with the job.
+    It is the launcher's log, where the output of all ranks arrives, or in a job without one that of the master or the
+    first pod; or that of the instances which are named. With --follow it waits until they have started, says what it
+    waits for, goes on through restarts, and ends with the job.
 
     \b
       arena-topo logs -f vgg16

@@ -14,5 +14,5 @@ def test_a_job_without_a_launcher_has_no_log_yet(invoke: Invoke, serve: Serve) -
     transport = serve(script)
     outcome = invoke("logviewer", "job", "-T", "mpijob")
 
-    assert (1, True) == (outcome.code, "job job has no launcher yet" in outcome.err)
+    assert (1, True) == (outcome.code, "the launcher of job job does not exist yet" in outcome.err)
     assert [] == [call for call in transport.calls if "services" in call.path]
