@@ -66,7 +66,7 @@ class Lease:
         """Renew the Lease until the end; *lost* hears of it where somebody else has it, or it could not be renewed."""
         while not ended.wait(_PERIOD):
             try:
-                holder = self._try()
+                holder = self._renew()
             except ArenaTopoError as error:
                 # The server may be away for a moment: the Lease is held until its time is over.
                 if not self.may_write():
@@ -76,7 +76,7 @@ class Lease:
             if holder != self.identity:
                 with self._lock:
                     self._held_until = 0.0
-                lost(f"{printable(holder)} holds the Lease")
+                lost(f"{printable(holder) or 'nobody'} holds the Lease")
                 return
 
     def release(self) -> None:
@@ -87,39 +87,51 @@ class Lease:
             self._held_until = 0.0
         try:
             found = self.session.get(_PATH)
-            if _spec(found).get("holderIdentity") == self.identity:
+            if _holder(found) == self.identity:
                 self._write(found, {"holderIdentity": "", "leaseDurationSeconds": 1})
         except ArenaTopoError:
             # It ends by itself.
             return
 
+    def _renew(self) -> str:
+        """Renew the Lease, and return who holds it; nobody where it was given up or deleted.
+
+        It is not taken then: another replica may have decided in between, and this one knows nothing of that.
+        """
+        try:
+            found = self.session.get(_PATH)
+        except NotFound:
+            return ""
+        holder = _holder(found)
+        return self._take(found, {}) if holder == self.identity else holder
+
     def _try(self) -> str:
-        """Take or renew the Lease where that is possible, and return who holds it."""
+        """Take the Lease where that is possible, and return who holds it."""
         began = self.clock()
         try:
             found = self.session.get(_PATH)
         except NotFound:
             return self._created(began)
-        spec = _spec(found)
-        holder, version = str(spec.get("holderIdentity") or ""), str(found["metadata"].get("resourceVersion"))
+        holder, version = _holder(found), str(found["metadata"].get("resourceVersion"))
         if holder and holder != self.identity:
             if self._seen[0] != version:
                 self._seen = version, self.clock()
             if self.clock() - self._seen[1] <= DURATION:
                 return holder
-        transitions = spec.get("leaseTransitions")
+        transitions = _spec(found).get("leaseTransitions")
         count = transitions if isinstance(transitions, int) else 0
-        began = self.clock()
-        taken: Object = (
-            {} if holder == self.identity else {"acquireTime": _now(), "leaseTransitions": count + 1}
-        )
         try:
-            self._write(
-                found, {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), **taken}
-            )
+            return self._take(found, {"acquireTime": _now(), "leaseTransitions": count + 1})
         except Conflict:
-            # Another replica was quicker, or the answer to our own renewal got lost: the next look tells.
-            return holder if holder and holder != self.identity else "another replica"
+            # Another replica was quicker, or the answer to our own write got lost: the next look tells.
+            return holder or "another replica"
+
+    def _take(self, found: Object, changed: Object) -> str:
+        """Write this replica into the Lease that was *found*. Raises ``Conflict`` where it is another one by now."""
+        began = self.clock()
+        self._write(
+            found, {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), **changed}
+        )
         return self._hold(began)
 
     def _created(self, began: float) -> str:
@@ -168,6 +180,10 @@ def _spec(lease: Object) -> Object:
     if not isinstance(spec, dict):
         raise DocumentError("the Lease of the controller has no spec")
     return spec
+
+
+def _holder(lease: Object) -> str:
+    return str(_spec(lease).get("holderIdentity") or "")
 
 
 def _now() -> str:

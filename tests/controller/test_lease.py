@@ -17,11 +17,15 @@ class Server:
     def __init__(self) -> None:
         self.lease: Object | None = None
         self.away = False
+        self.conflicts = 0
 
     def answer(self, call: Call) -> Answer:
-        """Answer as the API server does."""
+        """Answer as the API server does; so many writes conflict with one that nobody else has made."""
         if self.away:
             return refusal(503, "ServiceUnavailable")
+        if call.method == "PATCH" and self.conflicts:
+            self.conflicts -= 1
+            return refusal(409, "Conflict")
         if call.method == "POST":
             if self.lease:
                 return refusal(409, "AlreadyExists")
@@ -123,6 +127,54 @@ def test_a_holder_that_loses_the_lease_hears_of_it() -> None:
     lost: list[str] = []
     first.keep(Looks(clock, 5), lost.append)
     assert ["second holds the Lease"] == lost
+
+
+def test_a_holder_that_another_one_succeeded_does_not_lead_on() -> None:
+    """Though the Lease is free again: it was stopped, and what the other one has decided it does not know."""
+    server, clock = Server(), Clock()
+    first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
+    assert first.acquire(Event(), silent)
+    assert second.acquire(Looks(clock, 20), silent)
+    second.release()
+    lost: list[str] = []
+    first.keep(Looks(clock, 5), lost.append)
+    assert ["nobody holds the Lease"] == lost
+    assert not first.may_write()
+
+
+def test_a_holder_whose_lease_was_deleted_does_not_lead_on() -> None:
+    """Whoever waits may have taken it at once, and have given it up again."""
+    server, clock = Server(), Clock()
+    lease = Lease(server.session(), "me", clock)
+    assert lease.acquire(Event(), silent)
+    server.lease = None
+    lost: list[str] = []
+    lease.keep(Looks(clock, 5), lost.append)
+    assert ["nobody holds the Lease"] == lost
+    assert None is server.lease
+
+
+def test_a_renewal_that_was_done_unheard_loses_nothing() -> None:
+    """It is sent once more where its answer is lost, and is a conflict then: the next look shows that the Lease is held."""
+    server, clock = Server(), Clock()
+    lease = Lease(server.session(), "me", clock)
+    assert lease.acquire(Event(), silent)
+    server.conflicts = 1
+    lost: list[str] = []
+    lease.keep(Looks(clock, 9), lost.append)
+    assert ([], "me", True) == (lost, server.holder, lease.may_write())
+
+
+def test_whoever_was_stopped_while_he_waited_takes_no_lease_that_was_renewed() -> None:
+    """However long ago he saw it: it is another version of it by then."""
+    server, clock = Server(), Clock()
+    first, second = (Lease(server.session(), name, clock) for name in ("first", "second"))
+    assert first.acquire(Event(), silent)
+    assert not second.acquire(Looks(clock, 1), silent)
+    for _ in range(10):
+        first.keep(Looks(clock, 2), silent)
+    assert not second.acquire(Looks(clock, 1), silent)
+    assert ("first", True) == (server.holder, first.may_write())
 
 
 def test_a_server_that_is_away_ends_the_lease_in_the_end() -> None:
