@@ -33,8 +33,17 @@ from arena_topo.jobs.waiting.run_facts import limit_of, started
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.job.kind import Kind, Member, offsets
 from arena_topo.model.keys import KUEUE_QUEUE, PLANNED
+from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import (
+    PlannedRole,
+    PlanRecord,
+    Stage,
+    UnreadablePlan,
+    decode,
+    plan_text,
+)
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.topology.raw_objects import identity, skipped
 
@@ -47,7 +56,8 @@ class PlannedJob:
     """A job with a plan, of any kind, as the server has it, and what follows from it and its pods.
 
     ``record`` is None where nobody can read it. ``pods`` are the planned ones by their number; ``bound`` are the numbers of
-    those that have a node. ``limit`` is the longest that it may run, None where nothing limits it.
+    those that have a node. It ``is_settled`` once each of its planned pods has a node, so that nothing is left to decide or to
+    reserve. ``limit`` is the longest that it may run, None where nothing limits it.
     """
 
     kind: Kind
@@ -58,7 +68,9 @@ class PlannedJob:
     limit: timedelta | None = field(init=False)
     pods: Mapping[int, Object] = field(default_factory=dict, init=False)
     bound: frozenset[int] = field(default_factory=frozenset, init=False)
+    is_settled: bool = field(default=False, init=False)
     _reserving: tuple[object, frozenset[int], OtherPlan | None, str] | None = field(default=None, init=False)
+    _holding: OtherPlan | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.ended = has_ended(self.job)
@@ -92,16 +104,6 @@ class PlannedJob:
         """Whether it shall have more workers when there is room."""
         return self.is_ours and grows(self.record.requested_options if self.record else {})
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether each of its planned pods has a node, so that nothing is left to decide or to reserve."""
-        record = self.record
-        return bool(
-            record
-            and record.stage is Stage.CONFIRMED
-            and all(slot.worker in self.bound for slot in record.slots)
-        )
-
     def take_pods(self, members: Mapping[str, tuple[Member, Object]]) -> None:
         """Note which pods there are, by uid."""
         first = offsets(self.kind, self.job)
@@ -111,8 +113,15 @@ class PlannedJob:
             if member.role in first:
                 pods[first[member.role] + member.index] = pod
         self.pods = pods
+        self._holding = None
         self.bound = numbers_of(
             self.kind, self.job, (member for member, pod in members.values() if has_node(pod))
+        )
+        record = self.record
+        self.is_settled = bool(
+            record
+            and record.stage is Stage.CONFIRMED
+            and all(slot.worker in self.bound for slot in record.slots)
         )
 
     def reserving(
@@ -131,6 +140,13 @@ class PlannedJob:
                 problem = skipped(identity(self.job, self.kind.kind), error)
             kept = self._reserving = look, self.bound, plan, problem
         return kept[2]
+
+    def holding(self, requests_of: Callable[[Object], Resources]) -> OtherPlan:
+        """Return what its pods hold that have a node, whatever its plan says; *requests_of* tells what each requests."""
+        # Kept until its pods change: thousands of jobs run, and each look at what will end asks all of them.
+        if self._holding is None:
+            self._holding = holding(self.order, self.name, self.pods, requests_of)
+        return self._holding
 
     @property
     def problem(self) -> str:
@@ -254,6 +270,28 @@ class Ledger:
             if not uids:
                 self._uids.pop(name, None)
         self._touched.clear()
+
+
+def holding(
+    order: tuple[str, str],
+    job: JobName,
+    pods: Mapping[int, Object],
+    requests_of: Callable[[Object], Resources],
+) -> OtherPlan:
+    """Return what the *pods* of *job* hold that have a node; *requests_of* tells what each requests."""
+    bound = [pod for _, pod in sorted(pods.items()) if has_node(pod)]
+    each = tuple(PlannedRole("", 1, requests_of(pod)) for pod in bound)
+    record = PlanRecord(
+        stage=Stage.CONFIRMED,
+        slots=tuple(Slot(number, pod["spec"]["nodeName"]) for number, pod in enumerate(bound)),
+        worker_requests=each[0].requests if each else {},
+        # Pods that are all alike need no roles to be told apart.
+        roles=() if all(pod == each[0] for pod in each) else each,
+    )
+    namespace, _, name = job
+    return OtherPlan(
+        order=order, record=record, bound=frozenset(range(len(bound))), namespace=namespace, name=name
+    )
 
 
 def is_planned(pod: Object) -> bool:

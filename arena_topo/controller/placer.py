@@ -16,7 +16,7 @@ pass  what the API server said             what is decided
 What was sent and not seen yet is a ``flight``: it counts as a plan, and nothing else is decided for its job.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -31,10 +31,10 @@ from arena_topo.controller.actions import (
     ReleaseWorker,
     WritePlan,
 )
-from arena_topo.controller.estimating.estimates import Awaited, Holder, Prospect, is_news
+from arena_topo.controller.estimating.estimates import Awaited, Prospect, is_news
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
 from arena_topo.controller.growth import grown, without_growth
-from arena_topo.controller.ledger import JobName, PlannedJob
+from arena_topo.controller.ledger import PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
 from arena_topo.errors import DoesNotFit
 from arena_topo.jobs.placement.demand import Question, question_of
@@ -43,7 +43,6 @@ from arena_topo.jobs.placement.options import PlanOptions, options_from_annotati
 from arena_topo.jobs.placement.other_plans import (
     LATEST_CONFIRMATION,
     age_of_plan,
-    has_node,
 )
 from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner, hostnames_of
 from arena_topo.jobs.placement.reservation import written_now
@@ -57,7 +56,6 @@ from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import (
     GpuEnforcement,
-    PlannedRole,
     PlanRecord,
     Stage,
     encode,
@@ -146,29 +144,18 @@ class _View:
             self.snapshot, [plan for uid, plan in self.plans.items() if uid not in without]
         )
 
-    def running(self, waiting: Mapping[str, object]) -> Iterator[RunningJob]:
+    def running(self, waiting: Collection[str]) -> Iterator[RunningJob]:
         """Yield the jobs that hold or have reserved something, but for those *waiting*, and those that leave."""
-        yield from map(RunningJob, self.held.values())
-        yield from (RunningJob(plan, self.now) for _, plan in self.leaving())
-        for uid, job in self.state.ledger.jobs.items():
-            if job.ended or uid in waiting:
-                continue
-            # What a settled job takes is what its pods take, whatever it says.
-            plan = _held(job.order, job.name, job.pods, self.state) if job.is_settled else self.plans.get(uid)
-            if plan:
-                yield RunningJob(plan, job.ends(self.now))
-
-    def leaving(self) -> Iterator[tuple[JobName, OtherPlan]]:
-        """Yield what the pods of jobs that have ended, or are gone, still hold, with the names of the jobs."""
-        elsewhere = {(plan.namespace, plan.name) for plan in self.held.values()}
-        for name, pods in self.state.ledger.leaving.items():
-            # The pods of a job whose plan is held elsewhere stay.
-            if (name[0], name[-1]) not in elsewhere:
-                yield name, _held(("", name[-1]), name, dict(enumerate(pods)), self.state)
+        plans = {uid: plan for uid, plan in self.plans.items() if uid not in waiting}
+        return self.state.running(plans, self.held.values(), self.now)
 
     def left_soon(self, without: str) -> Snapshot:
         """Return what is left beside all plans but that of the job *without*, once the pods of deleted jobs have gone."""
-        gone = [plan for name, plan in self.leaving() if self.state.ledger.is_deleted(name)]
+        gone = [
+            plan
+            for name, plan in self.state.leaving(self.held.values())
+            if self.state.ledger.is_deleted(name)
+        ]
         return with_returned(self.left(without), gone)
 
 
@@ -262,7 +249,8 @@ class Placer:
             if uid in jobs and flight.record.slots and flight.text != plan_text(jobs[uid].job):
                 job = jobs[uid]
                 plans[uid] = OtherPlan(order=job.order, record=flight.record, bound=job.bound)
-        return _View(state, snapshot, jobs, {**plans, **held}, held, now)
+        # Those who hold them change them before this view is looked at for the last time.
+        return _View(state, snapshot, jobs, {**plans, **held}, dict(held), now)
 
     def _forget(self, view: _View) -> None:
         """Forget what was sent to objects that are gone, or that somebody else has written since."""
@@ -385,13 +373,9 @@ class Placer:
         if self._passed is None:
             return None
         view, turns = self._passed
-        jobs, runs = view.state.ledger.jobs, {turn.uid: turn.record for turn in turns.turns}
-        holders = [Holder(one.plan, one.ends, jobs.get(one.plan.order[1])) for one in view.running(runs)]
-        for uid, record in runs.items():
-            if record.slots:
-                holders.append(Holder(OtherPlan(order=jobs[uid].order, record=record), None, jobs[uid]))
-        waiting = [Awaited(jobs[uid], self._planner(jobs[uid], view, plan)) for uid in self.waiting]
-        return Prospect(turns.left, holders, waiting, list(jobs.values()), view.now)
+        running = view.running({turn.uid for turn in turns.turns})
+        waiting = [Awaited(view.jobs[uid], self._planner(view.jobs[uid], view, plan)) for uid in self.waiting]
+        return Prospect(turns.left, [*running, *turns.placed], waiting, view.now)
 
     def _planner(self, job: PlannedJob, view: _View, plan: FleetPlanner) -> Plan:
         """Return what proposes a place for *job*, by *plan*."""
@@ -534,23 +518,6 @@ class Placer:
 def _wants_a_place(job: PlannedJob) -> bool:
     """Whether *job* waits for a place, or is about to have one."""
     return bool(job.record and job.record.stage in (Stage.WAITING, Stage.PROPOSED) and not job.bound)
-
-
-def _held(order: tuple[str, str], job: JobName, pods: Mapping[int, Object], state: ClusterState) -> OtherPlan:
-    """Return what the *pods* of *job* hold that have a node."""
-    bound = [pod for _, pod in sorted(pods.items()) if has_node(pod)]
-    each = tuple(PlannedRole("", 1, state.requests_of(pod)) for pod in bound)
-    record = PlanRecord(
-        stage=Stage.CONFIRMED,
-        slots=tuple(Slot(number, pod["spec"]["nodeName"]) for number, pod in enumerate(bound)),
-        worker_requests=each[0].requests if each else {},
-        # Pods that are all alike need no roles to be told apart.
-        roles=() if all(pod == each[0] for pod in each) else each,
-    )
-    namespace, _, name = job
-    return OtherPlan(
-        order=order, record=record, bound=frozenset(range(len(bound))), namespace=namespace, name=name
-    )
 
 
 def _record(job: PlannedJob) -> PlanRecord:

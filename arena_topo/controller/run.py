@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
 from arena_topo.controller.actions import Action, PatchStatus
-from arena_topo.controller.estimating.estimates import Estimator, Queue
+from arena_topo.controller.estimating.estimates import Estimator, Queue, TimedJob
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
@@ -197,7 +197,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
                 reserved = [*placer.plans, *(answerer.plans.values() if answerer else ())]
                 publisher.offer(without_reserved(state.snapshot, reserved))
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
-            changes = _changes(watch, placer, queues_estimated)
+            changes = _changes(watch, state, placer, answerer, queues_estimated)
             if changes:
                 time.sleep(_GATHER)
                 changes += watch.wait(0)
@@ -264,13 +264,21 @@ def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, 
         say(f"warning: {plural(more, 'plan')} more with something amiss")
 
 
-def _changes(watch: Watch, placer: Placer, queues: Sequence[tuple[Queue, Estimator]]) -> list[Change]:
+def _changes(
+    watch: Watch,
+    state: ClusterState,
+    placer: Placer,
+    answerer: Answerer | None,
+    queues: Sequence[tuple[Queue, Estimator]],
+) -> list[Change]:
     """Return what changed, or nothing after a while; until then the estimates for the *queues* go on, one after the other."""
     ends = time.monotonic() + (_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     changes = watch.wait(0)
     for queue, estimator in queues:
         if estimator.is_due(queue.waiting) and (prospect := queue.prospect(estimator.plan)):
-            estimator.begin(prospect)
+            # What is known of one queue's jobs tells when those of the other one can start, too.
+            jobs: list[TimedJob] = [*state.ledger.jobs.values(), *(answerer.jobs if answerer else ())]
+            estimator.begin(prospect, jobs)
         while not changes and time.monotonic() < ends and estimator.step():
             changes = watch.wait(0)
     return changes or watch.wait(max(ends - time.monotonic(), 0.0))

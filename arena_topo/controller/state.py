@@ -1,14 +1,14 @@
 """What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import compress
 from operator import is_not
 from typing import TypeVar
 
-from arena_topo.controller.ledger import Ledger
+from arena_topo.controller.ledger import JobName, Ledger, holding
 from arena_topo.errors import NotFound
 from arena_topo.jobs.placement.other_plans import UNTRUE, quotas_of
 from arena_topo.jobs.reading.watch import Change, Collection
@@ -37,6 +37,7 @@ from arena_topo.model.keys import (
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.planner.reservations.queue import RunningJob
 from arena_topo.planner.reservations.quotas import Quotas, within_quotas
 from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, is_alike, with_other_pods
 from arena_topo.topology.node_facts import NodeFacts, node_facts
@@ -271,6 +272,33 @@ class ClusterState:
         if not plans:
             return plans
         return {plan.order[1]: plan for plan in within_quotas(plans.values(), self.quotas, self._gpus_in_use)}
+
+    def running(
+        self, plans: Mapping[str, OtherPlan], held: ValuesView[OtherPlan], now: datetime
+    ) -> Iterator[RunningJob]:
+        """Yield what holds or has reserved something at the server's instant *now*.
+
+        *plans* are what jobs reserve, by their uids, and *held* are plans that are on no jobs.
+        """
+        yield from map(RunningJob, held)
+        yield from (RunningJob(plan, now) for _, plan in self.leaving(held))
+        for uid, job in self.ledger.jobs.items():
+            if job.ended:
+                continue
+            # What a settled job takes is what its pods take, whatever it says.
+            plan = job.holding(self.requests_of) if job.is_settled else plans.get(uid)
+            if plan:
+                yield RunningJob(plan, job.ends(now))
+
+    def leaving(self, held: Iterable[OtherPlan]) -> Iterator[tuple[JobName, OtherPlan]]:
+        """Yield what the pods of jobs that have ended, or are gone, still hold, with the names of the jobs.
+
+        *held* are plans that are on no jobs: the pods of theirs stay.
+        """
+        elsewhere = {(plan.namespace, plan.name) for plan in held}
+        for name, pods in self.ledger.leaving.items():
+            if (name[0], name[-1]) not in elsewhere:
+                yield name, holding(("", name[-1]), name, dict(enumerate(pods)), self.requests_of)
 
     def requests_of(self, pod: Object) -> Resources:
         """Return what *pod* requests of its node; nothing where it cannot be read."""

@@ -35,7 +35,7 @@ def main(nodes: int = 1000, pods: int = 7000) -> None:
         began = time.perf_counter()
         prospect = placer.prospect(estimator.plan)
         assert prospect is not None
-        estimator.begin(prospect)
+        estimator.begin(prospect, list(state.ledger.jobs.values()))
         begin = 1000 * (time.perf_counter() - began)
         times = []
         while True:

@@ -16,6 +16,7 @@ from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.planner.reservations.conflicts import OtherPlan
 from tests.controller.world import GPU, START, at, server
 from tests.objects import condition, mpijob, pod
 
@@ -29,9 +30,9 @@ def empty() -> Objects:
 
 
 def comparable(snapshot: Snapshot) -> Snapshot:
-    """Return *snapshot* without its instant, and the pods of each node by name: a list of all has them in its own order."""
+    """Return *snapshot* without its instant, and the pods of each node by name and GPUs: a list of all has them in its own order."""
     nodes = tuple(
-        replace(node, holders=tuple(sorted(node.holders, key=lambda holder: holder.pod)))
+        replace(node, holders=tuple(sorted(node.holders, key=lambda holder: (holder.pod, holder.gpus))))
         for node in snapshot.nodes
     )
     return replace(snapshot, taken="", nodes=nodes)
@@ -51,8 +52,18 @@ def reserved(state: ClusterState) -> dict[str, object]:
             name: sorted(pod["metadata"]["uid"] for pod in pods)
             for name, pods in state.ledger.leaving.items()
         },
+        # Pods that leave are in the order in which they were seen.
+        "running": [
+            (one.plan.order, one.plan.name, sorted(places(one.plan)), one.ends)
+            for one in state.running(plans, {}.values(), NOW)
+        ],
         "has pods": {uid for uid in state.objects["pods"] if state.ledger.has_pod(uid)},
     }
+
+
+def places(plan: OtherPlan) -> list[tuple[str, str]]:
+    """Return the nodes of *plan* and what is requested on each."""
+    return [(slot.node, str(plan.record.requests_of(slot.worker))) for slot in plan.record.slots]
 
 
 def some_pod(random: Random) -> Object:
@@ -63,6 +74,7 @@ def some_pod(random: Random) -> Object:
         node=random.choice(["", "a", "b", "c", "gone"]),
         phase=random.choice(["Running", "Failed"]),
     )
+    made["spec"]["containers"][0]["resources"]["limits"][GPU] = random.choice("112")
     made["metadata"]["uid"] = f"uid-{job}-{index}-{random.randrange(2)}"
     if random.random() < 0.7:
         made["metadata"]["labels"][PLANNED] = "true"

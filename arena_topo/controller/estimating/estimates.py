@@ -20,9 +20,9 @@ from arena_topo.jobs.waiting.run_facts import end_of, past_run, runs_for
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.start_estimate import End, StartEstimate
 from arena_topo.model.objects import Object
-from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.protocol import Plan
-from arena_topo.planner.reservations.run_time import RunHistory
+from arena_topo.planner.reservations.queue import RunningJob
+from arena_topo.planner.reservations.run_time import PastRun, RunHistory
 from arena_topo.planner.reservations.start_time import (
     EndingJob,
     Prepare,
@@ -75,22 +75,6 @@ class TimedJob(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
-    """What holds or has reserved ``plan``, until ``ends`` at the latest where that is known; ``job`` where it is a planned one."""
-
-    plan: OtherPlan
-    ends: datetime | None
-    job: TimedJob | None
-
-    @property
-    def name(self) -> str:
-        """The job as ``namespace/name``."""
-        if self.job is None:
-            return f"{self.plan.namespace}/{self.plan.name}"
-        return _name(self.job)
-
-
-@dataclass(frozen=True, slots=True)
 class Awaited:
     """A job that waits, and what proposes a place for it in a snapshot."""
 
@@ -100,12 +84,11 @@ class Awaited:
 
 @dataclass(frozen=True, slots=True)
 class Prospect:
-    """One moment: the cluster less all that is taken, by whom it is, who waits, oldest first, and all planned jobs."""
+    """One moment of a queue: the cluster less all that is taken, what takes it, and who waits, oldest first."""
 
     left: Snapshot
-    holders: Sequence[Holder]
+    running: Sequence[RunningJob]
     waiting: Sequence[Awaited]
-    jobs: Sequence[TimedJob]
     now: datetime
 
 
@@ -146,9 +129,9 @@ class Estimator:
         pause = _LATER if all(uid in self.known for uid in waiting) else _SOON
         return self.clock() - self._began >= max(pause, _REST * self._spent)
 
-    def begin(self, prospect: Prospect) -> None:
-        """Begin a round."""
-        self._round = _estimated(prospect, self.plan.prepare, names_others=self.names_others)
+    def begin(self, prospect: Prospect, jobs: Sequence[TimedJob]) -> None:
+        """Begin a round; *jobs* are those of all queues that are there, ended or not."""
+        self._round = _estimated(prospect, jobs, self.plan.prepare, names_others=self.names_others)
         self._began, self._spent, self._found = self.clock(), 0.0, {}
 
     def step(self) -> bool:
@@ -166,43 +149,51 @@ class Estimator:
 
 
 def _estimated(
-    prospect: Prospect, prepare: Prepare, *, names_others: bool
+    prospect: Prospect, jobs: Sequence[TimedJob], prepare: Prepare, *, names_others: bool
 ) -> Iterator[Mapping[str, StartEstimate]]:
     """Yield after each step when the jobs start that wait, by uid, as far as it is known by then."""
-    history, found = RunHistory(), dict[str, StartEstimate]()
-    ended = [job for job in prospect.jobs if job.ended]
-    runs = []
-    for number, job in enumerate(ended):
-        if known := past_run(job.job):
-            runs.append(known)
+    found, going_on, runs = (
+        dict[str, StartEstimate](),
+        dict[tuple[str, str], TimedJob](),
+        dict[JobName, tuple[datetime, PastRun]](),
+    )
+    for number, job in enumerate(jobs):
+        if not job.ended:
+            going_on[job.order] = job
+        elif known := past_run(job.job):
+            # A job with a plan of its own may have come into a queue of Kueue later: it has run once.
+            runs[job.name] = known
         if number % _FEW == 0:
             yield found
-    for _, run in sorted(runs, key=lambda each: each[0]):
-        history.add(run)
+    history = RunHistory.of(run for _, run in sorted(runs.values(), key=lambda each: each[0]))
     ending = []
-    for number, holder in enumerate(prospect.holders):
-        ending.append(EndingJob(holder.name, (holder.plan,), _end(holder, history, prospect.now)))
+    for number, one in enumerate(prospect.running):
+        # By the order, as the plan of a Workload names no uid.
+        holder = going_on.get(one.plan.order)
+        name = _name(holder) if holder else f"{one.plan.namespace}/{one.plan.name}"
+        ending.append(EndingJob(name, (one.plan,), _end(one, holder, history, prospect.now)))
         if number % _FEW == 0:
             yield found
     starting = [
         StartingJob(_name(one.job), one.job.order, one.plan, runs_for(one.job.job, history))
         for one in prospect.waiting
     ]
-    jobs = iter(prospect.waiting)
+    waiting = iter(prospect.waiting)
     for estimate in starts_estimated(prospect.left, ending, starting, prospect.now, prepare):
         if estimate is not None:
-            job = next(jobs).job
+            job = next(waiting).job
             found[job.uid] = estimate if names_others else seen_from(job.name[0], estimate)
         yield found
 
 
-def _end(holder: Holder, history: RunHistory, now: datetime) -> End | None:
-    if holder.job is not None and not holder.job.ended:
+def _end(one: RunningJob, job: TimedJob | None, history: RunHistory, now: datetime) -> End | None:
+    """Return when *one* ends, which is the planned *job* where it is one that goes on."""
+    if job is not None:
         try:
-            return end_of(holder.job.job, history, now)
+            return end_of(job.job, history, now)
         except DocumentError:
             return None
-    return End(now, holder.ends, holder.ends, "its deadline") if holder.ends else None
+    return End(now, one.ends, one.ends, "its deadline") if one.ends else None
 
 
 def _name(job: TimedJob) -> str:

@@ -6,40 +6,48 @@ lets them run (``kueue.x-k8s.io/max-exec-time-seconds``); a limit of the job's o
 
 from dataclasses import dataclass
 
-from arena_topo.controller.kueue.workloads import Workload
+from arena_topo.controller.kueue.workloads import PlannedJob, Workload
 from arena_topo.controller.ledger import JobName
 from arena_topo.model.objects import Object
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedJob:
-    """A job of Kueue; ``uid`` is that of its Workload."""
+    """The job of a Workload, read when it is asked for: thousands are there when a round of estimates begins."""
 
-    uid: str
-    name: JobName
-    order: tuple[str, str]
-    job: Object
-    ended: bool
+    workload: Workload
+    planned: PlannedJob
 
+    @property
+    def uid(self) -> str:
+        """The uid of its Workload."""
+        return self.workload.uid
 
-def queued_job(workload: Workload) -> QueuedJob | None:
-    """Return the job of *workload*, None for one of a kind that is not planned."""
-    planned = workload.planned
-    if planned is None:
-        return None
-    job, status = dict(planned.job), dict[str, object]()
-    if workload.admitted_since:
-        status["startTime"] = workload.admitted_since
-    if workload.succeeded_at:
-        done = {"type": "Succeeded", "status": "True", "lastTransitionTime": workload.succeeded_at}
-        status |= {"completionTime": workload.succeeded_at, "conditions": [done]}
-    if workload.runs_for:
-        limit = int(workload.runs_for.total_seconds())
-        job["spec"] = {**job["spec"], "activeDeadlineSeconds": limit}
-    return QueuedJob(
-        uid=workload.uid,
-        name=(workload.namespace, planned.kind.kind.lower(), planned.name),
-        order=workload.order,
-        job={**job, "status": status},
-        ended=workload.finished,
-    )
+    @property
+    def name(self) -> JobName:
+        """What its pods name it by."""
+        return self.workload.namespace, self.planned.kind.kind.lower(), self.planned.name
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """What sorts those that wait."""
+        return self.workload.order
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+        return self.workload.finished
+
+    @property
+    def job(self) -> Object:
+        """The job with what its Workload says of its run."""
+        workload, job, status = self.workload, dict(self.planned.job), dict[str, object]()
+        if workload.admitted_since:
+            status["startTime"] = workload.admitted_since
+        if workload.succeeded_at:
+            done = {"type": "Succeeded", "status": "True", "lastTransitionTime": workload.succeeded_at}
+            status |= {"completionTime": workload.succeeded_at, "conditions": [done]}
+        if workload.runs_for:
+            limit = int(workload.runs_for.total_seconds())
+            job["spec"] = {**job["spec"], "activeDeadlineSeconds": limit}
+        return {**job, "status": status}

@@ -30,9 +30,9 @@ from arena_topo.controller.actions import (
     NoticeKind,
     PatchStatus,
 )
-from arena_topo.controller.estimating.estimates import Awaited, Holder, Prospect, is_news
+from arena_topo.controller.estimating.estimates import Awaited, Prospect, is_news
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
-from arena_topo.controller.estimating.queued_jobs import queued_job
+from arena_topo.controller.estimating.queued_jobs import QueuedJob
 from arena_topo.controller.kueue import watched
 from arena_topo.controller.kueue.answers import (
     Answer,
@@ -114,7 +114,7 @@ class _Pass:
     turns: Turns
     waiting: Mapping[str, tuple[Workload, PlannedJob]]
     others: Sequence[OtherPlan]
-    snapshot: Snapshot
+    state: ClusterState
     now: datetime
 
 
@@ -186,7 +186,7 @@ class Answerer:
         for uid, workload in self._unanswered.items():
             if self._may_send(uid):
                 actions += self._looked_at(workload, waiting, now)
-        actions += self._take_turns(waiting, state.snapshot, others, now)
+        actions += self._take_turns(waiting, state, others, now)
         actions += self._taken_back(state.snapshot, others, now)
         return actions
 
@@ -354,7 +354,7 @@ class Answerer:
     def _take_turns(
         self,
         waiting: list[tuple[Workload, PlannedJob]],
-        snapshot: Snapshot,
+        state: ClusterState,
         others: list[OtherPlan],
         now: datetime,
     ) -> Iterator[Action]:
@@ -365,6 +365,7 @@ class Answerer:
             if not self._flights:
                 self.kept = None
             return
+        snapshot = state.snapshot
         by_uid = {each[0].uid: each for each in waiting}
         turns = take_turns(
             [self._waiting(*each, snapshot) for each in waiting],
@@ -382,7 +383,7 @@ class Answerer:
         )
         self.kept, self._refusals = turns.kept, turns.refusals
         self.queued = turns.queued
-        self._passed = _Pass(turns, by_uid, others, snapshot, now)
+        self._passed = _Pass(turns, by_uid, others, state, now)
         for turn in turns.turns:
             (workload, planned), record = by_uid[turn.uid], turn.record
             if record.stage is Stage.PROPOSED:
@@ -416,22 +417,21 @@ class Answerer:
         if self._passed is None:
             return None
         passed = self._passed
-        jobs = {uid: job for uid, each in self._workloads.items() if (job := queued_job(each))}
-        holders = [Holder(other, None, None) for other in passed.others]
-        holders += [
-            Holder(held, self._ends(uid, passed.now), jobs.get(uid)) for uid, held in self._held.items()
-        ]
-        holders += [
-            Holder(OtherPlan(order=job.order, record=turn.record), None, job)
-            for turn in passed.turns.turns
-            if turn.record.slots and (job := jobs.get(turn.uid))
-        ]
+        plans = {each.order[1]: each for each in passed.others}
+        running = passed.state.running(plans, self._held.values(), passed.now)
         waiting = [
-            Awaited(jobs[uid], _planner(*passed.waiting[uid], passed.snapshot, plan)[0])
+            Awaited(
+                QueuedJob(*passed.waiting[uid]),
+                _planner(*passed.waiting[uid], passed.state.snapshot, plan)[0],
+            )
             for uid in self.waiting
-            if uid in jobs
         ]
-        return Prospect(passed.turns.left, holders, waiting, list(jobs.values()), passed.now)
+        return Prospect(passed.turns.left, [*running, *passed.turns.placed], waiting, passed.now)
+
+    @property
+    def jobs(self) -> Iterator[QueuedJob]:
+        """The jobs of all Workloads that are planned."""
+        return (QueuedJob(each, each.planned) for each in self._workloads.values() if each.planned)
 
     def _told_why(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
         before = read_message(workload.entry.message)

@@ -91,11 +91,12 @@ class Turn:
 class Turns:
     """What is decided for all that wait, oldest first, what is ``left`` then, and the place that is kept, None where none has to be.
 
-    ``refusals`` are for the next pass.
+    ``placed`` are those that got their places; ``refusals`` are for the next pass.
     """
 
     left: Snapshot
     turns: tuple[Turn, ...] = ()
+    placed: tuple[RunningJob, ...] = ()
     kept: KeptPlace | None = None
     refusals: Refusals | None = None
 
@@ -245,7 +246,7 @@ def take_turns(
             if queue.kept is None and now - job.since >= reserve_after:
                 queue.keep(job, kept)
         turns.append(Turn(job.uid, record, 0 if record.stage is Stage.PROPOSED else behind))
-    return Turns(queue.left, tuple(turns), queue.kept, Refusals(queue.left, queue.unfit))
+    return Turns(queue.left, tuple(turns), tuple(queue.placed), queue.kept, Refusals(queue.left, queue.unfit))
 
 
 def _namespace(name: str) -> str:

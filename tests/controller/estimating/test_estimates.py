@@ -5,8 +5,9 @@ from datetime import timedelta
 
 import pytest
 
-from arena_topo.controller.estimating.estimates import Estimator, is_news, seen_from
+from arena_topo.controller.estimating.estimates import Estimator, TimedJob, is_news, seen_from
 from arena_topo.controller.placer import Placer, Rules
+from arena_topo.controller.state import ClusterState
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.plan.plan_record import Stage
 from tests.controller.world import START, Controller, World
@@ -37,11 +38,16 @@ def controller(world: World) -> Controller:
     return Controller(world, Placer(Rules(), lambda: world.seconds))
 
 
+def jobs_of(world: World) -> list[TimedJob]:
+    """Return the planned jobs that there are."""
+    return [*ClusterState(world.latest).ledger.jobs.values()]
+
+
 def estimated(running: Controller, estimator: Estimator) -> int:
     """Estimate one round for what *running* has decided last, and let it know; return the steps."""
     prospect = running.placer.prospect(estimator.plan)
     assert prospect is not None
-    estimator.begin(prospect)
+    estimator.begin(prospect, jobs_of(running.world))
     steps = 0
     while estimator.step():
         steps += 1
@@ -134,7 +140,7 @@ def test_a_decision_may_come_between_two_steps() -> None:
     estimator = Estimator(lambda: 0.0)
     prospect = running.placer.prospect(estimator.plan)
     assert prospect is not None
-    estimator.begin(prospect)
+    estimator.begin(prospect, jobs_of(running.world))
     assert estimator.step()
     world.delete("mpijobs", "uid-first")
     running.settle()

@@ -1,16 +1,34 @@
 """Jobs in queues of Kueue get the same estimates, in what our check says of their Workloads."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from arena_topo.controller.estimating.estimates import Estimator
-from arena_topo.controller.estimating.queued_jobs import queued_job
+from arena_topo.controller.estimating.estimates import Estimator, Queue
+from arena_topo.controller.estimating.queued_jobs import QueuedJob
 from arena_topo.controller.kueue.workloads import read_workload
+from arena_topo.controller.placer import Placer, Rules
+from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
 from arena_topo.jobs.waiting.check_message import CheckMessage, read_message
 from arena_topo.jobs.waiting.run_facts import past_run
-from arena_topo.model.job.start_estimate import MOST_AHEAD
+from arena_topo.manifest.plan_on_job import with_pins
+from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.objects import Object
-from tests.controller.kueue.workload_objects import CHECK, EARLIER, NOW, Cluster, condition, entry, workload
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from tests.controller.kueue.workload_objects import (
+    CHECK,
+    EARLIER,
+    NOW,
+    Cluster,
+    condition,
+    entry,
+    template,
+    worker,
+    workload,
+)
+from tests.controller.world import GPU
+from tests.objects import mpijob
 
 RUNS = [condition("QuotaReserved"), condition("Admitted")]
 
@@ -25,15 +43,30 @@ def running(name: str = "first", workers: int = 4, **changes: Any) -> Object:
     return workload(name, workers=workers, **changes)
 
 
-def estimated(cluster: Cluster) -> None:
-    """Estimate one round for those that wait after the last decision, and let the check know."""
+def one_round(cluster: Cluster, queue: Queue) -> Mapping[str, StartEstimate]:
+    """Return what one round estimates for those of *queue* that wait after the last decision, by uid."""
     estimator = Estimator(lambda: 0.0)
-    prospect = cluster.answerer.prospect(estimator.plan)
+    prospect = queue.prospect(estimator.plan)
     assert prospect is not None
-    estimator.begin(prospect)
+    estimator.begin(prospect, [*cluster.state.ledger.jobs.values(), *cluster.answerer.jobs])
     while estimator.step():
         pass
-    cluster.answerer.estimates = estimator.known
+    return estimator.known
+
+
+def estimated(cluster: Cluster) -> None:
+    """Let the check know when those start that wait after the last decision."""
+    cluster.answerer.estimates = one_round(cluster, cluster.answerer)
+
+
+def told(cluster: Cluster, name: str) -> StartEstimate:
+    """Return when a Workload starts, as our check tells it once that is estimated."""
+    cluster.carry_out(cluster.decide())
+    estimated(cluster)
+    cluster.carry_out(cluster.decide())
+    start = said(cluster, name).start
+    assert start is not None
+    return start
 
 
 def said(cluster: Cluster, name: str) -> CheckMessage:
@@ -87,11 +120,7 @@ def test_runs_of_its_like_tell_how_long_a_job_goes_on() -> None:
     done = {**condition("Finished", "2026-11-22T14:00:00Z"), "reason": "Succeeded"}
     ended = [running(f"bert-{at}", conditions=[*RUNS, done]) for at in range(3)]
     cluster = Cluster(*ended, running("bert-9"), workload("late"))
-    cluster.carry_out(cluster.decide())
-    estimated(cluster)
-    cluster.carry_out(cluster.decide())
-    start = said(cluster, "late").start
-    assert start is not None
+    start = told(cluster, "late")
     assert (("default/bert-9",), ("3 earlier runs of bert",)) == (start.after, start.basis)
     assert NOW + timedelta(hours=2) == start.likely
 
@@ -99,11 +128,7 @@ def test_runs_of_its_like_tell_how_long_a_job_goes_on() -> None:
 def test_without_an_end_the_job_in_the_way_is_named() -> None:
     """It may run for ever."""
     cluster = Cluster(running(), workload("late"))
-    cluster.carry_out(cluster.decide())
-    estimated(cluster)
-    cluster.carry_out(cluster.decide())
-    start = said(cluster, "late").start
-    assert start is not None
+    start = told(cluster, "late")
     assert "it is not known when default/first will end, and this job needs what it holds" == start.unknown
 
 
@@ -125,13 +150,76 @@ def test_nobody_waits_and_nothing_is_estimated() -> None:
 
 
 def test_a_job_that_failed_tells_nothing_of_its_like() -> None:
-    """Nor does one that is of no kind with ranks."""
+    """Of the like of a job, how long others ran before they failed says nothing."""
     done = {**condition("Finished", "2026-11-22T14:00:00Z"), "reason": "Failed"}
     failed = read_workload(running(conditions=[*RUNS, done]), [CHECK], {})
     assert failed is not None
-    job = queued_job(failed)
-    assert job is not None
+    assert failed.planned is not None
+    job = QueuedJob(failed, failed.planned)
     assert (True, None, EARLIER) == (job.ended, past_run(job.job), job.job["status"]["startTime"])
-    other = read_workload(workload(owner={"kind": "Deployment", "apiVersion": "apps/v1"}), [CHECK], {})
-    assert other is not None
-    assert None is queued_job(other)
+
+
+def test_a_workload_that_is_no_gang_is_no_job() -> None:
+    """Of a kind without ranks nothing is planned."""
+    cluster = Cluster(
+        workload("gang"), workload("web", owner={"kind": "Deployment", "apiVersion": "apps/v1"})
+    )
+    assert ["w-gang"] == [job.uid for job in cluster.answerer.jobs]
+
+
+def own_job(name: str, nodes: str, hours: int = 0, **status: str) -> tuple[Object, list[Object]]:
+    """Return a job of our own queue that has run since eleven on all GPUs of *nodes*, for *hours* at most, and its pods."""
+    slots = tuple(Slot(index, node, None) for index, node in enumerate(nodes))
+    record = PlanRecord(
+        stage=Stage.CONFIRMED, slots=slots, worker_requests={GPU: 8}, enforcement=Enforcement.ADMISSION
+    )
+    job = mpijob(name, workers=len(nodes))
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(8)
+    job = with_pins(job, rewritten({}, record))
+    if hours:
+        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 3600 * hours}
+    conditions = [condition("Succeeded")] if status else []
+    job["status"] = {"startTime": EARLIER, "conditions": conditions, **status}
+    return job, [worker(name, index, node) for index, node in enumerate(nodes)]
+
+
+def test_a_workload_starts_after_a_job_of_our_own_queue() -> None:
+    """What that one says of its end is known here as well, and what it holds comes back then."""
+    job, pods = own_job("own", "abcd", hours=3)
+    cluster = Cluster(workload("late"), mpijobs=[job], pods=pods)
+    start = told(cluster, "late")
+    assert (("default/own",), ("its deadline",), NOW + timedelta(hours=2)) == (
+        start.after,
+        start.basis,
+        start.likely,
+    )
+
+
+def test_runs_in_our_own_queue_tell_how_long_a_workload_goes_on() -> None:
+    """They are of the same work, image and size."""
+    ended = [own_job(f"bert-{at}", "abcd", completionTime="2026-11-22T14:00:00Z")[0] for at in range(3)]
+    cluster = Cluster(running("bert-9"), workload("late"), mpijobs=ended)
+    start = told(cluster, "late")
+    assert (("default/bert-9",), ("3 earlier runs of bert",), NOW + timedelta(hours=2)) == (
+        start.after,
+        start.basis,
+        start.likely,
+    )
+
+
+def test_a_job_of_our_own_queue_starts_after_a_workload() -> None:
+    """By when Kueue ends that one."""
+    job = with_pins(
+        mpijob("own", workers=2),
+        suspended_with_plan(PlanRecord(stage=Stage.WAITING, enforcement=Enforcement.ADMISSION)),
+    )
+    cluster = Cluster(running(maximumExecutionTimeSeconds=7200), mpijobs=[job])
+    cluster.decide()
+    placer = Placer(Rules(), lambda: cluster.seconds)
+    placer.decide(cluster.state, NOW, cluster.answerer.plans)
+    start = one_round(cluster, placer)["uid-own"]
+    assert (("default/first",), ("its deadline",), NOW + timedelta(hours=1)) == (
+        start.after,
+        start.basis,
+        start.likely,
+    )
