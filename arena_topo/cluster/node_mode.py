@@ -38,7 +38,7 @@ def changes_by_name(
             changes.append(_change(session.get(NODES.path(name=name)), value))
         except NotFound:
             missing.append(
-                NotFound(f"node {name} does not exist", hint="kubectl get nodes lists them", status=404)
+                NotFound(f"node {name} does not exist", hint="arena-topo top node lists them", status=404)
             )
     return changes, missing
 

@@ -222,7 +222,7 @@ class Follower:
             self._pause()
         raise ArenaTopoError(
             f"the end of the log of {self.name} could not be read",
-            hint=f"kubectl logs {self.name} -c {self.container} shows it as long as the pod exists",
+            hint=f"arena-topo logs {self.job} -i {self.name} -c {self.container} tries it again, as long as the pod exists",
         )
 
     def _end_of_run(self, pod: Object, run: int) -> Generator[LogLine, None, int | None]:

@@ -15,7 +15,7 @@ from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, parse_worker_name, worker_count
 from arena_topo.kube.session import Session
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Kind, Member, chief_title, planned_members
+from arena_topo.model.job.kind import Kind, chief_title, planned_members
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]
@@ -199,14 +199,21 @@ def check_possible(served: ServedJob, pods: Sequence[Object], target: LogTarget)
 
 
 def can_be_of(served: ServedJob, instance: str) -> bool:
-    """Whether an operator would name a pod of the job so, or users might: those of a JobSet have a random end to their names."""
+    """Whether an operator would name a pod of the job so, or users might: those of an indexed Job or a JobSet have a random end to their names."""
     kind, name = served.kind, served.name
     if not isinstance(kind, ApiVersion):
-        numbered = {f"{name}-{member.role}-{member.index}" for member in planned_members(kind, served.job)}
-        return instance in numbered or any(
-            re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
-            for role in kind.replicas(served.job)
-            if kind.pod_name(Member(name, role.role, 0)).endswith("-")
+        members = planned_members(kind, served.job)
+        numbered = {f"{name}-{member.role}-{member.index}" for member in members}
+        begins = tuple(begin for member in members if (begin := kind.pod_name(member)).endswith("-"))
+        return (
+            instance in numbered
+            or instance.startswith(begins)
+            # Beyond the first Job of a role of a JobSet, names go on with the number of their Job.
+            or any(
+                re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
+                for role in kind.replicas(served.job)
+                if begins
+            )
         )
     worker = parse_worker_name(instance)
     if worker is not None and worker.job == name:
@@ -219,12 +226,13 @@ def _is_called(pod: Object, instance: str) -> bool:
     """Whether *instance* is the name of *pod*, or what users may call it."""
     if pod["metadata"]["name"] == instance:
         return True
-    if keys.JOBSET_NAME not in (pod["metadata"].get("labels") or {}):
+    if keys.COMPLETION_INDEX not in (pod["metadata"].get("labels") or {}):
         return False
-    # Most logs are of jobs of the operators, and need not import it.
+    # Most logs are of jobs of the operators, and need not import these.
+    from arena_topo.kinds.indexed_job import INDEXED_JOB
     from arena_topo.kinds.jobset import JOBSET
 
-    member = JOBSET.member(pod)
+    member = JOBSET.member(pod) or INDEXED_JOB.member(pod)
     return member is not None and instance == f"{member.job}-{member.role}-{member.index}"
 
 

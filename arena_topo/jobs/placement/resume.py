@@ -82,7 +82,7 @@ def _resume_unplanned(session: Session, served: ServedJob) -> None:
     if queue := (served.job["metadata"].get("labels") or {}).get(KUEUE_QUEUE):
         raise UsageError(
             f"the job {served.name} waits in queue {queue} of Kueue, which starts it once it is admitted",
-            hint="kubectl get workloads shows what it waits for",
+            hint=f"arena-topo get {served.name} shows what it waits for, and what to do next",
         )
     after = with_pins(served.job, Pins(plan=None, suspended=False))
     path = jobs_of(served.kind).path(session.namespace, served.name)

@@ -111,7 +111,7 @@ def _unsupported(served: ServedJob) -> UsageError:
         f"the {title(served.kind)} that this cluster serves cannot be suspended",
         hint="it needs mpi-operator >= 0.4 (v2beta1) or training-operator >= 1.7 (v1); "
         f"here: arena-topo delete {served.name}, and later arena-topo rerun with its manifest "
-        f"(kubectl get {served.kind.kind.lower()} {served.name} -o yaml saves it)",
+        f"(arena-topo get {served.name} -o json saves it)",
     )
 
 

@@ -51,7 +51,7 @@ def source_from_documents(documents: Sequence[object], file: str) -> Source:
     if len(jobs) != 1:
         raise DocumentError(
             f"{file} has {len(jobs)} MPIJobs, and rerun takes one",
-            hint="save one with: arena-topo get NAME -o json, or kubectl get mpijob NAME -o yaml",
+            hint="save one with: arena-topo get NAME -o json",
         )
     version_of(jobs[0])
     if not isinstance(jobs[0].get("metadata"), dict) or not jobs[0]["metadata"].get("name"):

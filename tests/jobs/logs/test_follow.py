@@ -117,8 +117,9 @@ def test_the_tail_of_an_ended_log_survives_a_connection_that_fails_while_it_is_r
 def test_a_tail_that_cannot_be_read_is_an_error() -> None:
     """A log without its end must not look like a whole one."""
     refused: list[Any] = [refusal(500, "InternalError", "dial tcp") for _ in range(10)]
-    with pytest.raises(ArenaTopoError, match=f"the end of the log of {LAUNCHER} could not be read"):
+    with pytest.raises(ArenaTopoError, match=f"the end of the log of {LAUNCHER} could not be read") as caught:
         followed(Cluster([[line(1, "a")], *refused], [launcher(ended=0)]))
+    assert f"arena-topo logs job -i {LAUNCHER} -c mpi" in caught.value.hint
 
 
 def test_a_kubelet_that_reports_an_end_late_is_not_talked_about() -> None:

@@ -6,11 +6,13 @@ from arena_topo.errors import NotFound, UsageError
 from arena_topo.jobs.logs.instances import Instances, parse_instances, role_of
 from arena_topo.jobs.logs.wait import LogTarget, can_be_of
 from arena_topo.jobs.lookup import ServedJob
+from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.pytorchjob import PYTORCHJOB
 from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.model.objects import Object
+from tests.jobs.submit.manifests import MANIFESTS
 from tests.kinds.jobs import pod_of, training_job
 from tests.objects import mpijob, pod
 
@@ -153,6 +155,24 @@ def test_pods_of_a_jobset_have_a_random_end_to_their_names(instance: str, possib
     job = {"metadata": {"name": "set"}, "spec": {"replicatedJobs": [role]}}
 
     assert possible == can_be_of(ServedJob(JOBSET, job), instance)
+
+
+@pytest.mark.parametrize(
+    ("instance", "possible"),
+    [("bert-worker-1", True), ("bert-1-x7k2p", True), ("bert-worker-3", False), ("bert-3-x7k2p", False)],
+)
+def test_pods_of_an_indexed_job_have_a_random_end_to_their_names(instance: str, possible: bool) -> None:
+    """Or are called by their number."""
+    assert possible == can_be_of(ServedJob(INDEXED_JOB, MANIFESTS["Job"]), instance)
+
+
+def test_a_pod_of_an_indexed_job_is_found_by_its_number() -> None:
+    """As `logs bert -i 1` names it."""
+    labels = {"batch.kubernetes.io/job-name": "bert", "batch.kubernetes.io/job-completion-index": "1"}
+    one = {"metadata": {"name": "bert-1-x7k2p", "labels": labels}}
+
+    assert one == LogTarget("bert-worker-1").pod_among([one])
+    assert LogTarget("bert-worker-0").pod_among([one]) is None
 
 
 def test_a_pod_of_a_jobset_is_found_by_its_number() -> None:

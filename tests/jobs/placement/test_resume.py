@@ -90,10 +90,11 @@ def test_lost_pods_of_a_role_get_places_for_what_that_role_asks() -> None:
 AT_ONCE = WaitPolicy(waiter=Waiter(lambda _: None), clock=time.monotonic)
 
 
-def opened(annotations: dict[str, str]) -> Session:
-    """Return a session with a cluster that has the job, and nothing else."""
+def opened(annotations: dict[str, str], labels: dict[str, str] | None = None, **policy: bool) -> Session:
+    """Return a session with a cluster that has the job, with a run *policy*, and nothing else."""
     job = mpijob("job")
-    job["metadata"]["annotations"] = annotations
+    job["metadata"] |= {"annotations": annotations, "labels": labels or {}}
+    job["spec"]["runPolicy"] = policy
 
     def answer(call: Call) -> Answer:
         if "/v2beta1/" in call.path:
@@ -107,6 +108,14 @@ def test_a_job_without_a_plan_cannot_be_resumed() -> None:
     """And it is said which jobs have one."""
     with pytest.raises(UsageError, match="the job job is neither suspended nor planned"):
         resume_job(opened({}), "job", AT_ONCE)
+
+
+def test_a_job_in_a_queue_of_kueue_is_left_to_kueue() -> None:
+    """Our own command says what it waits for."""
+    queued = opened({}, {"kueue.x-k8s.io/queue-name": "q"}, suspend=True)
+    with pytest.raises(UsageError, match="the job job waits in queue q of Kueue") as caught:
+        resume_job(queued, "job", AT_ONCE)
+    assert "arena-topo get job shows what it waits for, and what to do next" == caught.value.hint
 
 
 def test_a_plan_of_a_newer_tool_is_left_alone() -> None:
