@@ -1,4 +1,4 @@
-"""The folders of the user in which this program keeps files, by the XDG Base Directory Specification.
+"""The user's home, and the folders in which this program keeps files, by the XDG Base Directory Specification.
 
 Paths are computed at each call, so that a changed environment counts. Nothing here touches the disk.
 """
@@ -8,6 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 _NAME = "arena-topo"
+
+
+def home_folder(env: Mapping[str, str] = os.environ) -> Path:
+    """Return ``$HOME``, by default that of the user's account; ``/`` for a user without an account, as in a container."""
+    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one
+    return Path("/" if home == "~" else home)
 
 
 def cache_folder(env: Mapping[str, str] = os.environ) -> Path:
@@ -29,5 +35,4 @@ def _folder(env: Mapping[str, str], variable: str, default: str) -> Path:
     # The specification gives an empty variable the meaning of one that is not set.
     if base := env.get(variable):
         return Path(base) / _NAME
-    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111  # Path.home() raises for a user without one
-    return Path(home) / default / _NAME
+    return home_folder(env) / default / _NAME

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.user_folders import cache_folder, config_folder, state_folder
+from arena_topo.user_folders import cache_folder, config_folder, home_folder, state_folder
 
 Folder = Callable[[Mapping[str, str]], Path]
 
@@ -26,3 +26,12 @@ def test_a_folder_is_in_the_home_folder_unless_its_variable_names_another(
     assert Path(default) == folder({"HOME": "/home/ann"})
     assert Path(default) == folder({"HOME": "/home/ann", variable: ""})
     assert Path("/srv/arena-topo") == folder({"HOME": "/home/ann", variable: "/srv"})
+
+
+def test_a_user_without_an_account_is_at_home_in_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pod runs as a number that no file names, and nothing need set ``HOME`` there."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 4242)
+
+    assert Path("/") == home_folder({})
+    assert Path("/.cache/arena-topo") == cache_folder({})

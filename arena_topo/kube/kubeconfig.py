@@ -17,6 +17,7 @@ from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.notation.plain_yaml import plain_mapping
 from arena_topo.model.objects import Object
 from arena_topo.user_files import LARGEST_SETTING, read_bytes
+from arena_topo.user_folders import home_folder
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _PATH_KEYS = {"certificate-authority", "client-certificate", "client-key", "tokenFile"}
@@ -94,7 +95,7 @@ def _paths(connection: ConnectionFlags, env: Mapping[str, str]) -> list[Path]:
         return [Path(connection.kubeconfig)]
     if listed := env.get("KUBECONFIG", ""):
         return [Path(part) for part in listed.split(os.pathsep) if part]
-    return [Path(env.get("HOME", "~")).expanduser() / ".kube" / "config"]
+    return [home_folder(env) / ".kube" / "config"]
 
 
 def merge(paths: list[Path], *, explicit: bool) -> Object:

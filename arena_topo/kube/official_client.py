@@ -61,8 +61,11 @@ class OfficialTransport:
     def _send(self, request: Request) -> Response:
         import urllib3
 
-        # Impersonated groups repeat their header, which a dictionary would merge.
-        headers = urllib3.HTTPHeaderDict(self.credentials())
+        # The package has a User-Agent of its own, and servers may refuse a request that has two. Impersonated groups
+        # repeat their header, which a dictionary would merge.
+        given = {name.lower() for name, _ in request.headers}
+        defaults = {name: value for name, value in self.credentials().items() if name.lower() not in given}
+        headers = urllib3.HTTPHeaderDict(defaults)
         for name, value in request.headers:
             headers.add(name, value)
         pools = self._client.rest_client.pool_manager

@@ -205,6 +205,13 @@ def test_bodies_and_headers_arrive_as_they_are(make: Make, server: Server) -> No
     ]
 
 
+def test_a_request_names_one_agent(make: Make, server: Server) -> None:
+    """Whatever a client calls itself by default: servers may refuse a request with two of that header."""
+    make(target(server)).send(Request("GET", "/", headers=(("User-Agent", "arena-topo"),))).read()
+
+    assert ["arena-topo"] == server.seen[0].headers["user-agent"]
+
+
 def test_a_stream_is_read_line_by_line(make: Make, server: Server) -> None:
     """However it is cut into chunks; what has no end comes last."""
     server.rule = lambda _: Reply(chunks=[b"on", b"e\ntwo\nth", b"ree\n", b"rest"])

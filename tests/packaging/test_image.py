@@ -1,7 +1,12 @@
 """The documented image of arena-topo, as far as it can be checked where nothing builds images."""
 
+import importlib.util
 import json
+import marshal
+import os
 import shutil
+import subprocess
+import sys
 import tomllib
 import zipfile
 from pathlib import Path
@@ -94,6 +99,30 @@ def test_the_image_runs_the_installed_program_without_root(
     (user,) = values(image, "USER")
     # A name would not do: the kubelet cannot tell whether it is root's.
     assert all(part.isdigit() and int(part) for part in user.split(":"))
+
+
+def test_no_module_is_compiled_at_a_start(stages: list[list[Instruction]], tmp_path: Path) -> None:
+    """Nobody may write into the image, and builders round the times of what they copy."""
+    (command,) = (rest for rest in values(stages[0], "RUN") if "compileall" in rest)
+    words = command.split("-m compileall")[1].split()
+    module = tmp_path / "module.py"
+    module.write_text("VALUE = 1\n")
+    options = [word for word in words if not word.startswith("/")]
+    subprocess.run([sys.executable, "-m", "compileall", *options, tmp_path], check=True)
+    # What is compiled says 2, and the source says 1 and is of another time.
+    compiled = Path(importlib.util.cache_from_source(str(module)))
+    compiled.write_bytes(
+        compiled.read_bytes()[:16] + marshal.dumps(compile("VALUE = 2", "module.py", "exec"))
+    )
+    os.utime(module, (0, 0))
+    found = subprocess.run(
+        [sys.executable, "-c", "import module; print(module.VALUE)"],
+        env={"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        check=True,
+    )
+
+    assert b"2\n" == found.stdout
 
 
 def pods() -> list[Object]:

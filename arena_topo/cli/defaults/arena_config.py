@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from arena_topo.cli.defaults.setting import Setting
+from arena_topo.user_folders import home_folder
 
 VARIABLE = "ARENA_CONFIG"
 FLAGS = {"namespace": "namespace", "image-pull-secret": "imagePullSecrets"}
@@ -19,7 +20,7 @@ _LARGEST = 1024 * 1024
 
 def arena_config_path(env: Mapping[str, str] = os.environ) -> Path | None:
     """Return the file that Arena would read, None where there is none."""
-    home = Path(env.get("HOME") or "~").expanduser() / ".arena" / "config"
+    home = home_folder(env) / ".arena" / "config"
     named = [Path(env[VARIABLE])] if env.get(VARIABLE) else []
     # A file that is named and missing is passed over, as Arena does.
     return next((path for path in (*named, home) if path.is_file()), None)
