@@ -122,7 +122,16 @@ class CommonJobFlags:
 
     name: str = _text("--name", help="Name of the job (required).")
     image: str = _text("--image", help="Image of the job's pods (required).")
-    workers: int = _number("--workers", default=1, help="Number of worker pods.")
+    # Nothing stands for 1, and for all that fit of an elastic job, which may be given that number too.
+    workers: int | None = option(
+        "--workers", type=Whole(), metavar="N", help="Number of worker pods; 1 by default."
+    )
+
+    @property
+    def fixed_workers(self) -> int:
+        """The number of workers of a job that is not elastic."""
+        return 1 if self.workers is None else self.workers
+
     gpus: int = _number("--gpus", default=0, help="GPUs per worker.")
     gang: bool = go_flag("--gang", help="Start all workers or none.")
     gputopology: bool = go_flag("--gputopology", help="Choose nodes and GPUs by their links.")
@@ -332,7 +341,10 @@ def job_spec(
     is_train = isinstance(flags, TrainFlags)
     if not flags.image and not is_train:
         raise UsageError("--image must be set", hint="for example --image=registry.example.com/train:1.0")
-    gpus, workers = _at_least("--gpus", flags.gpus, 0), _at_least("--workers", flags.workers, least_workers)
+    gpus, workers = (
+        _at_least("--gpus", flags.gpus, 0),
+        _at_least("--workers", flags.fixed_workers, least_workers),
+    )
     common = JobSpec(
         name=flags.name,
         namespace=namespace,
@@ -355,9 +367,10 @@ def job_spec(
     )
     if isinstance(flags, PyTorchFlags):
         run = replace(common.run, clean_policy=flags.clean_task_policy)
-        elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, workers)
-        job = replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node, workers=count)
-        return elastic_job(job, elastic, grow=flags.elastic.grow)
+        elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, flags.workers)
+        job = replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node)
+        job = replace(job, workers=job.workers if count is None else count)
+        return elastic_job(job, elastic, count, grow=flags.elastic.grow)
     if isinstance(flags, JobSetFlags):
         return replace(common, kind="JobSet")
     if isinstance(flags, IndexedJobFlags):
@@ -387,7 +400,7 @@ def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":
 
     slots = flags.slots_per_worker
     return replace(
-        elastic_job(job, worker_range(flags.elastic), grow=flags.elastic.grow),
+        elastic_job(job, worker_range(flags.elastic), flags.workers, grow=flags.elastic.grow),
         # A job without GPUs runs one rank per worker.
         slots=job.slots if slots is None else _at_least("--slots-per-worker", slots, 1),
         launcher=LauncherOptions(

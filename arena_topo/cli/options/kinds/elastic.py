@@ -74,9 +74,9 @@ def worker_range(flags: ElasticFlags) -> "WorkerRange | None":
 
 
 def with_nodes(
-    elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int
-) -> "tuple[WorkerRange | None, int]":
-    """Return the range and the number of workers that torchrun's ``--nnodes`` gives beside the others' flags.
+    elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int | None
+) -> "tuple[WorkerRange | None, int | None]":
+    """Return the range and the number of workers that torchrun's ``--nnodes`` gives beside the others' flags, None for no number.
 
     ``--nnodes=4`` is ``--workers=4``, and ``--nnodes=2:8`` is ``--min-workers=2 --max-workers=8``.
     """
@@ -89,7 +89,7 @@ def with_nodes(
         flag
         for flag, is_given in (
             ("--min-workers and --max-workers", elastic is not None),
-            ("--workers", least == most and workers not in (1, most)),
+            ("--workers", least == most and workers not in (None, most)),
         )
         if is_given
     ]
@@ -98,10 +98,12 @@ def with_nodes(
     return (None, most) if least == most else (WorkerRange(least, most), workers)
 
 
-def elastic_job(job: "JobSpec", elastic: "WorkerRange | None", *, grow: bool) -> "JobSpec":
-    """Return *job* as an elastic one, which starts with at most as many workers as ``--workers`` says; *grow*: it may have more later.
+def elastic_job(
+    job: "JobSpec", elastic: "WorkerRange | None", workers: int | None, *, grow: bool
+) -> "JobSpec":
+    """Return *job* as an elastic one, which starts with at most *workers*, or with as many as fit where none are given.
 
-    One worker is what the flag says where it is not given: the job then starts with as many as fit.
+    *grow*: the controller may give it more later. Raises ``UsageError``.
     """
     from dataclasses import replace
 
@@ -112,13 +114,13 @@ def elastic_job(job: "JobSpec", elastic: "WorkerRange | None", *, grow: bool) ->
                 hint="say how many workers it may have: --min-workers and --max-workers",
             )
         return job
-    workers = elastic.most if job.workers == 1 else job.workers
-    if not elastic.least <= workers <= elastic.most:
+    start = elastic.most if workers is None else workers
+    if not elastic.least <= start <= elastic.most:
         raise UsageError(
-            f"--workers={workers} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
+            f"--workers={start} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
             hint="--workers is the most to start with; without it the job starts with as many as fit",
         )
-    return replace(job, workers=workers, elastic=replace(elastic, grows=grow))
+    return replace(job, workers=start, elastic=replace(elastic, grows=grow))
 
 
 def check_elastic(job: "JobSpec", options: "PlanOptions") -> None:

@@ -50,7 +50,7 @@ def tf_job(
             "--starting-timeout is not supported: the TFJob of the Kubeflow training operator has no such field",
             hint="--wait=10m waits that long for a place, and then gives up",
         )
-    pods = AllPods(workers=flags.workers, gpus=flags.gpus, cpu=flags.cpu, memory=flags.memory)
+    pods = AllPods(workers=flags.fixed_workers, gpus=flags.gpus, cpu=flags.cpu, memory=flags.memory)
     roles = tf_roles(flags.roles, pods)
     # Every role may have an image of its own, and then the job needs none.
     image = flags.image or next((role.image for role in roles if role.image), "")

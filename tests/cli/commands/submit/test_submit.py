@@ -207,6 +207,7 @@ def test_a_toleration_is_arenas_or_a_part_of_it(invoke: Invoke, text: str, expec
         (["--queue=q", "c"], 2, "--queue=q has no effect without --gang"),
         (["--gang-scheduler=volcano", "c"], 2, "--gang-scheduler=volcano has no effect without --gang"),
         (["--plan", "c"], 2, "--plan goes with --dry-run=server"),
+        (["--min-workers=2", "--max-workers=8", "--workers=1", "c"], 2, "--workers=1 is not between --min-workers=2 and --max-workers=8"),
         (["--wait=soon", "c"], 2, "--wait: 'soon' is neither a duration nor one of placed, running, succeeded"),
         (["--wait=running,soon", "c"], 2, "--wait: 'soon' is not a duration"),
         (["--config-file=/nowhere:/x", "c"], 2, "--config-file: /nowhere cannot be read"),
@@ -240,6 +241,21 @@ def test_bad_input_gets_one_clear_error(invoke: Invoke, args: list[str], code: i
     assert 1 == len(errors)
     assert message in errors[0]
     assert "Traceback" not in outcome.err
+
+
+@pytest.mark.parametrize(("given", "start"), [((), 8), (("--workers=1",), 1), (("--workers=3",), 3)])
+@pytest.mark.parametrize("kind", ["mpi", "pytorch"])
+def test_an_elastic_job_starts_with_the_number_that_is_given(
+    invoke: Invoke, kind: str, given: tuple[str, ...], start: int
+) -> None:
+    """One is a number too; without any the job has the most that it may have, of which as many start as fit."""
+    flags = ("--min-workers=1", "--max-workers=8", *given)
+    outcome = invoke("submit", kind, "--dry-run=client", "-o", "json", "--name=job", "--image=i", *flags, "c")
+    printed = json.loads(outcome.out)
+    # An MPIJob has a file with its hosts beside it.
+    spec = next(each["spec"] for each in printed.get("items", [printed]) if "Job" in each["kind"])
+
+    assert start == (spec.get("mpiReplicaSpecs") or spec["pytorchReplicaSpecs"])["Worker"]["replicas"]
 
 
 def test_a_dry_run_without_a_cluster_says_that_none_was_asked(invoke: Invoke) -> None:

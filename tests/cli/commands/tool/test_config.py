@@ -118,7 +118,7 @@ def test_view_of_a_command_has_all_its_flags(invoke: Invoke) -> None:
     lines = [line.split() for line in invoke("config", "view", "submit", "mpi").out.splitlines()]
 
     assert ["FLAG", "VALUE", "FROM", "FOR"] == lines[0]
-    assert ["--workers", "1", "default", "submit", "mpi"] in lines
+    assert ["--retry", "0", "default", "submit", "mpi"] in lines
     assert ["--image", "train:1"] in [line[:2] for line in lines]
     assert ["--token", "default", "submit", "mpi"] in lines
 

@@ -1,7 +1,5 @@
 """How few and how many workers a job may have, as users type it."""
 
-from dataclasses import replace
-
 import pytest
 
 from arena_topo.cli.options.kinds.elastic import (
@@ -51,31 +49,33 @@ def test_what_is_no_number_of_nodes_is_refused(text: str) -> None:
 
 def test_nnodes_stands_for_the_other_flags() -> None:
     """And is refused beside them."""
-    assert (WorkerRange(2, 8), 1) == with_nodes(None, (2, 8), 1)
-    assert (None, 4) == with_nodes(None, (4, 4), 1)
+    assert (WorkerRange(2, 8), None) == with_nodes(None, (2, 8), None)
+    assert (WorkerRange(1, 8), 1) == with_nodes(None, (1, 8), 1)
+    assert (None, 4) == with_nodes(None, (4, 4), None)
+    assert (None, 4) == with_nodes(None, (4, 4), 4)
     assert (None, 3) == with_nodes(None, None, 3)
-    for elastic, nodes, workers in ((WorkerRange(1, 2), (2, 8), 1), (None, (4, 4), 3)):
+    for elastic, nodes, workers in ((WorkerRange(1, 2), (2, 8), None), (None, (4, 4), 3), (None, (4, 4), 1)):
         with pytest.raises(UsageError, match="says the same as"):
             with_nodes(elastic, nodes, workers)
 
 
-@pytest.mark.parametrize(("workers", "start"), [(1, 8), (4, 4), (8, 8)])
-def test_a_job_starts_with_as_many_as_fit_of_those_asked_for(workers: int, start: int) -> None:
-    """Of all that it may have where no number is given."""
-    job = elastic_job(replace(JOB, workers=workers), WorkerRange(2, 8), grow=False)
-    assert (start, WorkerRange(2, 8)) == (job.workers, job.elastic)
+@pytest.mark.parametrize(("workers", "start"), [(None, 8), (1, 1), (4, 4), (8, 8)])
+def test_a_job_starts_with_as_many_as_fit_of_those_asked_for(workers: int | None, start: int) -> None:
+    """Of all that it may have where no number is given; one is a number too."""
+    job = elastic_job(JOB, WorkerRange(1, 8), workers, grow=False)
+    assert (start, WorkerRange(1, 8)) == (job.workers, job.elastic)
 
 
 def test_a_start_out_of_the_range_is_refused() -> None:
     """Below and above."""
-    for workers in (2, 9):
+    for workers in (1, 2, 9):
         with pytest.raises(UsageError, match=f"--workers={workers} is not between"):
-            elastic_job(replace(JOB, workers=workers), WorkerRange(3, 8), grow=False)
+            elastic_job(JOB, WorkerRange(3, 8), workers, grow=False)
 
 
 def test_what_needs_a_number_of_ranks_is_refused() -> None:
     """The number of an elastic job changes."""
-    job = elastic_job(JOB, WorkerRange(2, 8), grow=False)
+    job = elastic_job(JOB, WorkerRange(2, 8), None, grow=False)
     for options in (PlanOptions(coalesce=True), PlanOptions(parallel=read_parallelism("tp=2", "it"))):
         with pytest.raises(UsageError, match="number of ranks"):
             check_elastic(job, options)
@@ -85,7 +85,7 @@ def test_what_needs_a_number_of_ranks_is_refused() -> None:
 
 def test_a_job_may_be_told_to_grow() -> None:
     """Its range says so; a job of a fixed size is refused."""
-    grown = elastic_job(JOB, WorkerRange(2, 8), grow=True)
+    grown = elastic_job(JOB, WorkerRange(2, 8), None, grow=True)
     assert WorkerRange(2, 8, grows=True) == grown.elastic
     with pytest.raises(UsageError, match="--grow is for elastic jobs"):
-        elastic_job(JOB, None, grow=True)
+        elastic_job(JOB, None, None, grow=True)
