@@ -25,8 +25,10 @@ def placement(
     capacity: Capacity,
     chosen: DomainChoice,
     workers_of: Mapping[int, tuple[int, ...]] | None = None,
+    *,
+    explains: bool = True,
 ) -> Placement:
-    """Return the placement of *demand* on the nodes of *chosen*.
+    """Return the placement of *demand* on the nodes of *chosen*, with the steps by which it won where it *explains* them.
 
     *workers_of* names the workers of each node, by position; without it they follow the nodes in fabric order.
     """
@@ -51,7 +53,7 @@ def placement(
         domain=domain.name,
         workers=demand.workers,
         gpus=demand.gpus,
-        why=why(demand, fleet, capacity, chosen),
+        why=why(demand, fleet, capacity, chosen) if explains else (),
     )
 
 

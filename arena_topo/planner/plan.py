@@ -31,20 +31,21 @@ def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MOD
     return plan_on(demand, make_fleet(snapshot, model))
 
 
-def plan_on(demand: Demand, fleet: Fleet, *, advises: bool = True) -> Verdict:
-    """Return what ``plan`` does, on a fleet that is laid out already; without what would help where it *advises* nothing.
+def plan_on(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
+    """Return what ``plan`` does, on a fleet that is laid out already.
 
-    What would help is tried on the fleet, which takes a hundred times as long as to find that there is no place.
+    Where it *advises* nothing what would help is left out: it is tried on the fleet, which takes a hundred times as long as
+    to find that there is no place. Where it does not *explain* a placement, that has no steps.
     """
     if demand.coalesce and demand.gpus:
         return _coalesced(demand, fleet, advises=advises)
-    return plan_shape(demand, fleet, advises=advises)
+    return plan_shape(demand, fleet, advises=advises, explains=explains)
 
 
-def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True) -> Verdict:
+def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True, explains: bool = True) -> Verdict:
     """Return what ``plan`` does, for workers of exactly the shape that *demand* has."""
     fleet = aligned(fleet, demand)
-    answer = _place(demand, fleet, capacity_for(demand, fleet), advises=advises)
+    answer = _place(demand, fleet, capacity_for(demand, fleet), advises=advises, explains=explains)
     if isinstance(answer, Infeasible) or demand.launcher is None:
         return answer
     if launcher_fits(demand, fleet, answer):
@@ -52,7 +53,7 @@ def plan_shape(demand: Demand, fleet: Fleet, *, advises: bool = True) -> Verdict
     # The workers took the launcher's room: keep it free on one node after the other, and place them again.
     for host in launcher_hosts(demand, fleet):
         capacity = capacity_for(demand, fleet, reserved=(host, demand.launcher))
-        answer = _place(demand, fleet, capacity, advises=False)
+        answer = _place(demand, fleet, capacity, advises=False, explains=explains)
         if isinstance(answer, Placement) and launcher_fits(demand, fleet, answer):
             return answer
     return no_launcher(demand)
@@ -72,7 +73,7 @@ def coalesced_shapes(demand: Demand) -> Iterator[Demand]:
             yield reshaped(demand, ranks // workers)
 
 
-def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool) -> Verdict:
+def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool, explains: bool) -> Verdict:
     limits = _limits(demand, fleet)
     level = closest_level(fleet, capacity, demand.workers, limits)
     if level is None:
@@ -86,7 +87,7 @@ def _place(demand: Demand, fleet: Fleet, capacity: Capacity, *, advises: bool) -
     if demand.parallel:
         return place_groups(demand, demand.parallel, fleet, capacity, limits)
     problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
-    return placement(demand, fleet, capacity, choose_domain(problem, level))
+    return placement(demand, fleet, capacity, choose_domain(problem, level), explains=explains)
 
 
 def _limits(demand: Demand, fleet: Fleet) -> LevelLimits:

@@ -96,6 +96,16 @@ def test_a_proven_answer_stays_proven_after_a_heuristic_one() -> None:
 
 @settings(max_examples=examples(200))
 @given(mixed(), questions())
+def test_a_placement_that_is_not_explained_is_the_same_one(snapshot: Snapshot, question: Demand) -> None:
+    """It lacks its steps alone: whoever plans many jobs shows them to nobody."""
+    demand = replace(question, coalesce=False)
+    explained = plan_on(demand, fleet_of(snapshot))
+    expected = replace(explained, why=()) if isinstance(explained, Placement) else explained
+    assert expected == plan_on(demand, fleet_of(snapshot), explains=False)
+
+
+@settings(max_examples=examples(200))
+@given(mixed(), questions())
 def test_workers_that_need_a_node_each_never_share_one(snapshot: Snapshot, question: Demand) -> None:
     """And where each can have one, the gang is not refused for it."""
     demand = replace(question, one_per_node=True, coalesce=False)

@@ -26,10 +26,12 @@ class FleetPlanner:
     _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
 
     def __call__(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
-        """Return where the pods of *asked* go in *snapshot*, or why they cannot."""
+        """Return where the pods of *asked* go in *snapshot*, without the steps that lead there, or why they cannot."""
         fleet = self._fleets[options.model].of(snapshot)
         return (
-            plan_on(asked, fleet, advises=False) if isinstance(asked, Demand) else plan_gang_on(asked, fleet)
+            plan_on(asked, fleet, advises=False, explains=False)
+            if isinstance(asked, Demand)
+            else plan_gang_on(asked, fleet)
         )
 
     def prepare(self, snapshot: Snapshot) -> Iterator[None]:
