@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _TICK = 1.0
 """Seconds after which everything is looked at again without a change: times pass, and writes fail."""
 
-_GATHER = 0.05
+_GATHER = 0.2
 """Seconds in which further changes are gathered: a job that starts is changed many times, and all are decided on at once."""
 
 _QUICK_TICK = 0.3
@@ -199,8 +199,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
             changes = _changes(watch, state, placer, answerer, queues_estimated)
             if changes:
-                time.sleep(_GATHER)
-                changes += watch.wait(0)
+                changes += watch.gathered(_GATHER)
     finally:
         watch.close()
         newly_served.stop()

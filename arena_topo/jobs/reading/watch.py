@@ -35,6 +35,9 @@ _LONGEST_WATCH = 300
 _PAUSE = 1.0
 """Seconds before a stream is opened again that ended without a word."""
 
+_READING = 0.01
+"""Seconds in which the streams read what has come while changes were gathered; one of them takes 0.1 ms."""
+
 _EVENT = Part({"type": text, "object": Part({"metadata": Part({"resourceVersion": text})})})
 
 Query = Mapping[str, str | None]
@@ -83,10 +86,18 @@ class Watch:
     Raises what listing and watching raise, such as ``Forbidden``.
     """
 
-    def __init__(self, session: Session, collections: Iterable[Collection]) -> None:
+    def __init__(
+        self,
+        session: Session,
+        collections: Iterable[Collection],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._session = session
         self._collections = tuple(collections)
+        self._sleep = sleep
         self._queue: SimpleQueue[tuple[int, Change | Lost]] = SimpleQueue()
+        self._may_read = threading.Event()
+        self._may_read.set()
         # Streams of an earlier round may still report, and are not listened to.
         self._round = 0
         self.objects: list[dict[str, Object]] = []
@@ -112,6 +123,20 @@ class Watch:
             else:
                 self._take(change)
                 changes.append(change)
+
+    def gathered(self, seconds: float) -> list[Change]:
+        """Return what changes within *seconds*, and was not returned before.
+
+        Until they have passed, what comes waits in the connections, and is read at once then: a thread that wakes for each
+        change takes four times as long as one that reads the same changes one after the other.
+        """
+        self._may_read.clear()
+        try:
+            self._sleep(seconds)
+        finally:
+            self._may_read.set()
+        self._sleep(_READING)
+        return self.wait(0)
 
     def _take(self, change: Change) -> None:
         uid = change.object["metadata"]["uid"]
@@ -151,10 +176,10 @@ class Watch:
         """Return what reports a change of one round, and whether anybody listens to it; None asks just that."""
 
         def put(change: Change | Lost | None) -> bool:
-            is_heard = number == self._round
-            if is_heard and change is not None:
+            if change is not None and number == self._round:
                 self._queue.put((number, change))
-            return is_heard
+            self._may_read.wait()
+            return number == self._round
 
         return put
 

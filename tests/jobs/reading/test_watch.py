@@ -1,12 +1,17 @@
 """A watch sees every change once, whatever happens to its streams."""
 
+import time
+from threading import Event
+
 import pytest
 
 from arena_topo.errors import ConnectionFailed, DocumentError
-from arena_topo.jobs.reading.watch import JobWatch
+from arena_topo.jobs.reading.watch import Collection, JobWatch, Watch
 from arena_topo.model.job.job_view import JobStatus
-from tests.fakes import Broken, Line
-from tests.jobs.reading.streams import JOBS, PODS, Streams, event, versioned
+from arena_topo.model.job.object_shapes import TRAINING_JOB
+from tests.contract.cluster import eventually
+from tests.fakes import Answer, Broken, Call, Line, session
+from tests.jobs.reading.streams import JOBS, PODS, Endless, Streams, event, versioned
 from tests.objects import condition, mpijob, pod
 
 JOB = mpijob("job", workers=1)
@@ -115,3 +120,46 @@ def test_waiting_ends_when_the_time_is_over() -> None:
     watch = JobWatch(Streams({JOBS: [[JOB]], PODS: [[]]}).session(), name="job")
 
     assert not watch.wait(timeout=0.001)
+
+
+MAY_COME = Event()
+
+
+class Later(Answer):
+    """A stream whose lines but the first come once they may, and that counts how often one was asked for."""
+
+    asked = 0
+
+    def readline(self, limit: int = -1) -> bytes:
+        """Return the next line, and be silent after the last."""
+        self.asked += 1
+        if self.asked > 1:
+            MAY_COME.wait()
+        return super().readline(limit) if self.lines else Endless().readline(limit)
+
+
+def test_changes_that_are_gathered_are_read_together_in_the_end() -> None:
+    """A thread that woke for each of them would take several times as long."""
+    versions = [str(number) for number in range(8, 13)]
+    stream = Later(lines=[event("MODIFIED", versioned(JOB, version)) for version in versions])
+    asked: list[int] = []
+
+    def sleep(_: float) -> None:
+        MAY_COME.set()
+        if not asked:
+            eventually(lambda: stream.asked == 2, "the line that was asked for before")
+            # In this time the others would be read as well.
+            time.sleep(0.05)
+        else:
+            eventually(lambda: stream.asked == 6, "the other lines")
+        asked.append(stream.asked)
+
+    def answer(call: Call) -> Answer:
+        return stream if "watch" in call.query else Answer(body={"items": []})
+
+    watch = Watch(session(answer)[0], [Collection(f"/apis/kubeflow.org/v2beta1/{JOBS}", TRAINING_JOB)], sleep)
+    first = watch.wait()
+
+    assert 1 == len(first)
+    assert versions[1:] == [change.object["metadata"]["resourceVersion"] for change in watch.gathered(1.0)]
+    assert [2, 6] == asked
