@@ -29,6 +29,8 @@ from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
 
 _UNSEEN = "Kueue has not looked at it yet"
+_RIGHTS = "the roles that arena-topo cluster setup --users prints have the right to list them"
+
 _MOST_NAMED = 100
 """Jobs that one request names; of more, all Workloads of the namespace are listed."""
 
@@ -42,24 +44,34 @@ _REFUSALS = {"Rejected": 0, "Retry": 1, "Pending": 2}
 def with_queues(session: Session, views: Sequence[JobView]) -> list[JobView]:
     """Return *views*, those that wait in a queue of Kueue with where they stand: one call where there are any, else none.
 
-    As they are where the user may not list Workloads, or none of a version that we know are served.
+    Where the user may not list Workloads, that is what is said of them. They are as they were where none of a version that
+    we know are served.
     """
     queuing = [view for view in views if view.status is JobStatus.QUEUING]
     if not queuing:
         return list(views)
     uids = [view.uid for view in queuing if _LABEL.fullmatch(view.uid)]
     namespaces = {view.namespace for view in queuing}
-    path = Resource(GROUP, VERSIONS[0], "workloads").path(namespaces.pop() if len(namespaces) == 1 else "")
+    namespace = namespaces.pop() if len(namespaces) == 1 else ""
+    path = Resource(GROUP, VERSIONS[0], "workloads").path(namespace)
     chosen = f"{KUEUE_JOB_UID} in ({','.join(uids)})" if len(uids) <= _MOST_NAMED else KUEUE_JOB_UID
     try:
         found = session.list(path, labelSelector=chosen)
-    except (Forbidden, NotFound):
+    except Forbidden:
+        return [_unknown(view, namespace) if view.status is JobStatus.QUEUING else view for view in views]
+    except NotFound:
         return list(views)
     by_uid = {uid: item for item in found for uid in _uids(item)}
     return [
         _with_queue(view, by_uid.get(view.uid)) if view.status is JobStatus.QUEUING else view
         for view in views
     ]
+
+
+def _unknown(view: JobView, namespace: str) -> JobView:
+    where = f"namespace {namespace}" if namespace else "all namespaces"
+    message = f"why it waits is not known: you may not list the Workloads of {where}"
+    return replace(view, message=message, advice=_RIGHTS)
 
 
 def _uids(workload: Object) -> Iterator[str]:

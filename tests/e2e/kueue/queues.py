@@ -75,6 +75,14 @@ def reserved(kube: Kube, namespace: str, job: str) -> bool:
     )
 
 
+def unreserved(kube: Kube, namespace: str, job: str) -> str:
+    """Return why Kueue says that a job has no quota, nothing where it does not say so."""
+    status = (workload(kube, namespace, job) or {}).get("status") or {}
+    conditions = {each["type"]: each for each in status.get("conditions") or ()}
+    reserved = conditions.get("QuotaReserved") or {}
+    return str(reserved["message"]) if reserved.get("status") == "False" else ""
+
+
 def message(kube: Kube, namespace: str, job: str) -> str:
     """Return the message of our check on a job."""
     return str(check(kube, namespace, job).get("message") or "")

@@ -178,9 +178,23 @@ def test_the_workload_of_another_job_says_nothing() -> None:
     assert "Kueue has not looked at it yet" == view.message
 
 
-@pytest.mark.parametrize("answer", [refusal(403, "Forbidden"), missing("x"), unserved()])
-def test_who_may_not_see_it_sees_the_job_as_it_is(answer: Answer) -> None:
-    """Nor where no version is served that we know."""
+def test_who_may_not_see_it_is_told_so() -> None:
+    """Of each job that waits, and of no other; the jobs are shown all the same."""
+    waits, runs = queued("a", namespace="team"), queued("b", namespace="team", suspended=False)
+    first, second = with_queues(session(lambda _: refusal(403, "Forbidden"))[0], [waits, runs])
+    assert (
+        "why it waits is not known: you may not list the Workloads of namespace team",
+        "the roles that arena-topo cluster setup --users prints have the right to list them",
+        None,
+    ) == (first.message, first.advice, first.queue)
+    assert runs == second
+    for each in with_queues(session(lambda _: refusal(403, "Forbidden"))[0], [waits, queued("c")]):
+        assert each.message.endswith("you may not list the Workloads of all namespaces")
+
+
+@pytest.mark.parametrize("answer", [missing("x"), unserved()])
+def test_without_a_kueue_that_is_known_the_job_is_as_it_is(answer: Answer) -> None:
+    """Its queue may be another's."""
     views = [queued()]
     assert views == with_queues(session(lambda _: answer)[0], views)
 
