@@ -1,4 +1,4 @@
-"""Carrying out what was decided: threads that only send, each right after a look at the Lease."""
+"""Carrying out what was decided: threads that only send, each request right after a look at the Lease."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -20,7 +20,7 @@ from arena_topo.errors import ArenaTopoError, NotFound
 from arena_topo.jobs.placement.reservation import write_plan
 from arena_topo.kinds.table import kind_of
 from arena_topo.kube.resources import EVENTS, PODS
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import NotSent, Session
 from arena_topo.model.keys import CONTROLLER
 from arena_topo.model.notation.bounded_json import cut
 from arena_topo.model.objects import Object
@@ -72,11 +72,10 @@ class Sender:
 
     def _run(self, session: Session) -> None:
         while (action := self._actions.get()) is not None:
-            if not self.may_write():
-                self._failures.put(Failure(action, "the Lease has ended"))
-                continue
             try:
-                carry_out(session.anew(), action)
+                carry_out(session.only_while(self.may_write), action)
+            except NotSent:
+                self._failures.put(Failure(action, "the Lease has ended"))
             except ArenaTopoError as error:
                 self._failures.put(Failure(action, error.message))
             except Exception as error:  # noqa: BLE001  # one object that others wrote must not end a thread that all need

@@ -87,6 +87,10 @@ _ROWS = 5000
 _TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 
 
+class NotSent(ArenaTopoError):
+    """A request that must not be sent any more."""
+
+
 def _tell(text: str) -> None:
     sys.stderr.write(f"{text}\n")
 
@@ -152,6 +156,7 @@ class Session:
         """The kinds of jobs that the user means, all where it is empty."""
         self.server = server
         self._date = ""
+        self._may_send: Callable[[], bool] | None = None
 
     @property
     def server_time(self) -> datetime | None:
@@ -180,6 +185,15 @@ class Session:
         """Return this session with the time of its requests begun anew, for a process that goes on and on."""
         other = copy(self)
         other._clock = _CommandClock(self._now)  # noqa: SLF001  # it is this class's own
+        return other
+
+    def only_while(self, may_send: Callable[[], bool]) -> "Session":
+        """Return this session anew, which sends nothing, retries included, unless *may_send* says so at that moment.
+
+        Its methods raise ``NotSent`` then.
+        """
+        other = self.anew()
+        other._may_send = may_send  # noqa: SLF001  # it is this class's own
         return other
 
     def get(self, path: str, **query: str | int | bool | None) -> Object:
@@ -403,6 +417,9 @@ class Session:
             ends = min(self._now() + request.timeout, all_end)
         while True:
             left = None if ends is None else max(ends - self._now(), _SHORTEST_TIMEOUT)
+            # As late as can be: a retry may have waited for long.
+            if self._may_send and not self._may_send():
+                raise NotSent("it is too late to send this")
             answer = send(replace(request, timeout=left))
             if answer.status < 300:
                 self._date = answer.header("Date")

@@ -22,7 +22,7 @@ from arena_topo.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import NotSent, Session
 from arena_topo.kube.status_errors import is_unserved
 from arena_topo.model.objects import Object
 from tests.kube.asking import Make, session, target
@@ -78,6 +78,16 @@ def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None
     server.rule = lambda _: next(answers)
 
     assert {"a": 1} == session(make(target(server))).get("/x")
+
+
+def test_a_retry_that_comes_too_late_is_not_sent(make: Make, server: Server) -> None:
+    """Whoever holds a Lease for a while alone must not write later, whenever the server asks to come back."""
+    server.rule = lambda _: Reply(429, headers={"Retry-After": "0"})
+    allowed = iter([True, True, False])
+    with pytest.raises(NotSent):
+        session(make(target(server))).only_while(lambda: next(allowed)).patch("/x", {"a": 1})
+
+    assert ["PATCH", "PATCH"] == [request.method for request in server.seen]
 
 
 def test_impersonation_is_sent_with_every_request(make: Make, server: Server) -> None:
