@@ -87,12 +87,12 @@ class Rows(DataTable[Text]):
     """A table whose rows are walked with vi's keys too."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("j", "cursor_down", show=False),
-        Binding("k", "cursor_up", show=False),
-        Binding("g,home", "scroll_top", show=False),
-        Binding("G,end", "scroll_bottom", show=False),
-        Binding("ctrl+d", "page_down", show=False),
-        Binding("ctrl+u", "page_up", show=False),
+        ("j", "cursor_down"),
+        ("k", "cursor_up"),
+        ("g,home", "scroll_top"),
+        ("G,end", "scroll_bottom"),
+        ("ctrl+d", "page_down"),
+        ("ctrl+u", "page_up"),
     ]
 
 
@@ -175,17 +175,17 @@ class Tables(Screen[None]):
     """The four tables, with a line that sums up the cluster above them and the prompt and the keys below."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q", "app.quit", show=False),
-        Binding("escape", "back", show=False),
-        Binding("question_mark", "help", show=False),
-        Binding("slash", "ask('/')", show=False),
-        Binding("colon", "ask(':')", show=False),
-        Binding("s", "sort", show=False),
-        Binding("l", "log", show=False),
-        Binding("0", "all_namespaces", show=False),
-        Binding("tab", "next(1)", show=False),
-        Binding("shift+tab", "next(-1)", show=False),
-        *(Binding(str(number), f"go('{name}')", show=False) for number, name in enumerate(TABLES, 1)),
+        ("q", "app.quit"),
+        ("escape", "back"),
+        ("question_mark", "help"),
+        ("slash", "ask('/')"),
+        ("colon", "ask(':')"),
+        ("s", "sort"),
+        ("l", "log"),
+        ("0", "all_namespaces"),
+        ("tab", "next(1)"),
+        ("shift+tab", "next(-1)"),
+        *((str(number), f"go('{name}')") for number, name in enumerate(TABLES, 1)),
     ]
 
     def __init__(
@@ -412,7 +412,7 @@ class LiveView(App[None]):
     #prompt { display: none; height: 1; border: none; padding: 0; }
     #prompt.asked { display: block; }
     """
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", show=False, priority=True)]
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", priority=True)]
 
     def __init__(self, source: Source, *, first: str = "cluster", cluster: str = "") -> None:
         super().__init__()

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from rich.text import Text
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import VerticalScroll
 from textual.screen import Screen
 from textual.widgets import RichLog, Static
@@ -24,12 +24,12 @@ _PERIOD = 0.2
 """Seconds between two looks at what arrived: a job may print faster than a terminal shows."""
 
 SCROLLING: list[BindingType] = [
-    Binding("j,down", "scroll_down", show=False),
-    Binding("k,up", "scroll_up", show=False),
-    Binding("g,home", "scroll_home", show=False),
-    Binding("G,end", "scroll_end", show=False),
-    Binding("ctrl+d,pagedown,space", "page_down", show=False),
-    Binding("ctrl+u,pageup", "page_up", show=False),
+    ("j,down", "scroll_down"),
+    ("k,up", "scroll_up"),
+    ("g,home", "scroll_home"),
+    ("G,end", "scroll_end"),
+    ("ctrl+d,pagedown,space", "page_down"),
+    ("ctrl+u,pageup", "page_up"),
 ]
 
 
@@ -49,7 +49,7 @@ class Page(Screen[None]):
     """A page with a title; Esc and q leave it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q", "leave", "back"),
+        ("escape,q", "leave"),
     ]
 
     def __init__(self, title: str) -> None:

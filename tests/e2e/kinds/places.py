@@ -1,6 +1,7 @@
 """The pods of a job of any kind: where they are planned, where they run, and that they end with it."""
 
 import json
+import re
 
 import yaml
 
@@ -8,6 +9,12 @@ from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
+
+POD_FLAGS = (
+    *("--env=A=1", "--cpu=2", "--memory=4Gi", "--share-memory=1Gi", "--rdma"),
+    *("--label=team=x", "--annotation=note=y", "--selector=a=b", "--toleration=all"),
+)
+"""What ``submit`` takes for the pods of all kinds."""
 
 
 def plan_on(kube: Kube, namespace: str, kind: tuple[str, str], name: str = "bert") -> Object:
@@ -53,6 +60,29 @@ def assert_deleted(arena: Arena, kube: Kube, namespace: str, name: str = "bert")
 def places(found: list[Object]) -> list[str]:
     """Return the node of each pod."""
     return [pod["spec"]["nodeName"] for pod in found]
+
+
+def assert_in_places(kube: Kube, namespace: str, kind: tuple[str, str], *, selector: str) -> None:
+    """Fail unless the three pods of the job run, each where it is planned."""
+    found = running_pods(kube, namespace, selector=selector)
+    assert nodes_of(plan_on(kube, namespace, kind)) == places(found)
+
+
+def suspend_and_resume(arena: Arena, kube: Kube, namespace: str, name: str = "bert") -> None:
+    """Suspend the job, which then has no pods and says so, and resume it."""
+    outcome = arena("suspend", name)
+    assert 0 == outcome.code, outcome.err
+    assert [] == kube.list("v1", "Pod", namespace)
+    assert re.search(r"^Status: +SUSPENDED", arena("get", name).out, re.MULTILINE)
+    outcome = arena("resume", name)
+    assert 0 == outcome.code, outcome.err
+
+
+def end(kube: Kube, namespace: str, found: list[Object], exit_code: int = 0) -> None:
+    """Have each pod end with *exit_code*."""
+    ending = {pods.FINISH: "failed" if exit_code else "succeeded", pods.EXIT_CODE: str(exit_code)}
+    for pod in found:
+        pods.annotate(kube, namespace, pod["metadata"]["name"], **ending)
 
 
 def places_by_name(found: list[Object]) -> dict[str, str]:

@@ -5,17 +5,20 @@ import re
 import pytest
 
 from tests.controlplane.kube import Kube
-from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.kinds.places import (
+    POD_FLAGS,
     after_a_loss,
     assert_deleted,
+    assert_in_places,
+    end,
     nodes_of,
     places,
     plan_on,
     running_pods,
+    suspend_and_resume,
     tried,
 )
 
@@ -63,13 +66,8 @@ def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: st
     assert 0 == arena(*SUBMIT, "--gputopology", COMMAND).code
     running_pods(kube, namespace, selector=SELECTOR)
 
-    outcome = arena("suspend", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert [] == kube.list("v1", "Pod", namespace, labelSelector=SELECTOR)
-    assert re.search(r"^Status: +SUSPENDED", arena("get", "bert").out, re.MULTILINE)
-    outcome = arena("resume", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, JOB)) == places(running_pods(kube, namespace, selector=SELECTOR))
+    suspend_and_resume(arena, kube, namespace)
+    assert_in_places(kube, namespace, JOB, selector=SELECTOR)
 
 
 @pytest.mark.usefixtures("gpu_nodes")
@@ -79,12 +77,10 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     """The gate stays in the template, so that a suspended Job needs no new one."""
     outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, JOB)) == places(running_pods(kube, namespace, selector=SELECTOR))
+    assert_in_places(kube, namespace, JOB, selector=SELECTOR)
 
-    assert 0 == arena("suspend", "bert").code
-    outcome = arena("resume", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, JOB)) == places(running_pods(kube, namespace, selector=SELECTOR))
+    suspend_and_resume(arena, kube, namespace)
+    assert_in_places(kube, namespace, JOB, selector=SELECTOR)
 
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
@@ -94,9 +90,7 @@ def test_a_job_ends_as_its_pods_do(
 ) -> None:
     """Kubernetes says Complete, or Failed once more pods failed than may."""
     assert 0 == arena(*SUBMIT, "--retry=0", COMMAND).code
-    for pod in running_pods(kube, namespace, selector=SELECTOR):
-        ending = {pods.FINISH: "failed" if exit_code else "succeeded", pods.EXIT_CODE: str(exit_code)}
-        pods.annotate(kube, namespace, pod["metadata"]["name"], **ending)
+    end(kube, namespace, running_pods(kube, namespace, selector=SELECTOR), exit_code)
 
     assert (5 if exit_code else 0) == arena("wait", "bert", "--for=succeeded").code
     assert re.search(rf"^Status: +{word}", arena("get", "bert").out, re.MULTILINE)
@@ -118,17 +112,7 @@ def test_a_set_of_nodes_is_refused(arena: Arena, kind: str) -> None:
 @pytest.mark.usefixtures("gpu_nodes")
 def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -> None:
     """Under strict validation."""
-    everything = (
-        *("--ttl-after-finished=1h", "--running-timeout=2h", "--env=A=1", "--cpu=2", "--memory=4Gi"),
-        *(
-            "--label=team=x",
-            "--annotation=note=y",
-            "--selector=a=b",
-            "--toleration=all",
-            "--share-memory=1Gi",
-        ),
-        *("--working-dir=/work", "--rdma"),
-    )
+    everything = ("--ttl-after-finished=1h", "--running-timeout=2h", "--working-dir=/work", *POD_FLAGS)
     outcome = arena(*SUBMIT, *everything, "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err
     stored = tried(kube, namespace, outcome.out)

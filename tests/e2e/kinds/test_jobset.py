@@ -5,16 +5,19 @@ import re
 import pytest
 
 from tests.controlplane.kube import Kube
-from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
 from tests.e2e.arena import Arena
 from tests.e2e.kinds.places import (
+    POD_FLAGS,
     after_a_loss,
     assert_deleted,
+    assert_in_places,
+    end,
     nodes_of,
     places,
     plan_on,
     running_pods,
+    suspend_and_resume,
     tried,
 )
 
@@ -62,16 +65,10 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
     assert 0 == outcome.code, outcome.err
     assert "by scheduling gates" in outcome.err
-    assert nodes_of(plan_on(kube, namespace, JOBSET)) == places(
-        running_pods(kube, namespace, selector=SELECTOR)
-    )
+    assert_in_places(kube, namespace, JOBSET, selector=SELECTOR)
 
-    assert 0 == arena("suspend", "bert").code
-    outcome = arena("resume", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, JOBSET)) == places(
-        running_pods(kube, namespace, selector=SELECTOR)
-    )
+    suspend_and_resume(arena, kube, namespace)
+    assert_in_places(kube, namespace, JOBSET, selector=SELECTOR)
 
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
@@ -81,38 +78,21 @@ def test_a_set_ends_as_its_pods_do(
 ) -> None:
     """JobSet has words of its own for it."""
     assert 0 == arena(*SUBMIT, COMMAND).code
-    for pod in running_pods(kube, namespace, selector=SELECTOR):
-        pods.annotate(kube, namespace, pod["metadata"]["name"], **finished(exit_code))
+    end(kube, namespace, running_pods(kube, namespace, selector=SELECTOR), exit_code)
 
     assert (0 if word == "SUCCEEDED" else 5) == arena("wait", "bert", "--for=succeeded").code
     assert re.search(rf"^Status: +{word}", arena("get", "bert").out, re.MULTILINE)
-
-
-def finished(exit_code: int) -> dict[str, str]:
-    """Return the annotations by which a pod ends."""
-    return {pods.FINISH: "failed" if exit_code else "succeeded", pods.EXIT_CODE: str(exit_code)}
 
 
 @pytest.mark.usefixtures("gpu_nodes")
 def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -> None:
     """Under strict validation against JobSet's own definition, and by its webhook."""
     everything = (
-        *(
-            "--retry=2",
-            "--ttl-after-finished=1h",
-            "--running-timeout=2h",
-            "--env=A=1",
-            "--cpu=2",
-            "--memory=4Gi",
-        ),
-        *(
-            "--label=team=x",
-            "--annotation=note=y",
-            "--selector=a=b",
-            "--toleration=all",
-            "--share-memory=1Gi",
-        ),
-        *("--working-dir=/work", "--rdma"),
+        "--retry=2",
+        "--ttl-after-finished=1h",
+        "--running-timeout=2h",
+        "--working-dir=/work",
+        *POD_FLAGS,
     )
     outcome = arena(*SUBMIT, *everything, "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err

@@ -7,7 +7,14 @@ import pytest
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import assert_deleted, nodes_of, places_by_name, plan_on, running_pods
+from tests.e2e.kinds.places import (
+    assert_deleted,
+    nodes_of,
+    places_by_name,
+    plan_on,
+    running_pods,
+    suspend_and_resume,
+)
 
 PYTORCHJOB = ("kubeflow.org/v1", "PyTorchJob")
 SELECTOR = "training.kubeflow.org/job-name=bert"
@@ -73,12 +80,7 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     assert dict(zip(NAMES, nodes_of(plan_on(kube, namespace, PYTORCHJOB)), strict=True)) == running_places(
         kube, namespace
     )
-    outcome = arena("suspend", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert [] == kube.list("v1", "Pod", namespace)
-    assert "SUSPENDED" in arena("get", "bert").out
-    outcome = arena("resume", "bert")
-    assert 0 == outcome.code, outcome.err
+    suspend_and_resume(arena, kube, namespace)
     assert dict(zip(NAMES, nodes_of(plan_on(kube, namespace, PYTORCHJOB)), strict=True)) == running_places(
         kube, namespace
     )

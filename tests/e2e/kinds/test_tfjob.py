@@ -11,7 +11,15 @@ from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
-from tests.e2e.kinds.places import assert_deleted, nodes_of, places_by_name, plan_on, running_pods, tried
+from tests.e2e.kinds.places import (
+    assert_deleted,
+    nodes_of,
+    places_by_name,
+    plan_on,
+    running_pods,
+    suspend_and_resume,
+    tried,
+)
 
 TFJOB, MPIJOB = ("kubeflow.org/v1", "TFJob"), ("kubeflow.org/v2beta1", "MPIJob")
 SELECTOR = "training.kubeflow.org/job-name=wide"
@@ -107,12 +115,7 @@ def test_without_the_policy_gates_hold_all_roles_until_each_has_a_place(
     assert 0 == outcome.code, outcome.err
 
     assert planned_places(kube, namespace) == running_places(kube, namespace)
-    outcome = arena("suspend", "wide")
-    assert 0 == outcome.code, outcome.err
-    assert [] == kube.list("v1", "Pod", namespace)
-    assert "SUSPENDED" in arena("get", "wide").out
-    outcome = arena("resume", "wide")
-    assert 0 == outcome.code, outcome.err
+    suspend_and_resume(arena, kube, namespace, "wide")
     assert planned_places(kube, namespace) == running_places(kube, namespace)
 
 

@@ -6,16 +6,19 @@ import re
 import pytest
 
 from tests.controlplane.kube import Kube
-from tests.controlplane.machines import pods
 from tests.controlplane.machines.logs import FakeLog
 from tests.e2e.arena import Arena
 from tests.e2e.kinds.places import (
+    POD_FLAGS,
     after_a_loss,
     assert_deleted,
+    assert_in_places,
+    end,
     nodes_of,
     places,
     plan_on,
     running_pods,
+    suspend_and_resume,
     tried,
 )
 
@@ -65,15 +68,8 @@ def test_a_suspended_job_is_planned_anew(arena: Arena, kube: Kube, namespace: st
     assert 0 == arena(*SUBMIT, "--gputopology", COMMAND).code
     running_pods(kube, namespace, selector=SELECTOR)
 
-    outcome = arena("suspend", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert [] == kube.list("v1", "Pod", namespace, labelSelector=SELECTOR)
-    assert re.search(r"^Status: +SUSPENDED", arena("get", "bert").out, re.MULTILINE)
-    outcome = arena("resume", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, TRAINJOB)) == places(
-        running_pods(kube, namespace, selector=SELECTOR)
-    )
+    suspend_and_resume(arena, kube, namespace)
+    assert_in_places(kube, namespace, TRAINJOB, selector=SELECTOR)
 
 
 @pytest.mark.usefixtures("gpu_nodes")
@@ -83,26 +79,17 @@ def test_without_the_policy_gates_hold_the_pods_until_all_have_a_place(
     """The gate is in the patch of the runtime; suspended and resumed, they are gated again."""
     outcome = arena(*SUBMIT, "--gang", "--gang-scheduler=gates", COMMAND)
     assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, TRAINJOB)) == places(
-        running_pods(kube, namespace, selector=SELECTOR)
-    )
+    assert_in_places(kube, namespace, TRAINJOB, selector=SELECTOR)
 
-    assert 0 == arena("suspend", "bert").code
-    outcome = arena("resume", "bert")
-    assert 0 == outcome.code, outcome.err
-    assert nodes_of(plan_on(kube, namespace, TRAINJOB)) == places(
-        running_pods(kube, namespace, selector=SELECTOR)
-    )
+    suspend_and_resume(arena, kube, namespace)
+    assert_in_places(kube, namespace, TRAINJOB, selector=SELECTOR)
 
 
 @pytest.mark.usefixtures("gpu_nodes", "policy")
 def test_a_job_has_succeeded_once_its_pods_have(arena: Arena, kube: Kube, namespace: str) -> None:
     """Trainer calls that Complete."""
     assert 0 == arena(*SUBMIT, COMMAND).code
-    for pod in running_pods(kube, namespace, selector=SELECTOR):
-        pods.annotate(
-            kube, namespace, pod["metadata"]["name"], **{pods.FINISH: "succeeded", pods.EXIT_CODE: "0"}
-        )
+    end(kube, namespace, running_pods(kube, namespace, selector=SELECTOR))
 
     assert 0 == arena("wait", "bert", "--for=succeeded").code
     assert re.search(r"^Status: +SUCCEEDED", arena("get", "bert").out, re.MULTILINE)
@@ -153,15 +140,8 @@ def test_what_the_runtime_says_of_places_counts(
 def test_the_server_takes_every_flag(arena: Arena, kube: Kube, namespace: str) -> None:
     """Under strict validation against Trainer's own definition, and by its webhook."""
     everything = (
-        *("--running-timeout=2h", "--env=A=1", "--cpu=2", "--memory=4Gi", "--nproc-per-node=2"),
-        *(
-            "--label=team=x",
-            "--annotation=note=y",
-            "--selector=a=b",
-            "--toleration=all",
-            "--share-memory=1Gi",
-        ),
-        *("--rdma", "--data=claim:/data", "--data-dir=/a:/b", "--image-pull-secret=s", "--device=a.com/b=1"),
+        *("--running-timeout=2h", "--nproc-per-node=2", *POD_FLAGS),
+        *("--data=claim:/data", "--data-dir=/a:/b", "--image-pull-secret=s", "--device=a.com/b=1"),
     )
     outcome = arena(*SUBMIT, *everything, "--image=i", "--dry-run=client", "-o", "yaml", COMMAND)
     assert 0 == outcome.code, outcome.err
