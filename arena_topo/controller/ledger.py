@@ -142,7 +142,7 @@ class PlannedJob:
         return kept[2]
 
     def holding(self, requests_of: Callable[[Object], Resources]) -> OtherPlan:
-        """Return what its pods hold that have a node, whatever its plan says; *requests_of* tells what each requests."""
+        """Return what its pods hold that have a node, whatever its plan says; *requests_of* returns what each requests."""
         # Kept until its pods change: thousands of jobs run, and each look at what will end asks all of them.
         if self._holding is None:
             self._holding = holding(self.order, self.name, self.pods, requests_of)
@@ -247,7 +247,7 @@ class Ledger:
         """
         for name in self._touched:
             members, uids = self._members.get(name, {}), self._uids.get(name, set())
-            # A new list tells what is gone at its end, so that there may be two of a name until then.
+            # A new list shows what is gone at its end, so that there may be two of a name until then.
             latest = max((self.jobs[uid] for uid in uids), key=attrgetter("order"), default=None)
             for uid in uids:
                 job = self.jobs[uid]
@@ -278,7 +278,7 @@ def holding(
     pods: Mapping[int, Object],
     requests_of: Callable[[Object], Resources],
 ) -> OtherPlan:
-    """Return what the *pods* of *job* hold that have a node; *requests_of* tells what each requests."""
+    """Return what the *pods* of *job* hold that have a node; *requests_of* returns what each requests."""
     bound = [pod for _, pod in sorted(pods.items()) if has_node(pod)]
     each = tuple(PlannedRole("", 1, requests_of(pod)) for pod in bound)
     record = PlanRecord(

@@ -163,7 +163,7 @@ class _View:
 class Placer:
     """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
 
-    ``plans`` are those of jobs at the last decision, with what was sent. ``estimates`` tell by uid when jobs start that wait.
+    ``plans`` are those of jobs at the last decision, with what was sent. ``estimates`` are by uid, of when waiting jobs start.
     """
 
     rules: Rules
@@ -175,7 +175,7 @@ class Placer:
     _passed: tuple[_View, Turns] | None = None
     _flights: dict[str, Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
-    _told: dict[str, float] = field(default_factory=dict)
+    _explained: dict[str, float] = field(default_factory=dict)
     _no_room: dict[str, float] = field(default_factory=dict)
     _sent_pods: dict[str, str] = field(default_factory=dict)
     _refusals: Refusals | None = None
@@ -258,7 +258,7 @@ class Placer:
             job = view.jobs.get(uid)
             if job is None or plan_text(job.job) not in (flight.text, flight.before):
                 del self._flights[uid]
-        for known in (self._not_before, self._told, self._wishes, self._no_room):
+        for known in (self._not_before, self._explained, self._wishes, self._no_room):
             for uid in [uid for uid in known if uid not in view.jobs]:
                 del known[uid]
         for uid in [uid for uid in self._sent_pods if not view.state.ledger.has_pod(uid)]:
@@ -323,11 +323,11 @@ class Placer:
 
     @staticmethod
     def _is_abandoned(job: PlannedJob, view: _View) -> bool:
-        """Whether nobody is left to confirm a proposal: its submitter makes it anew within this time."""
+        """Whether nobody is left to confirm a proposal: its submitter renews it within this time."""
         return _record(job).stage is Stage.PROPOSED and age_of_plan(job.job, view.now) > LATEST_CONFIRMATION
 
     def _take_turns(self, jobs: Sequence[PlannedJob], view: _View) -> Iterator[Action]:
-        """Place the *jobs* that wait, oldest first; tell the others why they wait on."""
+        """Place the *jobs* that wait, oldest first; write onto the others why they still wait."""
         # A proposal to move some workers of a job was given up on: the others still are where they are.
         started = [job for job in jobs if job.bound and _record(job).slots]
         for job in started:
@@ -356,7 +356,7 @@ class Placer:
             if turn.record.stage is Stage.PROPOSED:
                 yield self._send(job, turn.record, view)
             else:
-                yield from self._told_why(job, turn, view)
+                yield from self._explain_waiting(job, turn, view)
 
     @property
     def waiting(self) -> Sequence[str]:
@@ -423,7 +423,7 @@ class Placer:
             kept = self._wishes[job.uid] = job.job, view.state.look, wish
         return kept[2]
 
-    def _told_why(self, job: PlannedJob, turn: Turn, view: _View) -> Iterator[Action]:
+    def _explain_waiting(self, job: PlannedJob, turn: Turn, view: _View) -> Iterator[Action]:
         before = _record(job)
         # What was written before holds until there is a newer estimate.
         estimate = self.estimates.get(job.uid, before.estimate) if turn.position <= MOST_AHEAD else None
@@ -433,9 +433,9 @@ class Placer:
             return
         # The first words come at once, and all others after a while.
         is_first = not before.position or (estimate and not before.estimate)
-        if not is_first and self.clock() - self._told.get(job.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
+        if not is_first and self.clock() - self._explained.get(job.uid, -BETWEEN_REASONS) < BETWEEN_REASONS:
             return
-        self._told[job.uid] = self.clock()
+        self._explained[job.uid] = self.clock()
         yield self._send(job, record, view)
         if record.waiting_reason != before.waiting_reason or not before.position:
             yield Notice(
@@ -497,12 +497,12 @@ class Placer:
         try:
             record = move(view.left(job.uid))
         except UNREADABLE as error:
-            # Told once in a while: a node may come back, and then nothing has to be moved.
+            # Reported once in a while: a node may come back, and then nothing has to be moved.
             if (
                 isinstance(error, DoesNotFit)
-                and self.clock() - self._told.get(job.uid, -BETWEEN_REASONS) >= BETWEEN_REASONS
+                and self.clock() - self._explained.get(job.uid, -BETWEEN_REASONS) >= BETWEEN_REASONS
             ):
-                self._told[job.uid] = self.clock()
+                self._explained[job.uid] = self.clock()
                 yield Notice(job.job, "NoPlace", str(error), NoticeKind.WARNING)
             return
         # The places of those that stay, and have no node yet, are looked at again beside the new ones.

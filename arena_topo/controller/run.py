@@ -131,17 +131,17 @@ class _ServerClock:
     """The server's time: what its last answer said, and what has passed since then by a clock that nobody sets."""
 
     session: Session
-    _told: datetime | None = None
+    _answered: datetime | None = None
     _then: float = 0.0
 
     def now(self) -> datetime:
         """Return the server's time now, to a second or so."""
-        told = self.session.server_time
-        if told is None:
+        answered = self.session.server_time
+        if answered is None:
             return datetime.now(UTC)
-        if told != self._told:
-            self._told, self._then = told, time.monotonic()
-        return told + timedelta(seconds=time.monotonic() - self._then)
+        if answered != self._answered:
+            self._answered, self._then = answered, time.monotonic()
+        return answered + timedelta(seconds=time.monotonic() - self._then)
 
 
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
@@ -275,7 +275,7 @@ def _changes(
     changes = watch.wait(0)
     for queue, estimator in queues:
         if estimator.is_due(queue.waiting) and (prospect := queue.prospect(estimator.plan)):
-            # What is known of one queue's jobs tells when those of the other one can start, too.
+            # Ends of one queue's jobs free what those of the other one wait for, too.
             jobs: list[TimedJob] = [*state.ledger.jobs.values(), *(answerer.jobs if answerer else ())]
             estimator.begin(prospect, jobs)
         while not changes and time.monotonic() < ends and estimator.step():

@@ -40,7 +40,7 @@ class Failure:
 
 @dataclass(slots=True)
 class Sender:
-    """Sends actions over *sessions*, one thread each, while *may_write* says so; ``failures`` tells what went wrong."""
+    """Sends actions over *sessions*, one thread each, while *may_write* says so; ``failures`` has what went wrong."""
 
     sessions: Sequence[Session]
     may_write: Callable[[], bool]

@@ -30,8 +30,8 @@ def _claim_names(pod: Object) -> set[str]:
     if CLAIMED_GPUS in (metadata.get("annotations") or {}):
         return set()
     named = [claim.get("resourceClaimName") for claim in spec.get("resourceClaims") or ()]
-    made = [claim.get("resourceClaimName") for claim in status.get("resourceClaimStatuses") or ()]
-    return {name for name in (*named, *made) if isinstance(name, str)}
+    generated = [claim.get("resourceClaimName") for claim in status.get("resourceClaimStatuses") or ()]
+    return {name for name in (*named, *generated) if isinstance(name, str)}
 
 
 def _claims(session: Session) -> list[Object]:

@@ -1,8 +1,8 @@
 """What becomes of a job that was just submitted: that it runs, or how it ends, with its log where that is asked for.
 
 Its submitter looks again and again, by the rights that submitting takes, hears what the job waits for, and outlives a
-restart of the API server. ``jobs/reading/wait.py`` is for scripts: it watches, which takes a right of its own and tells
-of a change at once, and says nothing.
+restart of the API server. ``jobs/reading/wait.py`` is for scripts: it watches, which takes a right of its own and reports
+a change at once, and says nothing.
 """
 
 import time

@@ -100,12 +100,12 @@ def with_other_pods(
         for name, on_node in pods.items()
         if name in layout.nodes
     }
-    told = dict.fromkeys((*snapshot.warnings, *(cut(warning, _LONGEST_WARNING) for warning in warnings)))
+    distinct = dict.fromkeys((*snapshot.warnings, *(cut(warning, _LONGEST_WARNING) for warning in warnings)))
     # By place, in the order of the names in which they were assembled: most snapshots differ in a node or two.
     others = list(snapshot.nodes)
     for node in changed.values():
         others[bisect_left(others, node.name, key=_name_of)] = node
-    return replace(snapshot, nodes=tuple(others), warnings=tuple(told)), layout
+    return replace(snapshot, nodes=tuple(others), warnings=tuple(distinct)), layout
 
 
 _name_of = attrgetter("name")

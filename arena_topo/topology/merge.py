@@ -89,9 +89,9 @@ def _fact(subject: str, reading: Reading) -> Fact:
     if subject == "numa":
         # What a NUMA node has is counted there, and which GPUs those are is another fact.
         phrases = ()
-    told = f" ({'; '.join(phrases)})" if phrases else ""
+    remark = f" ({'; '.join(phrases)})" if phrases else ""
     assumed = reading.trust is Trust.PRODUCT_TABLE or bool(phrases)
-    return Fact(subject, f"{reading.source}{told}", reading.age, assumed=assumed)
+    return Fact(subject, f"{reading.source}{remark}", reading.age, assumed=assumed)
 
 
 def _merged_gpus(readings: Sequence[Reading]) -> tuple[Gpu, ...]:

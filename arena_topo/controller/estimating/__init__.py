@@ -1,1 +1,1 @@
-"""When the jobs that wait will start, and the planner that tells it."""
+"""When the jobs that wait will start, and the planner that estimates it."""

@@ -48,10 +48,10 @@ def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
 
 
 def _start(record: PlanRecord) -> StartEstimate:
-    """Return when the job of *record*, which waits, starts, or why nothing tells."""
+    """Return when the job of *record*, which waits, starts, or why there is no estimate."""
     if not record.position:
         return StartEstimate(
-            unknown="no controller has it in its queue; arena-topo plan with --when tells what has to end first"
+            unknown="no controller has it in its queue; arena-topo plan with --when shows what has to end first"
         )
     if record.estimate:
         return record.estimate

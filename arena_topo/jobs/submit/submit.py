@@ -91,7 +91,7 @@ class SubmittedJob:
 
 
 def report_nothing(_: CreatedJob) -> None:
-    """Hear of a job, and tell nobody."""
+    """Ignore what is reported of a job."""
 
 
 def prepare(

@@ -47,7 +47,7 @@ class CheckMessage:
             return self.head
         document = json.dumps(_FORM.write(self.start), ensure_ascii=False, separators=(",", ":"))
         text = f"{self.head}{_START}{document}"
-        # Half of an estimate tells nobody anything.
+        # Half of an estimate is of no use.
         return text if len(text) <= MOST_MESSAGE else self.head
 
 

@@ -108,7 +108,7 @@ def standing(workload: Object, queue: str) -> QueueView:
         position, reason, start = ours.position, ours.reason, ours.start
         unknown = _not_estimated(position)
     else:
-        reason, unknown = _why_not_agreed(check), "it waits for a check that does not tell"
+        reason, unknown = _why_not_agreed(check), "it waits for a check that gives no estimate"
     return QueueView(
         queue=queue,
         workload=str(workload["metadata"]["name"]),

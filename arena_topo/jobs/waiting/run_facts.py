@@ -41,7 +41,7 @@ def history_of(jobs: Iterable[Object]) -> RunHistory:
 
 
 def past_run(job: Object) -> tuple[datetime, PastRun] | None:
-    """Return when *job* succeeded, and how long it ran, None where it did not; one that failed tells nothing of its like."""
+    """Return when *job* succeeded, and how long it ran, None where it did not; one that failed says nothing about jobs like it."""
     done, began = true_condition(job, *SUCCEEDED), started(job)
     at = (job.get("status") or {}).get("completionTime") or (done or {}).get("lastTransitionTime")
     if done is None or began is None or not at:

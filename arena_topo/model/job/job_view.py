@@ -72,7 +72,7 @@ class PlanView:
     ``message`` sums it up in one line; ``moved`` are the workers that run on another node than the planned one. The
     rest is the plan's own: how far its reservation got, how it is enforced, its level and domain, and the place of each
     worker; all empty where it cannot be read. Of a job that waits ``reason`` says why, ``position`` which one it is in the
-    controller's queue, 0 in none, and ``start`` when it starts, or why nothing tells; None for other jobs.
+    controller's queue, 0 in none, and ``start`` when it starts, or why there is no estimate; None for other jobs.
     """
 
     message: str
@@ -94,7 +94,7 @@ class QueueView:
 
     ``queue`` and ``workload`` are the names of its LocalQueue and its Workload, the latter empty before there is one. ``reason`` says why it waits; ``position`` which one
     it is among those that have their quota and wait for a place of our planner, 0 where it is none of them; ``start`` when it
-    starts, or why nothing tells.
+    starts, or why there is no estimate.
     """
 
     queue: str

@@ -30,7 +30,7 @@ _MOST_TEXT = 300
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """When a job will probably end. ``basis`` tells what this rests on, such as ``7 earlier runs of bert``."""
+    """When a job will probably end. ``basis`` says what this rests on, such as ``7 earlier runs of bert``."""
 
     earliest: datetime
     likely: datetime
@@ -43,9 +43,9 @@ class StartEstimate:
     """When a job will probably start.
 
     ``after`` are the jobs whose ends it awaits, as ``namespace/name``, the first that ends first; none where it can start
-    at once. ``basis`` tells of each of them what its end rests on; ``more`` counts those that are not named. Where there is
-    no estimate, the instants are None, and ``unknown`` says why; ``endless`` are then the jobs in the way of which nothing
-    tells when they end.
+    at once. ``basis`` says for each of them what its end rests on; ``more`` counts those that are not named. Where there is
+    no estimate, the instants are None, and ``unknown`` says why; ``endless`` are then the jobs in the way whose ends
+    nobody knows.
     """
 
     earliest: datetime | None = None
@@ -107,7 +107,7 @@ class EstimateForm:
 
     def read(self, value: object, place: str) -> StartEstimate:
         """Return the estimate that stands at *place*, which anybody may have written."""
-        # A later release may tell more.
+        # A later release may say more.
         values = read_fields(_TABLE, value, place, strict=False)
         _check(values, place)
         return bounded(StartEstimate(**values))

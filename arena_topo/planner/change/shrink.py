@@ -127,12 +127,12 @@ def _why(
         # Only an objective that counts GPUs left over tells apart what is as near and as fast.
         alike = (after.level, after.nodes, after.busbw) == (ideal.level, ideal.nodes, ideal.busbw)
         packed = ", fewer GPUs left over," if alike else ""
-        alternative = f"{_told(ideal)}{packed} without {noun} {', '.join(map(str, cheapest))}"
+        alternative = f"{_in_words(ideal)}{packed} without {noun} {', '.join(map(str, cheapest))}"
     return (
-        Step("before", _told(before)),
+        Step("before", _in_words(before)),
         Step(
             "after",
-            f"{_told(after)}: the operator takes the highest indices",
+            f"{_in_words(after)}: the operator takes the highest indices",
             runner_up=alternative,
             bound="" if alternative else "no other members would leave more",
             proven=proven,
@@ -140,6 +140,6 @@ def _why(
     )
 
 
-def _told(gang: GangFigures) -> str:
+def _in_words(gang: GangFigures) -> str:
     rate = "" if gang.busbw is None else f", {gang.busbw:.3g} GB/s"
     return f"{placed_words(gang.nodes, gang.level, gang.domain)}{rate}"

@@ -109,7 +109,7 @@ def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
 def _objective(problem: Problem, chosen: DomainChoice) -> Step:
     """Return what went first of the two steps before, and what another order would have given."""
     fleet, others = problem.fleet, tuple(alternatives(problem, chosen))
-    told = (
+    figures = (
         f"{rate_words(other.pick.busbw)} on {_places(other.pick, fleet)}, {plural(other.pick.stranded, 'GPU')} left over, "
         f"with --objective={other.objective.value}"
         for other in others
@@ -117,7 +117,7 @@ def _objective(problem: Problem, chosen: DomainChoice) -> Step:
     return Step(
         criterion="objective",
         chosen=f"{problem.objective.value}: {MEANING[problem.objective]}",
-        runner_up="; ".join(told),
+        runner_up="; ".join(figures),
         bound="" if others else "no other objective gives more busbw or leaves fewer GPUs over",
     )
 

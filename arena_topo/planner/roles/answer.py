@@ -170,22 +170,24 @@ def _faster_on_more(turn: Turn, choice: RoleChoice, found: GangChoice) -> str:
 
 def _objective(turn: Turn, choice: RoleChoice, found: GangChoice, *, proven: bool) -> Step:
     """Return what went first, bandwidth or GPUs left over, and what the other order would have given."""
-    objective, told = turn.board.objective, []
+    objective, figures = turn.board.objective, []
     for other in OTHERS[objective]:
         # Nothing left over is the least, and of such choices the fastest was taken in any case.
         if other is Objective.PACK and not choice.stranded:
             continue
         with_other = _with_objective(turn, other, found)
         if with_other and (with_other.busbw, with_other.stranded) != (choice.busbw, choice.stranded):
-            told.append(
+            figures.append(
                 f"{rate_words(with_other.busbw)} on {_where(turn, with_other)}, "
                 f"{plural(with_other.stranded, 'GPU')} left over, with --objective={other.value}"
             )
     return Step(
         criterion="objective",
         chosen=f"{objective.value}: {MEANING[objective]}",
-        runner_up="; ".join(told),
-        bound="" if told else "no other objective gives this role more busbw or leaves fewer GPUs over here",
+        runner_up="; ".join(figures),
+        bound=""
+        if figures
+        else "no other objective gives this role more busbw or leaves fewer GPUs over here",
         proven=proven,
     )
 

@@ -128,7 +128,7 @@ KNOWN = StartEstimate(earliest=AT, likely=AT, latest=AT, after=("default/a",), b
             0,
             None,
             StartEstimate(
-                unknown="no controller has it in its queue; arena-topo plan with --when tells what has to end first"
+                unknown="no controller has it in its queue; arena-topo plan with --when shows what has to end first"
             ),
         ),
     ],

@@ -61,7 +61,7 @@ def test_an_estimate_that_cannot_be_read_counts_as_none(document: str) -> None:
 
 
 def test_a_message_that_would_be_too_long_has_no_estimate() -> None:
-    """Kueue admits so many characters, and half of an estimate tells nobody anything."""
+    """Kueue admits so many characters, and half of an estimate is of no use."""
     name = "n" * 5000
     long = StartEstimate(
         earliest=NOW, likely=NOW, latest=NOW, after=('"' * 300,) * 8, basis=("\\" * 300,) * 8

@@ -253,9 +253,9 @@ def _mark(x: float, y: float, style: str) -> str:
 def _tile(
     node: GpuNode, colours: Mapping[str, int], scale: _Scale, room: NodeRoom | None, *, linked: bool
 ) -> _Box:
-    told = _room_words(room) if room else ""
+    space = _room_words(room) if room else ""
     free = f"{node.name}: {node.gpu_free} of {node.gpu_total} GPUs free"
-    words = [free, told, node.machine, *remarks(node)]
+    words = [free, space, node.machine, *remarks(node)]
     drawn = _large_tile(node, colours, room) if scale.named else _small_tile(node, room)
     group = titled([word for word in words if word], *drawn)
     if linked:
@@ -288,10 +288,10 @@ def _large_tile(node: GpuNode, colours: Mapping[str, int], room: NodeRoom | None
         mark = _mark(x, y, style)
         parts.append(titled(tip, mark) if tip else mark)
     closed = not node.ready or node.unschedulable
-    told = _room_words(room) if room else ""
-    words = told or (", ".join(remarks(node)) if closed else node.machine)
+    space = _room_words(room) if room else ""
+    words = space or (", ".join(remarks(node)) if closed else node.machine)
     # What keeps workers off is what one looks for where a job does not fit.
-    style = "warn" if closed or (told and room and not room.workers) else "soft"
+    style = "warn" if closed or (space and room and not room.workers) else "soft"
     parts.append(label(elided(words, 22), 9, height - 7 + _extra(node), f"small {style}"))
     return parts
 

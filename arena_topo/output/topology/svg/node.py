@@ -269,9 +269,9 @@ def _legend(node: GpuNode, colours: Mapping[str, int]) -> tuple[list[str], float
     if source:
         age = "" if source.age is None else f", {written_duration(source.age)} old"
         words = f"links {'assumed' if source.assumed else 'as published'}: {source.source}{age}"
-        told = wrap(elided(words, 130), 62)
-        parts += [label(line, 24, bottom + 8 + 16 * row, "small soft") for row, line in enumerate(told)]
-        bottom += 5 + 16 * len(told)
+        lines = wrap(elided(words, 130), 62)
+        parts += [label(line, 24, bottom + 8 + 16 * row, "small soft") for row, line in enumerate(lines)]
+        bottom += 5 + 16 * len(lines)
     return parts, bottom + 6
 
 
