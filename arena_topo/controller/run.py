@@ -199,7 +199,7 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
             changes = _changes(watch, state, placer, answerer, queues_estimated)
             if changes:
-                changes += watch.gathered(_GATHER)
+                changes += watch.gathered(lambda: _estimate(queues_estimated, _GATHER))
     finally:
         watch.close()
         newly_served.stop()
@@ -281,6 +281,14 @@ def _changes(
         while not changes and time.monotonic() < ends and estimator.step():
             changes = watch.wait(0)
     return changes or watch.wait(max(ends - time.monotonic(), 0.0))
+
+
+def _estimate(queues: Sequence[tuple[Queue, Estimator]], seconds: float) -> None:
+    """Let *seconds* pass, in which the estimates for the *queues* go on: where much changes there is no other time for them."""
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends and any(estimator.step() for _, estimator in queues):
+        pass
+    time.sleep(max(ends - time.monotonic(), 0.0))
 
 
 def _hear(

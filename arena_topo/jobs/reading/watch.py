@@ -86,15 +86,9 @@ class Watch:
     Raises what listing and watching raise, such as ``Forbidden``.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        collections: Iterable[Collection],
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, session: Session, collections: Iterable[Collection]) -> None:
         self._session = session
         self._collections = tuple(collections)
-        self._sleep = sleep
         self._queue: SimpleQueue[tuple[int, Change | Lost]] = SimpleQueue()
         self._may_read = threading.Event()
         self._may_read.set()
@@ -124,18 +118,18 @@ class Watch:
                 self._take(change)
                 changes.append(change)
 
-    def gathered(self, seconds: float) -> list[Change]:
-        """Return what changes within *seconds*, and was not returned before.
+    def gathered(self, meanwhile: Callable[[], None]) -> list[Change]:
+        """Return what changes while *meanwhile* lasts, and was not returned before.
 
-        Until they have passed, what comes waits in the connections, and is read at once then: a thread that wakes for each
-        change takes four times as long as one that reads the same changes one after the other.
+        Until then what comes waits in the connections, and is read at once in the end: a thread that wakes for each change
+        takes four times as long as one that reads the same changes one after the other.
         """
         self._may_read.clear()
         try:
-            self._sleep(seconds)
+            meanwhile()
         finally:
             self._may_read.set()
-        self._sleep(_READING)
+        time.sleep(_READING)
         return self.wait(0)
 
     def _take(self, change: Change) -> None:
