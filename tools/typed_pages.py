@@ -115,8 +115,8 @@ def lasting(text: str) -> str:
     The columns of a table are as wide as their longest value, so that runs of blanks and lines count as one.
     """
     text = re.sub(r"(?m)^(process: +)\d+", r"\1N", text)
-    # Whoever reads sooner than the operator works is told so; the training's figures vary as real ones do.
-    text = re.sub(r"(?m)^waiting for the operator .*\n", "", text)
+    # Whoever reads sooner than the operator works sees it; the training's figures vary as real ones do.
+    text = re.sub(r"(?m)^waiting for .* to create .*\n", "", text)
     text = re.sub(r"(?m)(^Iter #\d: |^Img/sec per GPU: |^Total img/sec .*: )[\d.+ -]+", r"\1N ", text)
     text = re.sub(r"-launcher-\w{5}\b.*", "-launcher-XXXXX", text)
     text = re.sub(r"\b\d+(\.\d+)?(ms|s|m)\b", "Ns", text)

@@ -62,7 +62,7 @@ def answered(
     """Return the job once the controller has placed it, or has said why it waits where nobody waits with it.
 
     *timeout* is how long the user waits for a place, in seconds: None for not at all, 0 for as long as it takes. Raises
-    ``WaitTimeout`` where there is none by then; the job then waits on.
+    ``WaitTimeout`` where there is none by then; the job then keeps waiting.
     """
     path = jobs_of(served.kind).path(served.job["metadata"]["namespace"], served.name)
     uid, started = served.job["metadata"]["uid"], clock()

@@ -82,7 +82,7 @@ def test_a_launcher_that_is_deleted_is_not_called_a_success(jobs: Jobs, kube: Ku
     table = jobs.wait("gone", "FAILED")
     assert "failed: Job has reached the specified backoff limit\nhint: its pods are gone; " in table
     log = jobs.arena("logs", "-f", "gone")
-    assert (1, True) == (log.code, "its launcher has no log any more" in log.err)
+    assert (1, True) == (log.code, "the launcher has no log any more" in log.err)
 
 
 def test_a_node_that_is_gone_fails_its_job(jobs: Jobs, kube: Kube, nodes: RankCluster) -> None:

@@ -55,6 +55,8 @@ def test_a_job_runs_in_its_places_from_submit_to_delete(
     assert "bert" in arena("top", "job").out
     fake_log.write("step 1")
     assert "step 1" in arena("logs", "bert").out
+    assert "step 1\n" == arena("logs", "bert", "-i", "1", "--tail=1").out
+    assert "step 1\n" == arena("logs", "bert", "-i", again[2]["metadata"]["name"], "--tail=1").out
 
     assert_deleted(arena, kube, namespace)
     eventually(lambda: kube.find("v1", "Service", "bert", namespace) is None, "the end of its Service")
