@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from arena_topo.model.keys import CONTROLLER, PLAN
+from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, PLAN
 from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
@@ -21,6 +21,11 @@ def replica(arena: Arena, *flags: str, leads: bool = True) -> Iterator[Running]:
     with arena.running("controller", "run", *flags) as running:
         running.until_said("leading" if leads else "waiting", "the replica to start")
         yield running
+
+
+def holder(kube: Kube) -> str:
+    """Return who holds the Lease."""
+    return str(kube.get(*LEASE, CONTROLLER_NAMESPACE)["spec"]["holderIdentity"])
 
 
 def submit(arena: Arena, name: str, workers: int, gpus: int, *flags: str) -> Outcome:

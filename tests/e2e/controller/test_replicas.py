@@ -19,6 +19,7 @@ from tests.e2e.controller.replicas import (
     LEASE,
     MPIJOB,
     end,
+    holder,
     pass_second,
     placed,
     places,
@@ -31,11 +32,6 @@ from tests.e2e.controller.replicas import (
 from tests.e2e.rights import GROUP, grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
-
-
-def holder(kube: Kube) -> str:
-    """Return who holds the Lease."""
-    return str(kube.get(*LEASE, CONTROLLER_NAMESPACE)["spec"]["holderIdentity"])
 
 
 def booked(kube: Kube, namespace: str) -> Counter[str]:

@@ -41,6 +41,21 @@ def queue(
         kube.create(item, name if kind == "LocalQueue" else None)
 
 
+def create_check(kube: Kube, name: str) -> None:
+    """Create an admission check that nobody answers, and that is active: a queue admits nothing while one of its checks is not."""
+    check: Object = {"apiVersion": KUEUE, "kind": "AdmissionCheck", "metadata": {"name": name}}
+    kube.create({**check, "spec": {"controllerName": "example.com/by-hand"}})
+    active = {"type": "Active", "status": "True", "reason": "Active", "message": ""}
+    active["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    kube.patch(KUEUE, "AdmissionCheck", name, {"status": {"conditions": [active]}}, sub="status")
+
+
+def set_checks(kube: Kube, queue: str, *checks: str) -> None:
+    """Have *queue* ask these *checks*."""
+    strategy = {"admissionChecks": [{"name": check} for check in checks]}
+    kube.patch(KUEUE, "ClusterQueue", queue, {"spec": {"admissionChecksStrategy": strategy}})
+
+
 def delete_queue(kube: Kube, name: str) -> None:
     """Delete what ``queue`` made of the cluster; the LocalQueue goes with its namespace."""
     for kind in ("ClusterQueue", "ResourceFlavor"):

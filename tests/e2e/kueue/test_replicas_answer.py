@@ -1,57 +1,209 @@
-"""Two replicas that answer the check of the real Kueue, of which the leader is killed: no answer is lost, and none given twice."""
+"""Replicas that answer the check of the real Kueue, some of which die or are stopped at any step: every job is answered once for each place."""
 
 import signal
-from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from arena_topo.model.keys import PIN_NODES
-from arena_topo.pin.run_lists import decoded
-from tests.controlplane.kube import Kube
+from tests.controlplane.kube import Kube, Object
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-from tests.e2e.controller.replicas import end, replica
-from tests.e2e.kueue.queues import check, message, placed, submit
+from tests.e2e.arena import Arena, Running
+from tests.e2e.controller.replicas import end, holder, replica
+from tests.e2e.kueue.answer_history import answers
+from tests.e2e.kueue.queues import (
+    CHECK,
+    KUEUE,
+    check,
+    create_check,
+    message,
+    pins,
+    placed,
+    set_checks,
+    submit,
+    workload,
+)
+from tests.e2e.kueue.stopping import Moment, Stop, has_stopped, stopping
 
 pytestmark = pytest.mark.usefixtures("lease")
 
 
-def answer(kube: Kube, namespace: str, job: str) -> tuple[object, object]:
-    """Return since when a job has its answer, and the nodes in it."""
-    said = check(kube, namespace, job)
-    return said["lastTransitionTime"], said["podSetUpdates"]
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A job ``late`` on its way through a queue, which waits for the GPUs of ``first``."""
+
+    arena: Arena
+    kube: Kube
+    namespace: str
+    servers: Sequence[str]
+
+    def begin(self) -> None:
+        """Have a job wait, which has its quota."""
+        self.kube.patch("v1", "Node", self.servers[3], {"spec": {"unschedulable": True}})
+        self.submit("first", 2)
+        self.placed("first", 2)
+        self.submit("late", 2)
+        eventually(
+            lambda: "do not fit" in message(self.kube, self.namespace, "late"), "the reason why it waits"
+        )
+
+    def submit(self, name: str, workers: int) -> None:
+        """Submit a gang of whole servers."""
+        assert 0 == submit(self.arena, self.namespace, name, workers, 8).code
+
+    def placed(self, name: str, workers: int) -> None:
+        """Wait until a job runs where it was answered."""
+        placed(self.kube, self.namespace, name, workers)
+
+    def free(self) -> None:
+        """End the job that is in the way."""
+        end(self.kube, self.namespace, "first")
+
+    def run(self) -> None:
+        """Have the job that waits run."""
+        self.free()
+        self.placed("late", 2)
+
+    def withhold(self) -> None:
+        """Have the job answered, and not admitted: another check has not agreed."""
+        create_check(self.kube, self.namespace)
+        set_checks(self.kube, self.namespace, CHECK, self.namespace)
+        eventually(lambda: len(self._entries()) == 2, "the other check to be asked")
+        self.free()
+        eventually(
+            lambda: check(self.kube, self.namespace, "late")["state"] == "Ready", "the answer of our check"
+        )
+        assert "" == pins(self.kube, self.namespace, "late")
+
+    def agree(self) -> None:
+        """Take the other check away."""
+        set_checks(self.kube, self.namespace, CHECK)
+        self.kube.delete(KUEUE, "AdmissionCheck", self.namespace)
+
+    def lose(self) -> None:
+        """Have the job run, and take the node of a worker of it."""
+        self.run()
+        node = self.kube.get("v1", "Pod", "late-worker-1", self.namespace)["spec"]["nodeName"]
+        self.kube.patch("v1", "Node", self.servers[3], {"spec": {"unschedulable": False}})
+        self.kube.patch("v1", "Node", node, {"spec": {"unschedulable": True}})
+        self.kube.delete("v1", "Pod", "late-worker-1", self.namespace, gracePeriodSeconds="0")
+
+    def go_on(self) -> None:
+        """Change nothing: what has to come comes by itself."""
+
+    def _entries(self) -> Sequence[Object]:
+        status = (workload(self.kube, self.namespace, "late") or {}).get("status") or {}
+        return status.get("admissionChecks") or ()
 
 
-def booked(kube: Kube, namespace: str, jobs: dict[str, int]) -> Counter[str]:
-    """Return how many whole servers the answers of *jobs* give, by their names and numbers of workers."""
-    held: Counter[str] = Counter()
-    for name, workers in jobs.items():
-        updates = check(kube, namespace, name)["podSetUpdates"]
-        assert isinstance(updates, list)
-        held.update(decoded(updates[0]["annotations"][PIN_NODES], workers))
-    return held
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What brings the job to a step, and what takes it on from there; ``stop`` is where the leader stops itself for it.
+
+    The job is ``answered`` so often in all.
+    """
+
+    name: str
+    reach: Callable[[Course], None]
+    go_on: Callable[[Course], None] = Course.go_on
+    stop: Stop | None = None
+    answered: int = 1
 
 
-@pytest.mark.parametrize("step", ["while it waits", "once something is free"])
-def test_another_replica_goes_on(
-    arena: Arena, kube: Kube, namespace: str, servers: list[str], queued: str, step: str
-) -> None:
-    """A job that waits gets its answer once; who leads then keeps it, and gives no node of it to the next job."""
-    kube.patch("v1", "Node", servers[3], {"spec": {"unschedulable": True}})
-    with replica(arena) as leader, replica(arena, leads=False) as other:
-        assert 0 == submit(arena, queued, "first", 2, 8).code
-        placed(kube, namespace, "first", 2)
-        assert 0 == submit(arena, queued, "late", 2, 8).code
-        eventually(lambda: "do not fit" in message(kube, namespace, "late"), "the reason why it waits")
-        if step == "once something is free":
-            end(kube, namespace, "first")
-        leader.process.send_signal(signal.SIGKILL)
-        if step == "while it waits":
-            end(kube, namespace, "first")
-        placed(kube, namespace, "late", 2)
-        given = answer(kube, namespace, "late")
+STEPS = [
+    Step("while it waits", Course.go_on, Course.free),
+    Step("before its answer is sent", Course.free, stop=Stop(Moment.DECIDED, "Ready", "late")),
+    Step("once its answer is sent", Course.free, stop=Stop(Moment.SENT, "Ready", "late")),
+    Step("before it is admitted", Course.withhold, Course.agree),
+    Step("while it runs", Course.run),
+    Step("once its node is lost", Course.lose, answered=2),
+    Step("once its answer is taken back", Course.lose, stop=Stop(Moment.SENT, "Retry", "late"), answered=2),
+]
+"""Each follows from the one before."""
+
+
+@pytest.fixture(params=STEPS, ids=lambda step: step.name)
+def step(request: pytest.FixtureRequest) -> Step:
+    """Return where the job is when a replica gets its signal."""
+    found: Step = request.param
+    return found
+
+
+@pytest.fixture
+def course(arena: Arena, kube: Kube, servers: list[str], queued: str) -> Course:
+    """Return the course of a job in a queue with quota for all servers, of which one is not to be had."""
+    return Course(arena, kube, queued, servers)
+
+
+def reach(course: Course, step: Step, leader: Running) -> None:
+    """Bring the job to *step*."""
+    course.begin()
+    step.reach(course)
+    if step.stop:
+        eventually(lambda: has_stopped(leader), "the leader to stop")
+
+
+def placed_with_another(course: Course, step: Step) -> None:
+    """Have the job run, and another one beside it."""
+    step.go_on(course)
+    course.placed("late", 2)
+    course.submit("next", 1)
+    course.placed("next", 1)
+
+
+def check_answers(course: Course, step: Step) -> None:
+    """Fail where a job was not answered as often as it has to be, or a node was given to two workers at any moment."""
+    found = answers(course.kube, course.namespace)
+    assert {"first": 1, "late": step.answered, "next": 1} == found.count
+    assert dict.fromkeys(course.servers, 1).items() >= found.most.items()
+
+
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP], ids=["killed", "ended", "stopped"]
+)
+def test_another_replica_goes_on(course: Course, step: Step, how: signal.Signals, tmp_path: Path) -> None:
+    """Where one that leads and one that waits go: each job is answered once for each place that it needs, and no node twice."""
+    leads = stopping(course.arena, step.stop, tmp_path) if step.stop else course.arena
+    with (
+        replica(leads) as leader,
+        replica(course.arena, leads=False) as waiting,
+        replica(course.arena, leads=False) as other,
+    ):
+        before = holder(course.kube)
+        reach(course, step, leader)
+        for each in (waiting, leader):
+            each.process.send_signal(how)
+        if how is signal.SIGTERM:
+            leader.process.send_signal(signal.SIGCONT)
+            assert [0, 0] == [each.wait().code for each in (waiting, leader)]
+            # It was given up: nobody waits for its end.
+            assert before != holder(course.kube)
+        placed_with_another(course, step)
         other.until_said("leading", "the other one to lead")
-        assert 0 == submit(arena, queued, "next", 1, 8).code
-        placed(kube, namespace, "next", 1)
-        assert given == answer(kube, namespace, "late")
-        assert dict.fromkeys(servers[:3], 1) == booked(kube, namespace, {"late": 2, "next": 1})
+        if how is signal.SIGSTOP:
+            for each in (waiting, leader):
+                each.process.send_signal(signal.SIGCONT)
+            outcome = leader.wait()
+            assert 1 == outcome.code
+            assert "does not decide any more" in outcome.err
+            waiting.process.send_signal(signal.SIGTERM)
+            outcome = waiting.wait()
+            assert 0 == outcome.code
+            assert "leading" not in outcome.err
+        check_answers(course, step)
+
+
+def test_replicas_that_do_not_lead_are_not_missed(course: Course) -> None:
+    """Whichever way they go, the leader stays the leader."""
+    with ExitStack() as stack:
+        stack.enter_context(replica(course.arena))
+        others = [stack.enter_context(replica(course.arena, leads=False)) for _ in range(3)]
+        before = holder(course.kube)
+        course.begin()
+        for other, how in zip(others, (signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP), strict=True):
+            other.process.send_signal(how)
+        placed_with_another(course, STEPS[0])
+        assert before == holder(course.kube)
+        check_answers(course, STEPS[0])

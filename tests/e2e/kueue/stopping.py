@@ -1,0 +1,77 @@
+"""A replica that stops itself, as if its machine stood still, at one moment of the answer that it gives a job."""
+
+import json
+import os
+import signal
+import sys
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+
+from arena_topo.__main__ import main
+from arena_topo.kube.static_client import StaticTransport
+from arena_topo.kube.transport import Request, Response
+from tests.e2e.arena import Arena, Running
+from tests.paths import ROOT
+
+
+class Moment(Enum):
+    """When in the course of a request."""
+
+    DECIDED = "decided"
+    """The Lease was looked at, and nothing is sent yet."""
+
+    SENT = "sent"
+    """The server has done it, and nobody knows yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """At the *moment* of the first answer that says *state* to the job of this name."""
+
+    moment: Moment
+    state: str
+    job: str
+
+
+def stopping(arena: Arena, stop: Stop, folder: Path) -> Arena:
+    """Return the tool that stops itself at *stop*, as a program in *folder*."""
+    program = folder / "arena-topo"
+    imports = f"sys.path.insert(0, {str(ROOT)!r})\nfrom tests.e2e.kueue import stopping"
+    call = f"stopping.run({stop.moment.value!r}, {stop.state!r}, {stop.job!r})"
+    program.write_text(f"#!{sys.executable}\nimport sys\n{imports}\n{call}\n", "utf-8")
+    program.chmod(0o755)
+    return replace(arena, program=program)
+
+
+def has_stopped(running: Running) -> bool:
+    """Whether the program stands still."""
+    return os.waitid(os.P_PID, running.process.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) is not None
+
+
+def run(moment: str, state: str, job: str) -> None:
+    """Run the command line, and stop at that moment."""
+    stop, send, left = Stop(Moment(moment), state, job), StaticTransport.send, [True]
+
+    def sent(self: StaticTransport, request: Request) -> Response:
+        if not (_is_answer(request, stop) and left):
+            return send(self, request)
+        left.clear()
+        if stop.moment is Moment.DECIDED:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        response = send(self, request)
+        if stop.moment is Moment.SENT:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        return response
+
+    StaticTransport.send = sent  # type: ignore[method-assign]  # the program itself knows nothing of it
+    main()
+
+
+def _is_answer(request: Request, stop: Stop) -> bool:
+    if request.method != "PATCH" or f"/workloads/mpijob-{stop.job}-" not in request.path:
+        return False
+    return any(
+        (each["op"], each["path"].rpartition("/")[2], each["value"]) == ("add", "state", stop.state)
+        for each in json.loads(request.body or b"[]")
+    )
