@@ -1,8 +1,9 @@
 """How long the controller takes to decide, and how much memory: ``python -m benchmarks.controller.decisions [NODES [PODS]]``.
 
 Everything is in memory, without an API server: servers with eight GPUs, pods of one GPU on them, of jobs of eight that were
-planned, and a queue of jobs of many shapes that do not fit. Again and again a job ends and its pods go, and another one comes,
-which is proposed, confirmed and bound. A decision is from the events to the actions, whatever they are.
+planned and have deadlines, and a queue of jobs of many shapes that do not fit. Again and again a job ends and its pods go, and
+another one comes, which is proposed, confirmed and bound; in between it is estimated for a while when those of the queue start. A
+decision is from the events to the actions, whatever they are.
 """
 
 import gc
@@ -14,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from statistics import median, quantiles
 
 from arena_topo.controller.actions import WritePlan
+from arena_topo.controller.estimating.estimates import Estimator
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.state import ClusterState, read_of_pod
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
@@ -33,6 +35,9 @@ WIDTH = 8
 QUEUE = 20
 """Jobs that wait, each of another shape, for more GPUs than are ever free."""
 
+STEPS = 50
+"""Steps of an estimate between two jobs that end."""
+
 Changes = list[tuple[str, Change]]
 
 
@@ -49,6 +54,14 @@ def main(nodes: int = 1000, pods: int = 7000, reserve_after: float = 1e9) -> Non
     gc.collect()
     gc.freeze()
     times = []
+    estimator = Estimator(time.monotonic)
+
+    def estimate() -> None:
+        """Do some steps of an estimate, as the controller does while nothing happens."""
+        for _ in range(STEPS):
+            if not estimator.step() and (prospect := placer.prospect(estimator.plan)):
+                estimator.begin(prospect, list(state.ledger.jobs.values()))
+        placer.estimates = estimator.known
 
     def decided(changes: Changes) -> list[WritePlan]:
         """Decide about *changes*, and return what is to be written."""
@@ -72,6 +85,7 @@ def main(nodes: int = 1000, pods: int = 7000, reserve_after: float = 1e9) -> Non
         decided(world.written(written))
         decided(world.started(job))
         seconds[0] += 1
+        estimate()
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     p99 = quantiles(times, n=100)[98]
     sys.stdout.write(
@@ -98,7 +112,7 @@ class World:
 
     def run(self, job: str, hosts: list[str]) -> Changes:
         """Have a worker of *job* on each of *hosts*."""
-        item = running_job(job, hosts)
+        item = running_job(job, hosts, 3600 + 7 * len(self.objects["mpijobs"]))
         changes = [
             ("pods", Change(0, running(pod(0, self.nodes), job, index, host)))
             for index, host in enumerate(hosts)
@@ -178,15 +192,19 @@ def running(item: Object, job: str, index: int, host: str) -> Object:
     return read_of_pod({**item, "metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
 
 
-def running_job(job: str, hosts: list[str]) -> Object:
-    """Return a job whose plan is confirmed."""
+def running_job(job: str, hosts: list[str], seconds: int) -> Object:
+    """Return a job whose plan is confirmed, and which may run for so many *seconds* from now on."""
     record = PlanRecord(
         stage=Stage.CONFIRMED,
         slots=tuple(Slot(index, host, None) for index, host in enumerate(hosts)),
         worker_requests={"nvidia.com/gpu": 1},
         enforcement=Enforcement.ADMISSION,
     )
-    return with_pins(mpijob(job, workers=len(hosts)), rewritten({}, record))
+    item = mpijob(
+        job, workers=len(hosts), status={"startTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
+    )
+    item["spec"]["runPolicy"] = {"activeDeadlineSeconds": seconds}
+    return with_pins(item, rewritten({}, record))
 
 
 def waiting(job: str, workers: int) -> Object:

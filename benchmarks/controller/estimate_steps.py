@@ -8,7 +8,7 @@ most: these are timed one by one, and the begin of the round as well.
 import gc
 import sys
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from statistics import median, quantiles
 
 from arena_topo.controller.estimating.estimates import Estimator
@@ -20,10 +20,6 @@ from benchmarks.controller.decisions import QUEUE, World, waiting
 def main(nodes: int = 1000, pods: int = 7000) -> None:
     """Print the times of the steps of two rounds, in milliseconds."""
     world, now = World(nodes, pods), datetime.now(UTC)
-    for at, job in enumerate(world.objects["mpijobs"].values()):
-        started = (now - timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%SZ")
-        job["status"] = {**(job.get("status") or {}), "startTime": started}
-        job["spec"].setdefault("runPolicy", {})["activeDeadlineSeconds"] = 3600 + 7 * at
     for at in range(QUEUE):
         world.submitted(waiting(f"queued-{at}", nodes + at))
     state, placer = ClusterState(world.objects), Placer(Rules(), time.monotonic)
