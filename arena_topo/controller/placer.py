@@ -81,7 +81,7 @@ from arena_topo.planner.reservations.queue import (
     WaitingJob,
     take_turns,
 )
-from arena_topo.planner.reservations.returned import with_returned
+from arena_topo.planner.reservations.returned import Returned, with_returned
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
@@ -179,6 +179,7 @@ class Placer:
     _no_room: dict[str, float] = field(default_factory=dict)
     _sent_pods: dict[str, str] = field(default_factory=dict)
     _refusals: Refusals | None = None
+    _returned: Returned = field(default_factory=Returned)
     _wishes: dict[str, tuple[Object, object, _Wish | Exception]] = field(default_factory=dict)
     plan: FleetPlanner = field(default_factory=FleetPlanner)
 
@@ -346,6 +347,7 @@ class Placer:
             kept=self.kept,
             refusals=self._refusals,
             names_others=self.rules.names_others,
+            returned=self._returned,
         )
         self.kept, self._refusals, self._passed = turns.kept, turns.refusals, (view, turns)
         for turn in turns.turns:

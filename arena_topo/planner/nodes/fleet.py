@@ -21,8 +21,11 @@ from arena_topo.planner.nodes.node_state import NodeState, PlanningTables, free_
 _UNLIMITED = 1 << 62
 _MOST_RESOURCES = 32
 _MOST_TIERS = 64
+_MOST_FLEETS = 3
+"""Fleets that are kept: of what is free, of what is left beside a place that is kept, and of what will be free."""
+
 _FEW = 100
-"""Nodes whose states are recomputed in one step."""
+"""Nodes whose states are recomputed in one step, and in which a fleet differs at most from the one whose place it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,39 +255,54 @@ def _keep_derived(before: Fleet, after: Fleet, nodes: Mapping[int, GpuNode], *, 
 
 
 class Fleets:
-    """The fleet of one snapshot after the other; those of the same nodes in the same fabric are derived from the last one.
+    """The fleets of snapshots that follow each other; those of the same nodes in the same fabric are derived from the nearest one.
 
+    A few are kept that are far from each other: whoever looks at what is free now, and at what will be, changes between the two.
     An answer is what ``make_fleet`` gives, whatever was asked before. One thread at a time may ask.
     """
 
     def __init__(self, model: BandwidthModel = DEFAULT_MODEL) -> None:
         """Take the bandwidth model of all fleets."""
         self._machines = MachineCatalog(model)
-        self._last: tuple[Snapshot, Fleet] | None = None
+        self._kept: list[tuple[Snapshot, Fleet]] = []
         self._positions: Sequence[int] = ()
 
     def of(self, snapshot: Snapshot) -> Fleet:
         """Return the fleet of *snapshot*."""
-        differing = None if self._last is None else _differing(self._last[0], snapshot)
-        if self._last is None or differing is None:
+        nearest = self._nearest(snapshot)
+        if nearest is None:
             fleet = make_fleet(snapshot, machines=self._machines)
             at = {node.name: position for position, node in enumerate(fleet.nodes)}
             self._positions = [at[node.name] for node in snapshot.nodes]
-        else:
-            others = {self._positions[index]: snapshot.nodes[index] for index in differing}
-            fleet = changed(self._last[1], others) if others else self._last[1]
-        self._last = snapshot, fleet
+            self._kept = [(snapshot, fleet)]
+            return fleet
+        number, differing = nearest
+        others = {self._positions[index]: snapshot.nodes[index] for index in differing}
+        fleet = changed(self._kept[number][1], others) if others else self._kept[number][1]
+        if len(differing) <= _FEW:
+            del self._kept[number]
+        self._kept = [*self._kept, (snapshot, fleet)][-_MOST_FLEETS:]
         return fleet
+
+    def _nearest(self, snapshot: Snapshot) -> tuple[int, list[int]] | None:
+        """Return the number of the kept snapshot that differs least, and where it does; None where names or fabric are others."""
+        found = (
+            (number, differing)
+            for number, (each, _) in enumerate(self._kept)
+            if (differing := _differing(each, snapshot)) is not None
+        )
+        return min(found, key=lambda each: len(each[1]), default=None)
 
     def approach(self, snapshot: Snapshot) -> Iterator[None]:
         """Come so close to *snapshot* that its fleet is derived at once; yield after each few nodes.
 
         One that differs in all nodes of a thousand takes tens of milliseconds, and something else may have to come first.
         """
-        differing = _differing(self._last[0], snapshot) if self._last else None
-        if self._last is None or differing is None:
+        nearest = self._nearest(snapshot)
+        if nearest is None:
             return
-        nodes = list(self._last[0].nodes)
+        number, differing = nearest
+        nodes = list(self._kept[number][0].nodes)
         # The last few are those of the question itself.
         for first in range(0, len(differing) - _FEW, _FEW):
             for index in differing[first : first + _FEW]:

@@ -15,8 +15,8 @@ job on b a known end, 10:30, the 2nd would start (it is gone by 09:30), and the 
 The answer depends on its arguments alone.
 """
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
@@ -24,7 +24,7 @@ from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import OtherPlan, has_no_more, stands, without_reserved
 from arena_topo.planner.reservations.protocol import Plan
-from arena_topo.planner.reservations.returned import with_returned
+from arena_topo.planner.reservations.returned import Returned
 
 _UNKNOWN = datetime.max.replace(tzinfo=UTC)
 """The end of a job whose end is not known."""
@@ -60,7 +60,7 @@ class KeptPlace:
     """The place that is kept for the head of the queue.
 
     ``record`` is its plan in ``future``, the cluster as it will be once that place is free; ``starts`` is when, None where
-    nobody knows.
+    nobody knows. ``last`` sorts the last end until then among the others, None where nothing has to end.
     """
 
     uid: str
@@ -68,6 +68,7 @@ class KeptPlace:
     record: PlanRecord
     future: Snapshot
     starts: datetime | None = None
+    last: tuple[datetime, tuple[str, str]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,7 @@ class _Queue:
     running: Iterable[RunningJob]
     now: datetime
     names_others: bool
+    returned: Returned
     kept: KeptPlace | None = None
     placed: list[RunningJob] = field(default_factory=list)
     refused: dict[tuple[str, bool], PlanRecord] = field(default_factory=dict)
@@ -195,26 +197,55 @@ class _Queue:
         """Keep a place for *job*, the one that was kept *before* where it still serves; none where it never fits."""
         # Listed for the first head alone: mostly nobody has waited for long.
         self.running = list(self.running)
-        ordered = sorted(
-            [*self.running, *self.placed], key=lambda one: (one.ends or _UNKNOWN, one.plan.order)
-        )
+        ordered = sorted([*self.running, *self.placed], key=_when)
         futures: dict[int, tuple[Snapshot, PlanRecord]] = {}
 
         def fits_after(count: int) -> bool:
-            future = with_returned(self.left, (one.plan for one in ordered[:count]))
+            future = self.returned.of(self.left, (one.plan for one in ordered[:count]))
             futures[count] = future, job.plan(future)
             return futures[count][1].stage is Stage.PROPOSED
 
-        # More ends free more, so that the first count that is enough can be searched for by halves.
-        count = bisect_left(range(len(ordered) + 1), 1, key=lambda count: int(fits_after(count)))
+        likely = bisect_right(ordered, before.last, key=_when) if before and before.last else None
+        # More ends free more, so that all counts after the first one that is enough are.
+        count = _first(fits_after, len(ordered) + 1, likely)
         if count > len(ordered):
             return
-        future, record = futures.get(count) or (self.left, job.plan(self.left))
+        future, record = futures[count]
         if before and before.uid == job.uid and _still_serves(before, future):
             # A place that moves with each pass would never become free.
             record = before.record
-        starts = ordered[count - 1].ends if count else self.now
-        self.kept = KeptPlace(job.uid, job.name, record, future, starts)
+        last = ordered[count - 1] if count else None
+        self.kept = KeptPlace(
+            job.uid,
+            job.name,
+            record,
+            future,
+            starts=last.ends if last else self.now,
+            last=_when(last) if last else None,
+        )
+
+
+def _when(one: RunningJob) -> tuple[datetime, tuple[str, str]]:
+    """Return what sorts jobs by their ends, and by their age where no end is known."""
+    return one.ends or _UNKNOWN, one.plan.order
+
+
+def _first(holds: Callable[[int], bool], end: int, likely: int | None) -> int:
+    """Return the first number from 0 for which *holds* is true, and then stays so; *end* where it is for none before.
+
+    Searched for by halves, or from a *likely* one in strides that double: where that is right two questions are enough.
+    """
+    low, high = 0, end
+    at, stride = (end // 2, end) if likely is None else (min(likely, end - 1), 1)
+    while low < high:
+        if holds(at):
+            high = at
+            at = max(high - stride, (low + high) // 2)
+        else:
+            low = at + 1
+            at = min(low + stride - 1, (low + high) // 2)
+        stride *= 2
+    return low
 
 
 def take_turns(
@@ -227,14 +258,16 @@ def take_turns(
     kept: KeptPlace | None = None,
     refusals: Refusals | None = None,
     names_others: bool = False,
+    returned: Returned | None = None,
 ) -> Turns:
     """Return what is decided for each of the jobs *waiting*, oldest first.
 
     *snapshot* is without what the jobs *running* hold and have reserved. *kept* is the place that was kept at the last
     decision, *refusals* what was refused then. A job that waits for another one learns what that is called where both are of one
-    namespace, with *names_others* anywhere.
+    namespace, with *names_others* anywhere. *returned* may be that of the last decision: it changes no answer, and makes this one
+    quicker.
     """
-    queue = _Queue(snapshot, running, now, names_others)
+    queue = _Queue(snapshot, running, now, names_others, Returned() if returned is None else returned)
     if refusals and has_no_more(snapshot, refusals.left):
         queue.unfit.update(refusals.records)
     turns: list[Turn] = []

@@ -85,3 +85,14 @@ def test_where_nothing_is_known_nothing_is_approached() -> None:
     assert [] == list(fleets.approach(snapshot))
     fleets.of(Snapshot())
     assert [] == list(fleets.approach(snapshot))
+
+
+def test_fleets_that_are_far_from_each_other_are_kept() -> None:
+    """Whoever looks at what is free now, and at what will be, has both of them at hand."""
+    random, many = Random(1), 300
+    now = Snapshot(tuple(some_node(random, number) for number in range(many)))
+    later = replace(now, nodes=tuple(some_node(random, number) for number in range(many)))
+    fleets = Fleets()
+    of_now, of_later = fleets.of(now), fleets.of(later)
+    assert of_now is fleets.of(now)
+    assert of_later is fleets.of(later)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,6 +18,7 @@ from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.plan import plan
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
 from arena_topo.planner.reservations.queue import KeptPlace, RunningJob, Turns, WaitingJob, take_turns
+from arena_topo.planner.reservations.returned import Returned
 from tests.planner.fleets import NVIDIA, cluster, node
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -76,6 +78,7 @@ class Simulation:
     owners: dict[tuple[str, int], str] = field(default_factory=dict)
     running: dict[str, tuple[Job, PlanRecord]] = field(default_factory=dict)
     kept: KeptPlace | None = None
+    returned: Returned = field(default_factory=Returned)
     largest_load: int = 0
 
     def run(self) -> None:
@@ -109,14 +112,14 @@ class Simulation:
             for name, (job, record) in self.running.items()
         ]
         left = without_reserved(SERVERS, [one.plan for one in running])
-        turns = take_turns(
+        asked, ask = (
             [job.waiting() for job in waiting],
-            left,
-            running,
-            now=now,
-            reserve_after=self.reserve_after,
-            kept=self.kept,
+            partial(take_turns, now=now, reserve_after=self.reserve_after),
         )
+        turns = ask(asked, left, running, kept=self.kept, returned=self.returned)
+        # What is known of the last pass makes the next one quicker, and no other one.
+        forgotten = replace(self.kept, last=None) if self.kept else None
+        assert ask(asked, left, running, kept=forgotten) == turns
         self.kept = turns.kept
         if self.kept and self.kept.starts:
             self.promised.setdefault(self.kept.uid, self.kept.starts)

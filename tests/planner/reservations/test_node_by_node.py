@@ -1,14 +1,15 @@
-"""What is left is kept from one look to the next, and is what a new look at everything would give."""
+"""What plans make of a cluster is kept from one look to the next, and is what a new look at everything would give."""
 
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster.snapshot import Holder, Snapshot
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
+from arena_topo.planner.reservations.returned import Returned, with_returned
 from arena_topo.planner.reservations.unreserved import Unreserved
 from tests.planner.fleets import NVIDIA, cluster, node
 
@@ -42,7 +43,9 @@ def looks(draw: st.DrawFn) -> list[tuple[Snapshot, list[OtherPlan]]]:
                 plans.pop(draw(st.integers(0, len(plans) - 1)))
             case "use":
                 name = draw(st.sampled_from(NAMES))
-                nodes[name] = node(name, used=draw(st.sampled_from([(), (3,), (0, 5)])))
+                used = draw(st.sampled_from([(), (3,), (0, 5)]))
+                holders = [Holder("", f"{name}-0", "", len(used), used)] if used else []
+                nodes[name] = node(name, used=used, lists_used=draw(st.booleans()), holders=holders)
                 others = [nodes[name] if each.name == name else each for each in snapshot.nodes]
                 snapshot = replace(snapshot, nodes=tuple(others))
             case "lose":
@@ -63,6 +66,14 @@ def test_what_is_left_is_what_a_new_look_gives(history: list[tuple[Snapshot, lis
     for snapshot, plans in history:
         assert without_reserved(snapshot, plans) == unreserved.of(snapshot, plans)
         assert {slot.node for each in plans for slot in each.reserved} == {*unreserved.places}
+
+
+@given(looks())
+def test_what_comes_back_is_what_a_new_look_gives(history: list[tuple[Snapshot, list[OtherPlan]]]) -> None:
+    """Whoever has ended, and whoever has not ended after all."""
+    returned = Returned()
+    for snapshot, plans in history:
+        assert with_returned(snapshot, plans) == returned.of(snapshot, plans)
 
 
 def test_what_is_as_it_was_stays_the_same_object() -> None:
