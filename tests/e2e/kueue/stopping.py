@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from dataclasses import dataclass, replace
 from enum import Enum
 from pathlib import Path
@@ -58,14 +59,19 @@ def run(moment: str, state: str, job: str) -> None:
             return send(self, request)
         left.clear()
         if stop.moment is Moment.DECIDED:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            _stop()
         response = send(self, request)
         if stop.moment is Moment.SENT:
-            os.kill(os.getpid(), signal.SIGSTOP)
+            _stop()
         return response
 
     StaticTransport.send = sent  # type: ignore[method-assign]  # the program itself knows nothing of it
     main()
+
+
+def _stop() -> None:
+    # Sent to the process it would stop whichever thread takes it first, and this one would go on for a moment.
+    signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
 def _is_answer(request: Request, stop: Stop) -> bool:
