@@ -62,3 +62,12 @@ def queued(kube: Kube, namespace: str, servers: list[str]) -> Iterator[str]:
     queue(kube, namespace, 32, checks=[CHECK], preemption={"withinClusterQueue": "LowerPriority"})
     yield namespace
     delete_queue(kube, namespace)
+
+
+@pytest.fixture
+def urgent(kube: Kube, namespace: str) -> Iterator[str]:
+    """Name of a PriorityClass above the default."""
+    item = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": namespace}}
+    kube.create({**item, "value": 1000})
+    yield namespace
+    kube.delete("scheduling.k8s.io/v1", "PriorityClass", namespace)

@@ -1,7 +1,7 @@
 """Jobs that lose their places under the real Kueue get others: their pins go with the old ones, and come back with the new."""
 
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -12,15 +12,6 @@ from tests.e2e.controller.replicas import end, reasons, replica
 from tests.e2e.kueue.queues import check, message, pins, placed, places, reserved, submit
 
 pytestmark = pytest.mark.usefixtures("lease")
-
-
-@pytest.fixture
-def urgent(kube: Kube, namespace: str) -> Iterator[str]:
-    """Name of a PriorityClass above the default."""
-    item = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": namespace}}
-    kube.create({**item, "value": 1000})
-    yield namespace
-    kube.delete("scheduling.k8s.io/v1", "PriorityClass", namespace)
 
 
 def test_the_pins_of_a_preempted_job_go_and_come(

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.controlplane.kube import Kube, Object
+from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Running
-from tests.e2e.controller.replicas import end, holder, replica
+from tests.e2e.controller.replicas import end, holder, reasons, replica
 from tests.e2e.kueue.answer_history import answers
 from tests.e2e.kueue.queues import (
     CHECK,
@@ -21,6 +22,7 @@ from tests.e2e.kueue.queues import (
     message,
     pins,
     placed,
+    reserved,
     set_checks,
     submit,
     workload,
@@ -49,9 +51,14 @@ class Course:
             lambda: "do not fit" in message(self.kube, self.namespace, "late"), "the reason why it waits"
         )
 
-    def submit(self, name: str, workers: int) -> None:
+    def submit(self, name: str, workers: int, *flags: str) -> None:
         """Submit a gang of whole servers."""
-        assert 0 == submit(self.arena, self.namespace, name, workers, 8).code
+        assert 0 == submit(self.arena, self.namespace, name, workers, 8, *flags).code
+
+    def uids(self, name: str) -> set[str]:
+        """Return the uids of the workers of a job."""
+        found = pods.of_job(self.kube, self.namespace, name, "worker")
+        return {pod["metadata"]["uid"] for pod in found}
 
     def placed(self, name: str, workers: int) -> None:
         """Wait until a job runs where it was answered."""
@@ -207,3 +214,35 @@ def test_replicas_that_do_not_lead_are_not_missed(course: Course) -> None:
         placed_with_another(course, STEPS[0])
         assert before == holder(course.kube)
         check_answers(course, STEPS[0])
+
+
+def test_an_answer_that_arrives_too_late_is_taken_back(course: Course, urgent: str, tmp_path: Path) -> None:
+    """Another replica has given the place to an urgent job meanwhile: its pods run on, and the late job waits again."""
+    leads = stopping(course.arena, Stop(Moment.DECIDED, "Ready", "late"), tmp_path)
+    with ExitStack() as stack:
+        leader = stack.enter_context(replica(leads))
+        course.begin()
+        course.free()
+        eventually(lambda: has_stopped(leader), "the leader to stop")
+        course.submit("urgent", 2, f"--priority={urgent}")
+        # Both wait before anybody else can decide.
+        for job in ("late", "urgent"):
+            eventually(lambda job=job: reserved(course.kube, course.namespace, job), f"the quota of {job}")  # type: ignore[misc]  # a default that binds
+        stack.enter_context(replica(course.arena, leads=False))
+        course.placed("urgent", 2)
+        running = course.uids("urgent")
+        leader.process.send_signal(signal.SIGCONT)
+        assert 1 == leader.wait().code
+        eventually(
+            lambda: "Moved" in reasons(course.kube, course.namespace, "late"), "the answer to be taken back"
+        )
+        eventually(
+            lambda: (
+                check(course.kube, course.namespace, "late")["state"] == "Pending"
+                and "do not fit" in message(course.kube, course.namespace, "late")
+            ),
+            "the job to wait",
+        )
+        assert running == course.uids("urgent")
+        end(course.kube, course.namespace, "urgent")
+        course.placed("late", 2)
