@@ -147,7 +147,7 @@ class _View:
     def running(self, waiting: Collection[str]) -> Iterator[RunningJob]:
         """Yield the jobs that hold or have reserved something, but for those *waiting*, and those that leave."""
         plans = {uid: plan for uid, plan in self.plans.items() if uid not in waiting}
-        return self.state.running(plans, self.held.values(), self.now)
+        return self.state.running(plans, [*map(RunningJob, self.held.values())], self.now)
 
     def left_soon(self, without: str) -> Snapshot:
         """Return what is left beside all plans but that of the job *without*, once the pods of deleted jobs have gone."""

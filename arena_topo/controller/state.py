@@ -1,7 +1,7 @@
 """What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import compress
@@ -274,14 +274,14 @@ class ClusterState:
         return {plan.order[1]: plan for plan in within_quotas(plans.values(), self.quotas, self._gpus_in_use)}
 
     def running(
-        self, plans: Mapping[str, OtherPlan], held: ValuesView[OtherPlan], now: datetime
+        self, plans: Mapping[str, OtherPlan], held: Sequence[RunningJob], now: datetime
     ) -> Iterator[RunningJob]:
         """Yield what holds or has reserved something at the server's instant *now*.
 
-        *plans* are what jobs reserve, by their uids, and *held* are plans that are on no jobs.
+        *plans* are what jobs reserve, by their uids, and *held* are those whose plans are on no jobs.
         """
-        yield from map(RunningJob, held)
-        yield from (RunningJob(plan, now) for _, plan in self.leaving(held))
+        yield from held
+        yield from (RunningJob(plan, now) for _, plan in self.leaving(one.plan for one in held))
         for uid, job in self.ledger.jobs.items():
             if job.ended:
                 continue

@@ -84,6 +84,7 @@ from arena_topo.planner.reservations.queue import (
     WaitingJob,
     take_turns,
 )
+from arena_topo.planner.reservations.returned import Returned
 from arena_topo.planner.reservations.unreserved import Unreserved
 
 _LONGEST_WRITE = 10.0
@@ -150,6 +151,7 @@ class Answerer:
     _lost: dict[str, float] = field(default_factory=dict)
     _audited: float = -math.inf
     _refusals: Refusals | None = None
+    _returned: Returned = field(default_factory=Returned)
     _left: Unreserved = field(default_factory=Unreserved)
     _left_by_firm: Unreserved = field(default_factory=Unreserved)
     estimates: Mapping[str, StartEstimate] = field(default_factory=dict)
@@ -370,15 +372,13 @@ class Answerer:
         turns = take_turns(
             [self._waiting(*each, snapshot) for each in waiting],
             self._left.of(snapshot, chain(others, self._held.values())),
-            chain(
-                map(RunningJob, others),
-                (RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()),
-            ),
+            self._running(state, others, now),
             now=now,
             # Each has the time of its own check, from which on a place is kept for it.
             reserve_after=timedelta(),
             kept=self.kept,
             refusals=self._refusals,
+            returned=self._returned,
             names_others=self.names_others,
         )
         self.kept, self._refusals = turns.kept, turns.refusals
@@ -392,6 +392,13 @@ class Answerer:
                 yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
             else:
                 yield from self._told_why(workload, turn, now)
+
+    def _running(
+        self, state: ClusterState, others: Iterable[OtherPlan], now: datetime
+    ) -> Iterator[RunningJob]:
+        """Yield what holds or has reserved something, in Kueue's queues or in our own: either frees places for both."""
+        held = [RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()]
+        yield from state.running({plan.order[1]: plan for plan in others}, held, now)
 
     def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
         propose, question = _planner(workload, planned, snapshot, self.plan)
@@ -417,8 +424,7 @@ class Answerer:
         if self._passed is None:
             return None
         passed = self._passed
-        plans = {each.order[1]: each for each in passed.others}
-        running = passed.state.running(plans, self._held.values(), passed.now)
+        running = self._running(passed.state, passed.others, passed.now)
         waiting = [
             Awaited(
                 QueuedJob(*passed.waiting[uid]),

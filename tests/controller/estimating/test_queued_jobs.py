@@ -8,13 +8,12 @@ from arena_topo.controller.estimating.estimates import Estimator, Queue
 from arena_topo.controller.estimating.queued_jobs import QueuedJob
 from arena_topo.controller.kueue.workloads import read_workload
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
+from arena_topo.jobs.placement.enforcement import suspended_with_plan
 from arena_topo.jobs.waiting.check_message import CheckMessage, read_message
 from arena_topo.jobs.waiting.run_facts import past_run
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
 from tests.controller.kueue.workload_objects import (
     CHECK,
@@ -23,11 +22,9 @@ from tests.controller.kueue.workload_objects import (
     Cluster,
     condition,
     entry,
-    template,
-    worker,
+    own_job,
     workload,
 )
-from tests.controller.world import GPU
 from tests.objects import mpijob
 
 RUNS = [condition("QuotaReserved"), condition("Admitted")]
@@ -165,22 +162,6 @@ def test_a_workload_that_is_no_gang_is_no_job() -> None:
         workload("gang"), workload("web", owner={"kind": "Deployment", "apiVersion": "apps/v1"})
     )
     assert ["w-gang"] == [job.uid for job in cluster.answerer.jobs]
-
-
-def own_job(name: str, nodes: str, hours: int = 0, **status: str) -> tuple[Object, list[Object]]:
-    """Return a job of our own queue that has run since eleven on all GPUs of *nodes*, for *hours* at most, and its pods."""
-    slots = tuple(Slot(index, node, None) for index, node in enumerate(nodes))
-    record = PlanRecord(
-        stage=Stage.CONFIRMED, slots=slots, worker_requests={GPU: 8}, enforcement=Enforcement.ADMISSION
-    )
-    job = mpijob(name, workers=len(nodes))
-    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(8)
-    job = with_pins(job, rewritten({}, record))
-    if hours:
-        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 3600 * hours}
-    conditions = [condition("Succeeded")] if status else []
-    job["status"] = {"startTime": EARLIER, "conditions": conditions, **status}
-    return job, [worker(name, index, node) for index, node in enumerate(nodes)]
 
 
 def test_a_workload_starts_after_a_job_of_our_own_queue() -> None:

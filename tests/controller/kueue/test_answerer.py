@@ -18,6 +18,7 @@ from tests.controller.kueue.workload_objects import (
     condition,
     entry,
     flavor,
+    own_job,
     template,
     worker,
     workload,
@@ -271,6 +272,18 @@ def test_a_place_is_kept_for_the_head_after_the_time_of_its_check() -> None:
     answers = cluster.answers()
     assert "is kept for the job default/large" in answers["small"][1]
     assert answers["large"][1].startswith("number 1")
+
+
+def test_a_place_is_kept_where_a_job_of_our_own_queue_runs() -> None:
+    """It ends as any other, and what it holds is free for Kueue's jobs then."""
+    job, pods = own_job("own", "abc")
+    cluster = Cluster(
+        workload("large", workers=4),
+        workload("small", workers=1, created="2026-11-22T11:30:00Z"),
+        mpijobs=[job],
+        pods=pods,
+    )
+    assert "is kept for the job default/large" in cluster.answers()["small"][1]
 
 
 def test_before_that_time_smaller_jobs_start() -> None:

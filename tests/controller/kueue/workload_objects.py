@@ -7,12 +7,17 @@ from arena_topo.controller.actions import Action, PatchStatus
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import KueueApi
 from arena_topo.controller.state import ClusterState
+from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.reading.watch import Change
 from arena_topo.kube.resources import Resource
+from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import CHECK_CONTROLLER
 from arena_topo.model.objects import Object
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from tests.controller.world import GPU, server
+from tests.objects import mpijob
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
 EARLIER = "2026-11-22T11:00:00Z"
@@ -100,6 +105,22 @@ def worker(job: str, index: int, node: str, gpus: int = 8, uid: str = "") -> Obj
         "spec": {"nodeName": node, "containers": [container]},
         "status": {"phase": "Running"},
     }
+
+
+def own_job(name: str, nodes: str, hours: int = 0, **status: str) -> tuple[Object, list[Object]]:
+    """Return a job of our own queue that has run since eleven on all GPUs of *nodes*, for *hours* at most, and its pods."""
+    slots = tuple(Slot(index, node, None) for index, node in enumerate(nodes))
+    record = PlanRecord(
+        stage=Stage.CONFIRMED, slots=slots, worker_requests={GPU: 8}, enforcement=Enforcement.ADMISSION
+    )
+    job = mpijob(name, workers=len(nodes))
+    job["spec"]["mpiReplicaSpecs"]["Worker"]["template"] = template(8)
+    job = with_pins(job, rewritten({}, record))
+    if hours:
+        job["spec"]["runPolicy"] = {"activeDeadlineSeconds": 3600 * hours}
+    conditions = [condition("Succeeded")] if status else []
+    job["status"] = {"startTime": EARLIER, "conditions": conditions, **status}
+    return job, [worker(name, index, node) for index, node in enumerate(nodes)]
 
 
 class Cluster:
