@@ -55,7 +55,7 @@ def reserved(state: ClusterState) -> dict[str, object]:
         # Pods that leave are in the order in which they were seen.
         "running": [
             (one.plan.order, one.plan.name, sorted(places(one.plan)), one.ends)
-            for one in state.running(plans, {}.values(), NOW)
+            for one in state.running(plans, (), NOW)
         ],
         "has pods": {uid for uid in state.objects["pods"] if state.ledger.has_pod(uid)},
     }
