@@ -94,11 +94,12 @@ def stands(record: PlanRecord, snapshot: Snapshot) -> bool:
     )
 
 
-def requested(record: PlanRecord, slots: Iterable[Slot]) -> Counter[str]:
+def requested(record: PlanRecord, slots: Iterable[Slot]) -> dict[str, int]:
     """Return what the pods of *record* at *slots* request together, and their number as ``pods``."""
-    total: Counter[str] = Counter()
+    total: dict[str, int] = {}
     for slot in slots:
-        total.update({"pods": 1, **record.requests_of(slot.worker)})
+        for name, amount in {"pods": 1, **record.requests_of(slot.worker)}.items():
+            total[name] = total.get(name, 0) + amount
     return total
 
 

@@ -291,10 +291,12 @@ def _still_serves(before: KeptPlace, future: Snapshot) -> bool:
 
     A node that was cordoned since then never gets the job, however long its place is kept there.
     """
-    places = {slot.node for slot in before.record.slots}
-    known = {node.name: node for node in before.future.nodes if node.name in places}
-    return stands(before.record, future) and not any(
-        _takes_less(node, known[node.name]) for node in future.nodes if node.name in known
+    known = {node.name: node for node in before.future.nodes}
+    nodes = {node.name: node for node in future.nodes}
+    # It stood in the future of then, and a node that is the same object is as it was: nearly all are.
+    slots = tuple(slot for slot in before.record.slots if nodes.get(slot.node) is not known[slot.node])
+    return stands(replace(before.record, slots=slots), future) and not any(
+        _takes_less(nodes[name], known[name]) for name in {slot.node for slot in slots}
     )
 
 
