@@ -9,7 +9,7 @@ from threading import Thread
 from arena_topo.cluster.published import Detail, publishable, published_parts
 from arena_topo.errors import ArenaTopoError
 from arena_topo.kube.resources import CONFIG_MAPS
-from arena_topo.kube.session import Session
+from arena_topo.kube.session import NotSent, Session
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
 from arena_topo.model.keys import CONTROLLER_NAMESPACE
 from arena_topo.model.notation.printable import printable
@@ -72,14 +72,17 @@ class Publisher:
     def publish(self, snapshot: Snapshot) -> None:
         """Write *snapshot*, unless all is as it was written a moment ago."""
         told = publishable(snapshot, self.detail)
-        if not self.may_write() or (told.nodes == self._written and self.clock() - self._at < _REFRESH):
+        if told.nodes == self._written and self.clock() - self._at < _REFRESH:
             return
         taken = (self.session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
-            session = self.session.anew()
+            session = self.session.only_while(self.may_write)
             # The first part is written last: readers begin with it, and find the others.
             for part in reversed(published_parts(replace(told, taken=taken))):
                 session.apply(CONFIG_MAPS.path(CONTROLLER_NAMESPACE, part["metadata"]["name"]), part)
+        except NotSent:
+            # Another replica publishes from now on.
+            return
         except (ArenaTopoError, ValueError) as error:
             text = f"the cluster is not published: {printable(str(error))}"
             # Once: it is tried again every few seconds.

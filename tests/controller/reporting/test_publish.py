@@ -3,7 +3,10 @@
 from dataclasses import dataclass, field, replace
 from threading import Event
 
-from arena_topo.cluster.published import PART_NAMES, Detail, read_published
+import pytest
+
+from arena_topo.cluster import published
+from arena_topo.cluster.published import PART_NAMES, Detail, published_parts, read_published
 from arena_topo.controller.reporting.publish import EVERY, Publisher
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.objects import Object
@@ -76,6 +79,22 @@ def test_only_the_leader_writes() -> None:
     bench = Bench(leads=False)
     bench.publisher().publish(IDLE)
     assert [] == bench.cluster.writes
+
+
+def test_nothing_more_is_written_once_another_replica_leads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even the other parts of the same snapshot: it may have written all of them by then."""
+    monkeypatch.setattr(published, "_PART", 100)
+    assert len(published_parts(BUSY)) > 1
+    bench = Bench()
+
+    def answer(call: Call) -> Answer:
+        bench.leads = False
+        return bench.cluster(call)
+
+    Publisher(session(answer)[0], bench.detail, lambda: bench.leads, bench.said.append, lambda: 0.0).publish(
+        BUSY
+    )
+    assert (1, []) == (len(bench.cluster.writes), bench.said)
 
 
 def test_a_refusal_is_said_once_and_tried_again() -> None:
