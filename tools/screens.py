@@ -39,10 +39,12 @@ arena-topo sandbox start --layout racks --speed 20
 at() { arena-topo sandbox run -- arena-topo "$@"; }
 at submit mpi --name=resnet50 --workers=2 --gpus=1 --image=train:1.0 "exit 3"
 at wait resnet50 --for=succeeded || true
+sleep 1
 at submit mpi --gputopology --gang --rdma --name=vgg16 --workers=2 --gpus=8 --image=train:1.0 "sleep 3600" --wait=running
+sleep 1
 at submit mpi --gputopology --gang --rdma --name=gpt --workers=16 --gpus=8 --image=train:1.0 "sleep 3600"
 """
-"""One job that has failed, one that runs, and one that waits for a place."""
+"""One job that has failed, one that runs, and one that waits for a place; lists have the newest first, by whole seconds."""
 
 
 def drawn(folder: Path) -> dict[str, str]:
