@@ -76,7 +76,8 @@ docs: $(STAMP)  ## write the generated part of the documentation, and build it a
 
 audit: $(STAMP)  ## compare what users install with the known vulnerabilities, where their database can be reached
 	$(PYTHON) -m venv $(VENV)-audit
-	-$(VENV)-audit/bin/python -m pip install --quiet 'pip>=25.1' --group audit
+	-$(VENV)-audit/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	-$(VENV)-audit/bin/python -m pip install --quiet --group audit
 	$(BIN)/python -m tools.audit $(VENV)-audit/bin/pip-audit
 
 demo: $(STAMP)  ## run the main job on the embedded cluster, in half a minute
