@@ -1,4 +1,4 @@
-"""How fast and how full jobs are admitted through our check, beside Kueue's own TAS: ``python -m benchmarks.controller.kueue [JOBS [NODES]]``.
+"""How fast and how full jobs are admitted through our check, beside Kueue's own TAS: ``python -m benchmarks.controller.kueue [JOBS [NODES [RUNS]]]``.
 
 On a real API server, with the real Kueue and simulated nodes of eight GPUs, twenty in a rack: once with a flavor that has a
 topology, once with our admission check, the same jobs in both. No operator runs, so that nothing but the queues is measured. Then the
@@ -61,23 +61,16 @@ class Run:
         return 60 * len(self.admitted) / self.until_started
 
 
-def main(jobs: int = 300, nodes: int = 640) -> None:
-    """Print the rates, the CPU for each job, the delay, and how full the cluster gets."""
+def main(jobs: int = 300, nodes: int = 640, runs: int = 1) -> None:
+    """Print the rates and the CPU for each job of so many *runs*, the delay, and how full the cluster gets."""
     racks = {f"n{at:03}": f"r{at // PER_RACK:02}" for at in range(nodes)}
     with ControlPlane(Options(operator=False, operators=("kueue",))) as plane:
         _furnish(plane, racks)
         fits = _shapes(jobs, nodes * 8)
         overfull = _shapes(10 * jobs, int(nodes * 8 * 1.3))[: 2 * jobs]
-        tas = _run(plane, "tas", fits, {})
-        _say_rate("TAS", tas)
         with _controller(plane) as pid:
-            ours = _run(plane, "ours", fits, {"controller": pid})
-            _say_rate("our check", ours)
-            each = 1000 * ours.cpu["controller"] / len(ours.admitted)
-            _say(
-                f"ratio {ours.a_minute / tas.a_minute:.2f}, of the starts {ours.started_a_minute / tas.started_a_minute:.2f}; "
-                f"{each:.1f} ms of CPU a job"
-            )
+            for _ in range(runs):
+                _compare(plane, fits, pid)
             full_ours = _filled(plane, "ours", overfull)
             _say_fill("our check", full_ours, racks, PIN_NODES)
             delays = _delays(plane, list(racks))
@@ -88,6 +81,19 @@ def main(jobs: int = 300, nodes: int = 640) -> None:
         # Of the pods that stand for others TAS would know nothing.
         _furnish(plane, racks)
         _say_fill("TAS", _filled(plane, "tas", overfull), racks, None)
+
+
+def _compare(plane: ControlPlane, shapes: Sequence[tuple[int, int]], pid: int) -> None:
+    """Print what jobs of *shapes* take by TAS, and then by our check, whose controller is the process *pid*."""
+    tas = _run(plane, "tas", shapes, {})
+    _say_rate("TAS", tas)
+    ours = _run(plane, "ours", shapes, {"controller": pid})
+    _say_rate("our check", ours)
+    each = 1000 * ours.cpu["controller"] / len(ours.admitted)
+    _say(
+        f"ratio {ours.a_minute / tas.a_minute:.2f}, of the starts {ours.started_a_minute / tas.started_a_minute:.2f}; "
+        f"{each:.1f} ms of CPU a job"
+    )
 
 
 def _furnish(plane: ControlPlane, racks: Mapping[str, str]) -> None:
