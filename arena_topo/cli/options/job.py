@@ -122,16 +122,10 @@ class CommonJobFlags:
 
     name: str = _text("--name", help="Name of the job (required).")
     image: str = _text("--image", help="Image of the job's pods (required).")
-    # Nothing stands for 1, and for all that fit of an elastic job, which may be given that number too.
+    # Where it is not given a job has one worker, and an elastic job as many as fit, which --workers=1 does not mean.
     workers: int | None = option(
         "--workers", type=Whole(), metavar="N", help="Number of worker pods; 1 by default."
     )
-
-    @property
-    def fixed_workers(self) -> int:
-        """The number of workers of a job that is not elastic."""
-        return 1 if self.workers is None else self.workers
-
     gpus: int = _number("--gpus", default=0, help="GPUs per worker.")
     gang: bool = go_flag("--gang", help="Start all workers or none.")
     gputopology: bool = go_flag("--gputopology", help="Choose nodes and GPUs by their links.")
@@ -220,6 +214,11 @@ class CommonJobFlags:
         help="Time after which the job is stopped, for example 12h.",
     )
     beside: ArenaJobFlags
+
+    @property
+    def fixed_workers(self) -> int:
+        """The number of workers of a job that is not elastic."""
+        return 1 if self.workers is None else self.workers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,8 +367,13 @@ def job_spec(
     if isinstance(flags, PyTorchFlags):
         run = replace(common.run, clean_policy=flags.clean_task_policy)
         elastic, count = with_nodes(worker_range(flags.elastic), flags.nnodes, flags.workers)
-        job = replace(common, run=run, kind="PyTorchJob", processes=flags.nproc_per_node)
-        job = replace(job, workers=job.workers if count is None else count)
+        job = replace(
+            common,
+            run=run,
+            kind="PyTorchJob",
+            processes=flags.nproc_per_node,
+            workers=common.workers if count is None else count,
+        )
         return elastic_job(job, elastic, count, grow=flags.elastic.grow)
     if isinstance(flags, JobSetFlags):
         return replace(common, kind="JobSet")

@@ -147,7 +147,7 @@ class Answerer:
     _records: dict[str, PlanRecord] = field(default_factory=dict)
     _flights: dict[str, _Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
-    _told: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    _explained: dict[str, tuple[float, bool]] = field(default_factory=dict)
     _lost: dict[str, float] = field(default_factory=dict)
     _audited: float = -math.inf
     _refusals: Refusals | None = None
@@ -263,7 +263,7 @@ class Answerer:
             self._uids.pop(before.job_key, None)
         self._stale.add(uid)
         if workload is None:
-            for known in (self._flights, self._not_before, self._told, self._lost, self._records):
+            for known in (self._flights, self._not_before, self._explained, self._lost, self._records):
                 known.pop(uid, None)
             return
         self._workloads[uid] = workload
@@ -391,7 +391,7 @@ class Answerer:
                 updates = pod_set_updates(planned, record, _uuids(record, snapshot))
                 yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
             else:
-                yield from self._told_why(workload, turn, now)
+                yield from self._explain_waiting(workload, turn, now)
 
     def _running(
         self, state: ClusterState, others: Iterable[OtherPlan], now: datetime
@@ -439,7 +439,7 @@ class Answerer:
         """The jobs of all Workloads that are planned."""
         return (QueuedJob(each, each.planned) for each in self._workloads.values() if each.planned)
 
-    def _told_why(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
+    def _explain_waiting(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
         before = read_message(workload.entry.message)
         written = before.start if before else None
         # What was written before holds until there is a newer estimate.
@@ -448,11 +448,11 @@ class Answerer:
         if before and before.head == said.head and not is_news(start, written, now):
             return
         # The first words come at once, the first estimate too, and every other one after a while.
-        last, with_start = self._told.get(workload.uid, (-math.inf, written is not None))
+        last, with_start = self._explained.get(workload.uid, (-math.inf, written is not None))
         is_first = start is not None and not with_start
         if not is_first and self.clock() - last < BETWEEN_REASONS:
             return
-        self._told[workload.uid] = self.clock(), start is not None
+        self._explained[workload.uid] = self.clock(), start is not None
         yield self._answer(workload, Answer(CheckState.PENDING, said.text), now)
 
     def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:

@@ -71,14 +71,14 @@ class Publisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Write *snapshot*, unless all is as it was written a moment ago."""
-        told = publishable(snapshot, self.detail)
-        if told.nodes == self._written and self.clock() - self._at < _REFRESH:
+        published = publishable(snapshot, self.detail)
+        if published.nodes == self._written and self.clock() - self._at < _REFRESH:
             return
         taken = (self.session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
             session = self.session.only_while(self.may_write)
             # The first part is written last: readers begin with it, and find the others.
-            for part in reversed(published_parts(replace(told, taken=taken))):
+            for part in reversed(published_parts(replace(published, taken=taken))):
                 session.apply(CONFIG_MAPS.path(CONTROLLER_NAMESPACE, part["metadata"]["name"]), part)
         except NotSent:
             # Another replica publishes from now on.
@@ -90,4 +90,4 @@ class Publisher:
                 self.say(text)
             self._said = text
             return
-        self._written, self._at, self._said = told.nodes, self.clock(), ""
+        self._written, self._at, self._said = published.nodes, self.clock(), ""

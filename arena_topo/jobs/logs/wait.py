@@ -209,10 +209,12 @@ def can_be_of(served: ServedJob, instance: str) -> bool:
             instance in numbered
             or instance.startswith(begins)
             # Beyond the first Job of a role of a JobSet, names go on with the number of their Job.
-            or any(
-                re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
-                for role in kind.replicas(served.job)
-                if begins
+            or (
+                bool(begins)
+                and any(
+                    re.fullmatch(rf"{re.escape(name)}-{re.escape(role.role)}-\d+-\d+-\w+", instance, re.ASCII)
+                    for role in kind.replicas(served.job)
+                )
             )
         )
     worker = parse_worker_name(instance)
