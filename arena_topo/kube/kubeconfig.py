@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from arena_topo.errors import DocumentError
+from arena_topo.errors import ArenaTopoError, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.notation.plain_yaml import plain_mapping
 from arena_topo.model.objects import Object
@@ -83,6 +83,25 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
     _check(target)
     # Like kubectl, no credentials over plain HTTP.
     return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
+
+
+def configured_target(connection: ConnectionFlags) -> Target | None:
+    """Return the target that kubectl would use, or None in a pod, whose service account then is the user.
+
+    Raises ``DocumentError`` where there is neither, and what ``resolve`` raises.
+    """
+    target = resolve(connection)
+    if target is None and ("KUBERNETES_SERVICE_HOST" not in os.environ or connection.kubeconfig):
+        raise no_cluster()
+    return target
+
+
+def no_cluster() -> ArenaTopoError:
+    """Return the error for a user who has no kubeconfig."""
+    return DocumentError(
+        "no cluster is configured: neither $KUBECONFIG nor ~/.kube/config names one",
+        hint="pass --kubeconfig FILE, or set KUBECONFIG; kubectl config get-contexts shows what you have",
+    )
 
 
 def names_of(plural: str, connection: ConnectionFlags, env: Mapping[str, str] = os.environ) -> list[str]:

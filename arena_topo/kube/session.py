@@ -17,10 +17,9 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import Target, default_namespace, identity, resolve, with_user_flags
+from arena_topo.kube.kubeconfig import Target, configured_target, default_namespace, identity, with_user_flags
 from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.resources import answered_at, is_of
-from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import GZIP, AnswerTooLarge, HttpTransport, Request, Response, unpacked
 from arena_topo.model.job.kind import Kind
@@ -514,7 +513,7 @@ def connect(connection: ConnectionFlags) -> Session:
 
     Raises ``DocumentError`` when no kubeconfig names a cluster, or names one that cannot be used.
     """
-    target = resolve(connection)
+    target = configured_target(connection)
     if target is not None:
         return Session(
             _transport(target),
@@ -524,29 +523,22 @@ def connect(connection: ConnectionFlags) -> Session:
             user=target.user,
         )
     # In a pod without a kubeconfig the service account is the user, as for kubectl.
-    if "KUBERNETES_SERVICE_HOST" in os.environ and not connection.kubeconfig:
-        from arena_topo.kube.official_client import in_cluster
+    from arena_topo.kube.official_client import in_cluster
 
-        user = with_user_flags({}, connection)
-        return Session(
-            in_cluster(),
-            namespace=connection.namespace or default_namespace(),
-            timeout=connection.request_timeout,
-            user=user,
-        )
-    raise no_cluster()
-
-
-def no_cluster() -> ArenaTopoError:
-    """Return the error for a user who has no kubeconfig."""
-    return DocumentError(
-        "no cluster is configured: neither $KUBECONFIG nor ~/.kube/config names one",
-        hint="pass --kubeconfig FILE, or set KUBECONFIG; kubectl config get-contexts shows what you have",
+    user = with_user_flags({}, connection)
+    return Session(
+        in_cluster(),
+        namespace=connection.namespace or default_namespace(),
+        timeout=connection.request_timeout,
+        user=user,
     )
 
 
 def _transport(target: Target) -> HttpTransport:
+    # Neither way to a server is imported before there is one.
     if is_static(target, os.environ):
+        from arena_topo.kube.static_client import StaticTransport
+
         return StaticTransport(target)
     from arena_topo.kube.official_client import from_target
 

@@ -314,7 +314,6 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
     """
     from arena_topo.jobs.placement.options import PlanOptions
     from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
-    from arena_topo.model.job.job_view import Goal
     from arena_topo.model.plan.plan_record import Pin
 
     plan = plan_options(flags)
@@ -333,6 +332,13 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
         requested=plan != PlanOptions() or enforcement.pin not in ("auto", "none"),
         # Whoever follows a job waits for its place as well, without a limit unless one is given.
         timeout=enforcement.wait.timeout if enforcement.wait else 0.0 if follow else None,
-        goal=Goal.SUCCEEDED if follow else enforcement.wait.goal if enforcement.wait else None,
+        goal=_followed() if follow else enforcement.wait.goal if enforcement.wait else None,
         expects_nodes=enforcement.expect_nodes,
     )
+
+
+def _followed() -> "Goal":
+    """Return what a user waits for who follows a job."""
+    from arena_topo.model.job.job_view import Goal
+
+    return Goal.SUCCEEDED

@@ -4,10 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from arena_topo.errors import Forbidden
-from arena_topo.kube.resources import NODES
-from arena_topo.kube.session import Session, items_of
 from arena_topo.manifest.host_discovery import FOLDER, SCRIPT
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.job.object_shapes import NODE
@@ -16,6 +15,10 @@ from arena_topo.model.notation.quantity import amount
 from arena_topo.model.notation.shapes import fitted
 from arena_topo.model.notation.words import plural
 from arena_topo.model.objects import Object
+
+if TYPE_CHECKING:
+    # What is said of the command alone is said without a cluster too, and goes without what talks to one.
+    from arena_topo.kube.session import Session
 
 _ONE_DASH = re.compile(r"(?<!\S)-((?:bind-to|map-by|rank-by)(?:-\w+)*)(?!\S)")
 """Options of mpirun that Open MPI 4 takes with one dash as well."""
@@ -52,10 +55,13 @@ class GpuOffer:
     may_grow: bool = False
 
 
-def gpu_offer(session: Session, job: JobSpec, resource: str) -> GpuOffer | None:
+def gpu_offer(session: "Session", job: JobSpec, resource: str) -> GpuOffer | None:
     """Return what the nodes offer *job* by the name *resource*, None where it needs none or the user may not list nodes."""
     if not job.gpus or resource not in GPU_RESOURCES:
         return None
+    from arena_topo.kube.resources import NODES
+    from arena_topo.kube.session import items_of
+
     offer = GpuOffer()
     try:
         for node in chain.from_iterable(map(items_of, session.pages(NODES.path()))):

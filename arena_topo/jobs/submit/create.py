@@ -1,6 +1,8 @@
 """Creating a job and the objects that belong to it: nothing is left half created."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from arena_topo.errors import Conflict, NotFound
 from arena_topo.jobs.arena_record import write_arena_record
@@ -10,6 +12,10 @@ from arena_topo.manifest.render import Manifest
 from arena_topo.model.job.kind import owner_reference
 from arena_topo.model.objects import Object
 
+if TYPE_CHECKING:
+    # It is defined beside what places jobs: at run time a job without a plan would import the planner for it.
+    from arena_topo.jobs.placement.place import PlacedJob
+
 
 @dataclass(frozen=True, slots=True)
 class CreatedJob:
@@ -17,6 +23,18 @@ class CreatedJob:
 
     objects: tuple[Object, ...]
     notes: tuple[str, ...] = ()
+
+
+Report = Callable[[CreatedJob], None]
+"""Hears of a job as soon as it exists, whatever becomes of the rest of the submit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmittedJob:
+    """What was created: the objects, and the placement where the job has a plan."""
+
+    objects: tuple[Object, ...]
+    placed: "PlacedJob | None" = None
 
 
 def create(session: Session, manifest: Manifest, *, dry_run: bool = False) -> CreatedJob:

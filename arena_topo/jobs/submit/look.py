@@ -9,7 +9,6 @@ from arena_topo.cluster.capabilities.permissions import PLANNING_NEEDS, RELEASIN
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS, asks_our_planner
 from arena_topo.errors import Conflict, Forbidden, NotFound, UsageError
 from arena_topo.jobs.lookup import look_up_job
-from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.submit.create import name_taken
 from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
 from arena_topo.kinds.table import KINDS, kinds_called
@@ -71,9 +70,16 @@ def look(
         facts=facts,
         controller=controller,
         planned_queue=_planned_queue(session, job, facts, place),
-        snapshot=unreserved_snapshot(session, levels=place.plan.levels) if coalesced else None,
+        snapshot=_snapshot(session, place) if coalesced else None,
         warnings=warnings,
     )
+
+
+def _snapshot(session: Session, place: PlaceOptions) -> Snapshot:
+    # Only where it decides the shape is all of the cluster read here, and what reads it takes its time to import.
+    from arena_topo.jobs.placement.other_plans import unreserved_snapshot
+
+    return unreserved_snapshot(session, levels=place.plan.levels)
 
 
 def _planned_queue(session: Session, job: JobSpec, facts: ClusterFacts, place: PlaceOptions) -> bool | None:

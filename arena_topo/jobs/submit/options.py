@@ -1,11 +1,15 @@
 """What the user asks of a submit, besides the job itself."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.job.job_view import Goal
 from arena_topo.model.plan.plan_record import Pin
+
+if TYPE_CHECKING:
+    # It is defined with the view of a job, which a submit that waits for nothing does not import.
+    from arena_topo.model.job.job_view import Goal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +45,14 @@ class PlaceOptions:
     pin: Pin = Pin.AUTO
     requested: bool = False
     timeout: float | None = None
-    goal: Goal | None = None
+    goal: "Goal | None" = None
     expects_nodes: bool = False
 
     @property
     def waits_for_a_place(self) -> bool:
         """Whether the user waits for a place, rather than for the job wherever it starts."""
-        return self.timeout is not None and self.goal in (None, Goal.PLACED)
+        if self.timeout is None:
+            return False
+        from arena_topo.model.job.job_view import Goal
+
+        return self.goal in (None, Goal.PLACED)

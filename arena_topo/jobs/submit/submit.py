@@ -1,7 +1,8 @@
 """The course of a submit: look, choose, render, decorate; then plan, pin, create.
 
 ``prepare`` reads the cluster and is pure from there on; ``submit_prepared`` writes to it. In between, a command can say
-what will happen. Each step takes and returns one frozen value:
+what will happen. Each step takes and returns one frozen value, and is imported where it is taken: a job that is rendered without
+a cluster needs the third one alone.
 
     look      JobSpec, options        -> TargetCluster  (look.py)
     choose    JobSpec, TargetCluster  -> SubmitChoice   (choose.py)
@@ -13,51 +14,29 @@ what will happen. Each step takes and returns one frozen value:
 """
 
 import json
-import time
-from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
-from arena_topo.cluster.training_runtime import with_runtime
 from arena_topo.errors import UsageError
-from arena_topo.gang.auto import with_cluster_facts
-from arena_topo.gang.backends import decorate
-from arena_topo.jobs.hand_over import answered, left_to
-from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.lookup import ServedJob
-from arena_topo.jobs.placement.demand import demand_of
-from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten, suspended_with_plan
-from arena_topo.jobs.placement.exact_gpus import uuids_of
 from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.placement.other_plans import unreserved_snapshot
-from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
-from arena_topo.jobs.placement.plan import reshaped_job
-from arena_topo.jobs.placement.propose import JobPlanner, can_never_fit
-from arena_topo.jobs.placement.reservation import Reservation
-from arena_topo.jobs.submit.admitted import admitted
 from arena_topo.jobs.submit.advice import advice_on_command, advice_on_gpus, gpu_offer, never_fits
-from arena_topo.jobs.submit.choose import GATES, KUEUE, NO_GANG, SubmitChoice, choose, without_plan
-from arena_topo.jobs.submit.create import CreatedJob, create
-from arena_topo.jobs.submit.look import TargetCluster, look, missing_rights
 from arena_topo.jobs.submit.options import GangRequest, PlaceOptions, SubmitOptions
 from arena_topo.kinds.table import newest_kind
 from arena_topo.kinds.trainjob import TRAINJOB
-from arena_topo.kube.discovery import preferred_version
-from arena_topo.kube.resources import path_of
-from arena_topo.kube.session import Session
-from arena_topo.manifest.decorate import decorated
-from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.manifest.render import Manifest, RenderContext, render
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU, PLACEMENT_OPTIONS, PREFERRED_LEVEL, REQUIRED_LEVEL
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Placement
-from arena_topo.model.plan.plan_record import Enforcement, Pin, PlanRecord, Stage
-from arena_topo.planner.plan import plan
+from arena_topo.model.plan.plan_record import Enforcement, Pin
 
-Report = Callable[[CreatedJob], None]
-"""Hears of a job as soon as it exists, whatever becomes of the rest of the submit."""
+if TYPE_CHECKING:
+    # They are defined beside what reads the cluster, which a job that is rendered without one does not import.
+    from arena_topo.jobs.logs.wait import Waiter
+    from arena_topo.jobs.submit.choose import SubmitChoice
+    from arena_topo.jobs.submit.create import CreatedJob, Report, SubmittedJob
+    from arena_topo.jobs.submit.look import TargetCluster
+    from arena_topo.kube.session import Session
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,20 +61,12 @@ class PreparedJob:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubmittedJob:
-    """What was created: the objects, and the placement where the job has a plan."""
-
-    objects: tuple[Object, ...]
-    placed: PlacedJob | None = None
-
-
-def report_nothing(_: CreatedJob) -> None:
+def report_nothing(_: "CreatedJob") -> None:
     """Ignore what is reported of a job."""
 
 
 def prepare(
-    session: Session, job: JobSpec, options: SubmitOptions, place: PlaceOptions, *, may_exist: bool = False
+    session: "Session", job: JobSpec, options: SubmitOptions, place: PlaceOptions, *, may_exist: bool = False
 ) -> PreparedJob:
     """Return *job* as it would be created on the cluster of *session*; nothing is created.
 
@@ -104,6 +75,9 @@ def prepare(
     Raises what ``look`` raises, ``UsageError`` for a gang scheduler or a pin that the cluster cannot honour, and
     ``DocumentError`` for a template that cannot be used.
     """
+    from arena_topo.jobs.submit.choose import choose, without_plan
+    from arena_topo.jobs.submit.look import look, missing_rights
+
     cluster = look(session, job, options, place, may_exist=may_exist)
     choice = choose(job, cluster, place)
     missing = missing_rights(session, choice.enforcement, job.namespace) if choice.enforcement else ()
@@ -137,7 +111,7 @@ def prepare_offline(job: JobSpec, options: SubmitOptions) -> PreparedJob:
     return PreparedJob(manifest=manifest, warnings=manifest.notes, notes=tuple(advice_on_command(job)))
 
 
-def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place: PlaceOptions) -> Manifest:
+def rendered(job: JobSpec, cluster: "TargetCluster", options: SubmitOptions, place: PlaceOptions) -> Manifest:
     """Return the objects of *job*, in the shape that fits *cluster* best where that may be chosen. Raises ``UsageError``.
 
     The planner reads its question from a rendered job, so a job that changes its shape is rendered once in each.
@@ -146,6 +120,10 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
     if cluster.snapshot is None:
         return manifest
     # There is a snapshot only where --coalesce may change the shape.
+    from arena_topo.jobs.placement.demand import demand_of
+    from arena_topo.jobs.placement.plan import reshaped_job
+    from arena_topo.planner.plan import plan
+
     if job.roles:
         raise UsageError("--coalesce is for jobs whose pods are all alike", hint="leave it out")
     demand = demand_of(manifest.job, cluster.snapshot, place.plan)
@@ -155,18 +133,28 @@ def rendered(job: JobSpec, cluster: TargetCluster, options: SubmitOptions, place
     return manifest if shaped is job else render(shaped, cluster.context, template=options.template)
 
 
-def with_runtime_facts(session: Session, manifest: Manifest) -> Manifest:
+def with_runtime_facts(session: "Session", manifest: Manifest) -> Manifest:
     """Return *manifest* with what the runtime of its TrainJob says of placements; that of any other kind as it is."""
     if manifest.kind is not TRAINJOB:
         return manifest
+    from arena_topo.cluster.training_runtime import with_runtime
+
     job, notes = with_runtime(session, manifest.job)
     return replace(manifest, job=job, notes=(*manifest.notes, *notes))
 
 
 def with_gang(
-    job: JobSpec, manifest: Manifest, cluster: TargetCluster, choice: SubmitChoice, place: PlaceOptions
+    job: JobSpec, manifest: Manifest, cluster: "TargetCluster", choice: "SubmitChoice", place: PlaceOptions
 ) -> PreparedJob:
     """Return *manifest* with what the back-end of its gang adds."""
+    from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
+    from arena_topo.gang.auto import with_cluster_facts
+    from arena_topo.gang.backends import decorate
+    from arena_topo.jobs.submit.choose import GATES, KUEUE, NO_GANG
+    from arena_topo.kube.discovery import preferred_version
+    from arena_topo.manifest.decorate import decorated
+    from arena_topo.manifest.gang_of_job import gang_of
+
     warnings = (*cluster.warnings, *manifest.notes, *choice.warnings)
     if not (choice.backend and cluster.facts):
         alone = (NO_GANG,) if job.gang else ()
@@ -218,134 +206,59 @@ def _with_level(job: Object, request: GangRequest) -> Object:
 
 
 def submit_prepared(
-    session: Session,
+    session: "Session",
     prepared: PreparedJob,
     place: PlaceOptions,
-    waiter: Waiter,
-    created: Report = report_nothing,
-) -> SubmittedJob:
+    waiter: "Waiter",
+    created: "Report" = report_nothing,
+) -> "SubmittedJob":
     """Create the job that was prepared, and place it where it gets a plan; *created* hears of it first.
 
     Raises ``WaitTimeout`` when it has no place within the time that it may wait, ``DoesNotFit`` when it could never fit.
     """
     manifest = prepared.manifest
     if prepared.too_large and not place.expects_nodes:
+        from arena_topo.jobs.placement.propose import can_never_fit
+
         raise can_never_fit(manifest.job["metadata"]["name"], prepared.too_large)
     if prepared.enforcement is None:
+        from arena_topo.jobs.submit.create import SubmittedJob, create
+
         job = create(session, manifest)
         created(job)
         if prepared.queue_api and place.waits_for_a_place:
+            from arena_topo.jobs.lookup import ServedJob
+            from arena_topo.jobs.submit.admitted import admitted
+
             served = ServedJob(manifest.kind, job.objects[0])
             placed = admitted(session, served, prepared.queue_api, place.timeout or 0.0, waiter)
             return SubmittedJob(objects=(placed.job, *job.objects[1:]), placed=placed)
         return SubmittedJob(objects=job.objects)
-    planner = _planner(prepared, prepared.enforcement, place)
+    # What plans takes longer to import than everything else, and a job without a plan goes without it.
+    from arena_topo.jobs.submit.planned import create_planned, hand_over, planner_of
+
+    planner = planner_of(manifest, prepared.enforcement, place)
     if prepared.controller:
-        if prepared.sees_cluster:
-            # It raises where the job could never fit: nothing has been created yet.
-            planner(unreserved_snapshot(session, levels=place.plan.levels))
-        return _handed_over(session, manifest, planner, place, waiter, created=created)
-    # v1alpha1 can be neither suspended nor gated, so that its job starts as it is created.
-    cannot_wait = not manifest.kind.suspend
-    if cannot_wait or prepared.gang_waits:
-        record = planner(unreserved_snapshot(session, levels=place.plan.levels))
-        # Without a place the job is created without a plan: its own scheduler starts it, anywhere, once it fits.
-        if record.stage is Stage.WAITING:
-            return _started(session, manifest, planner, record, created)
-        if cannot_wait:
-            pins = pinned_immediately(manifest.job, record)
-            pinned = replace(manifest, job=with_pins(manifest.job, pins))
-            return _started(session, pinned, planner, record, created)
-    return _placed(session, manifest, planner, place, waiter, created=created)
+        return hand_over(
+            session, manifest, planner, place, waiter, created=created, sees_cluster=prepared.sees_cluster
+        )
+    return create_planned(
+        session, manifest, planner, place, waiter, created=created, gang_waits=prepared.gang_waits
+    )
 
 
 def dry_run(
-    session: Session, prepared: PreparedJob, place: PlaceOptions, *, planned: bool = False
-) -> SubmittedJob:
+    session: "Session", prepared: PreparedJob, place: PlaceOptions, *, planned: bool = False
+) -> "SubmittedJob":
     """Have the server try the job that was prepared, without creating it.
 
     *planned*: with the pins that a plan for the cluster as it is now would give it.
     """
     manifest = prepared.manifest
     if not planned or prepared.enforcement is None:
+        from arena_topo.jobs.submit.create import SubmittedJob, create
+
         return SubmittedJob(objects=create(session, manifest, dry_run=True).objects)
-    planner = _planner(prepared, prepared.enforcement, place)
-    snapshot = unreserved_snapshot(session, levels=place.plan.levels)
-    record = planner(snapshot)
-    job = with_pins(manifest.job, suspended_with_plan(record))
-    if record.stage is Stage.PROPOSED:
-        confirmed = replace(record, stage=Stage.CONFIRMED)
-        job = with_pins(job, rewritten(job, confirmed, uuids_of(confirmed, snapshot)))
-    objects = create(session, replace(manifest, job=job), dry_run=True).objects
-    return SubmittedJob(objects=objects, placed=PlacedJob(objects[0], record, planner.verdict))
+    from arena_topo.jobs.submit.planned import planner_of, try_planned
 
-
-def _planner(prepared: PreparedJob, enforcement: Enforcement, place: PlaceOptions) -> JobPlanner:
-    manifest = prepared.manifest
-    return JobPlanner(
-        manifest.job,
-        # The rendered job has its final shape already: coalescing it once more would plan for other pods than these.
-        replace(place.plan, coalesce=False),
-        enforcement,
-        tuple(path_of(companion) for companion in manifest.companions),
-        place.pin,
-        refuses_impossible=not place.expects_nodes,
-    )
-
-
-def _started(
-    session: Session, manifest: Manifest, planner: JobPlanner, record: PlanRecord, created: Report
-) -> SubmittedJob:
-    """Create a job that starts at once: in its place where it is pinned, else wherever it fits."""
-    job = create(session, manifest)
-    created(job)
-    placed = PlacedJob(job.objects[0], record, planner.verdict, suspended=False)
-    return SubmittedJob(objects=job.objects, placed=placed)
-
-
-def _handed_over(
-    session: Session,
-    manifest: Manifest,
-    planner: JobPlanner,
-    place: PlaceOptions,
-    waiter: Waiter,
-    *,
-    created: Report,
-) -> SubmittedJob:
-    """Create the job without a place, for the controller to find one, and wait for what it answers."""
-    job = create(
-        session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(left_to(planner))))
-    )
-    created(job)
-    placed = answered(session, ServedJob(manifest.kind, job.objects[0]), place.timeout, waiter)
-    return SubmittedJob(objects=(placed.job, *job.objects[1:]), placed=placed)
-
-
-def _placed(
-    session: Session,
-    manifest: Manifest,
-    planner: JobPlanner,
-    place: PlaceOptions,
-    waiter: Waiter,
-    *,
-    created: Report,
-) -> SubmittedJob:
-    """Create the job suspended, or gated, with its first plan, and start it once a plan for it is confirmed."""
-    # The reservation creates the job in the middle of its steps and keeps the job alone; the output names these as well.
-    companions: list[Object] = []
-
-    def create_suspended(record: PlanRecord) -> Object:
-        job = create(session, replace(manifest, job=with_pins(manifest.job, suspended_with_plan(record))))
-        companions.extend(job.objects[1:])
-        created(job)
-        return job.objects[0]
-
-    reservation = Reservation(
-        session,
-        manifest.kind,
-        create_suspended,
-        levels=place.plan.levels,
-    )
-    wait = WaitPolicy(waiter=waiter, timeout=place.timeout, clock=time.monotonic)
-    placed = place_job(reservation, planner, wait)
-    return SubmittedJob(objects=(placed.job, *companions), placed=placed)
+    return try_planned(session, manifest, planner_of(manifest, prepared.enforcement, place), place)

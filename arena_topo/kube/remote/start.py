@@ -4,7 +4,6 @@ The ``kubernetes`` package resolves every kind of credentials, and brings the we
 the identity to act as behind. Both are imported where a process is started.
 """
 
-import os
 import ssl
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -12,10 +11,10 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from arena_topo.errors import ApiError
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import resolve, with_user_flags
+from arena_topo.kube.kubeconfig import configured_target, with_user_flags
 from arena_topo.kube.remote.process import PROTOCOLS, BoundedSocket, RemoteProcess
 from arena_topo.kube.remote.shared_tls import SharedTlsSocket
-from arena_topo.kube.session import impersonation, no_cluster
+from arena_topo.kube.session import impersonation
 from arena_topo.kube.static_client import without_strict_checks
 from arena_topo.kube.status_errors import api_error
 from arena_topo.kube.transport import LARGEST_HEAD, AnswerClock, Request, failure
@@ -51,12 +50,10 @@ def _transport(connection: ConnectionFlags) -> tuple["OfficialTransport", Mappin
     """Return the transport whose credentials and certificates count, and the user with the identity to act as."""
     from arena_topo.kube.official_client import from_target, in_cluster
 
-    target = resolve(connection)
+    target = configured_target(connection)
     if target is not None:
         return from_target(target), target.user
-    if "KUBERNETES_SERVICE_HOST" in os.environ and not connection.kubeconfig:
-        return in_cluster(), with_user_flags({}, connection)
-    raise no_cluster()
+    return in_cluster(), with_user_flags({}, connection)
 
 
 def _opened(

@@ -5,8 +5,11 @@ Source: ``k8s.io/component-helpers/scheduling/corev1`` (helpers.go, nodeaffinity
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from arena_topo.model.cluster.snapshot import Taint
+if TYPE_CHECKING:
+    # It is defined with all that a cluster has, of which a job names its tolerations alone.
+    from arena_topo.model.cluster.snapshot import Taint
 
 # PreferNoSchedule only makes a node less attractive.
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
@@ -21,7 +24,7 @@ class Toleration:
     value: str = ""
     effect: str = ""
 
-    def tolerates(self, taint: Taint) -> bool:
+    def tolerates(self, taint: "Taint") -> bool:
         """Whether this toleration covers *taint*."""
         if self.effect and self.effect != taint.effect:
             return False
@@ -33,7 +36,7 @@ class Toleration:
         return bool(self.key) and self.value == taint.value
 
 
-def untolerated(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> Taint | None:
+def untolerated(taints: "tuple[Taint, ...]", tolerations: tuple[Toleration, ...]) -> "Taint | None":
     """Return the first of *taints* that keeps a pod with *tolerations* off a node, or None."""
     for taint in taints:
         if taint.effect in _BLOCKING and not any(toleration.tolerates(taint) for toleration in tolerations):

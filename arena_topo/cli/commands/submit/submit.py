@@ -270,9 +270,13 @@ def _client_dry_run(
 ) -> None:
     """Print what would be sent: in the cluster's version of MPIJob where one answers, else in the newest."""
     from arena_topo.jobs.submit.submit import prepare, prepare_offline
-    from arena_topo.kube.session import connect
+    from arena_topo.kube.kubeconfig import configured_target
 
     try:
+        # Whoever has no cluster need not import what talks to one.
+        configured_target(flags.kube)
+        from arena_topo.kube.session import connect
+
         # Nothing will be created, and a job of the name is in nobody's way.
         prepared = prepare(connect(flags.kube), job, options, place, may_exist=True)
     except (ConnectionFailed, DocumentError) as error:
