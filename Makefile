@@ -3,15 +3,17 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-# Tests wait for clusters more than they compute: four workers keep two cores busy.
-WORKERS ?= 4
+# Each control plane has one worker, which mostly waits; the fifth computes meanwhile.
+WORKERS ?= 5
 # More options of pytest, such as FLAGS=--randomly-seed=14.
 FLAGS ?=
-PYTEST := $(BIN)/pytest --numprocesses=$(WORKERS) $(FLAGS)
+# Where a run keeps what each case cost; the name of the target is put before it.
+COSTS ?= costs.json
+PYTEST = $(BIN)/pytest --numprocesses=$(WORKERS) --costs=build/$@-$(COSTS) $(FLAGS)
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup hooks controlplane mpi-packages test test-fast test-lowest coverage audit lint format docs demo bench package release clean
+.PHONY: help setup hooks controlplane mpi-packages test test-rest test-fast test-lowest coverage audit lint format docs demo bench package release clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,8 +53,11 @@ test-fast: lint  ## run all tests but those on the real control plane
 	@echo 'test-fast leaves out the real control plane: run `make test` for the whole truth' >&2
 	$(PYTEST) -m 'not controlplane'
 
-test: lint  ## run all tests, on a real control plane too
+test: lint  ## run all tests that a change can break, on real control planes too: ten minutes once they are built
 	$(PYTEST)
+
+test-rest: $(STAMP)  ## run what test leaves out: real ranks, older versions, torture, every pair, packaging
+	$(PYTEST) --tier=rest
 
 test-lowest:  ## run test-fast with the lowest versions of dependencies that pyproject.toml admits
 	$(PYTHON) -m venv $(VENV)-lowest
@@ -61,8 +66,8 @@ test-lowest:  ## run test-fast with the lowest versions of dependencies that pyp
 	$(VENV)-lowest/bin/python -m pip install --quiet --constraint $(VENV)-lowest/constraints.txt --editable '.[sandbox,live]' --group test
 	$(VENV)-lowest/bin/pytest --numprocesses=$(WORKERS) -m 'not controlplane'
 
-coverage: lint  ## run test, and print the share of lines and branches that it runs
-	$(PYTEST) --cov --cov-report=term:skip-covered
+coverage: $(STAMP)  ## run test-fast with all examples of each property, and print the share of lines and branches that it runs
+	HYPOTHESIS_PROFILE=full $(PYTEST) -m 'not controlplane' --cov --cov-report=term:skip-covered
 
 docs: $(STAMP)  ## write the generated part of the documentation, and build it as a site into site/
 	$(BIN)/python docs/reference/generate.py

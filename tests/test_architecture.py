@@ -4,8 +4,7 @@ import shutil
 import subprocess
 import sys
 from base64 import b64encode
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -30,7 +29,6 @@ HEAVY = (
 )
 
 
-MOST_MODULES = 12
 SUITES = (
     "tests/contract",
     "tests/controlplane",
@@ -40,51 +38,18 @@ SUITES = (
     "tests/packaging",
     "tests/ranks",
 )
-"""They hold what no single module does: whole clusters, the tests' own tools, what is shipped."""
-UNMIRRORED = {
-    "tests/test_architecture.py": "the tree as a whole",
-    "tests/test_security.py": "the page on security, against the code",
-    "tests/test_repository.py": "the files that hosting, editors and hooks read",
-    "tests/cli/test_any_flags.py": "every command, on whatever is typed",
-    "tests/gang/test_kinds.py": "every back-end with every kind of job",
-    "tests/cli/test_arena.py": "every command and flag of Arena",
-    "tests/cli/test_help.py": "the help of every command",
-    "tests/cli/test_narrow_terminal.py": "every command, on a terminal of 60 columns",
-    "tests/jobs/logs/test_torture.py": "logs of 64 instances at once, over real connections",
-    "tests/kube/test_as_kubectl.py": "kubeconfig and transport against kubectl as the oracle",
-    "tests/output/test_schemas.py": "the documented shapes of JSON output",
-    "tests/planner/test_exactness.py": "the whole planner against brute force",
-    "tests/planner/test_worked_examples.py": "the examples in the planner's docstrings",
-    "tests/test_hostile_objects.py": "every reader of objects, through planning and every output",
-    "tests/output/test_hostile_text.py": "every form of output, on names and texts that act on terminals and pages",
-    "tests/topology/test_any_object.py": "all readers of objects, on whatever an API server may hold",
-    "tests/topology/test_any_text.py": "all readers of texts, on whatever a file may hold",
-    "tests/topology/test_on_api_server.py": "all sources, on a real API server",
-    "tests/sandbox/test_command.py": "the running sandbox, as its user types",
-    "tests/sandbox/test_gangs.py": "the running sandbox: gangs",
-    "tests/sandbox/test_import.py": "the running sandbox: imported clusters",
-    "tests/sandbox/test_jobs.py": "the running sandbox: jobs",
-    "tests/sandbox/test_kubectl.py": "the running sandbox: kubectl as its client",
-    "tests/sandbox/test_nodes.py": "the running sandbox: nodes",
-    "tests/sandbox/test_reading.py": "the running sandbox: what clients read",
-    "tests/sandbox/test_throughput.py": "the running sandbox: what its jobs print",
-}
-
-
-def crowded(root: Path, *folders: str) -> set[str]:
-    """Return the folders below *folders* of *root* that hold more than a dozen modules, tests and their tools apart."""
-    modules = [
-        path for folder in folders for path in (root / folder).rglob("*.py") if path.name != "__init__.py"
-    ]
-    count = Counter((path.parent, path.name.startswith("test_")) for path in modules)
-    return {str(folder.relative_to(root)) for (folder, _), size in count.items() if size > MOST_MODULES}
+"""They hold what no single package does: whole clusters, the tests' own tools, what is shipped."""
 
 
 def unmirrored(root: Path) -> set[str]:
-    """Return the test modules of *root* that are named like no module or package of the product, nor a suite."""
-    names = {path.relative_to(root) for path in (root / "tests").rglob("test_*.py")}
-    tests = [name for name in names if not str(name).startswith(tuple(f"{suite}/" for suite in SUITES))]
-    return {str(name) for name in tests if not any(place.exists() for place in _tested(root, name))}
+    """Return the folders of tests of *root* that are named like no package of the product or of the repository, nor a suite."""
+    folders = {path.parent.relative_to(root) for path in (root / "tests").rglob("test_*.py")}
+    return {
+        str(folder)
+        for folder in folders
+        if not f"{folder}/".startswith(tuple(f"{suite}/" for suite in SUITES))
+        and not any((package / folder.relative_to("tests")).is_dir() for package in (root / "arena_topo", root))
+    }
 
 
 def not_entered(root: Path, patterns: Sequence[str]) -> set[str]:
@@ -95,22 +60,9 @@ def not_entered(root: Path, patterns: Sequence[str]) -> set[str]:
     }
 
 
-def _tested(root: Path, test: Path) -> Iterator[Path]:
-    """Yield the places where what *test* is named after may lie, a module or a package."""
-    for package in (root / "arena_topo", root):
-        module = package / test.relative_to("tests").with_name(test.name.removeprefix("test_"))
-        yield module
-        yield module.with_suffix("")
-
-
-def test_no_folder_is_crowded() -> None:
-    """A reader takes in a dozen names at once."""
-    assert set() == crowded(ROOT, "arena_topo", "tests", "benchmarks", "tools")
-
-
-def test_every_test_module_mirrors_a_module() -> None:
-    """Or is named above, with what it tests instead."""
-    assert UNMIRRORED.keys() == unmirrored(ROOT)
+def test_every_folder_of_tests_mirrors_a_package() -> None:
+    """So that who changes a package finds its tests."""
+    assert set() == unmirrored(ROOT)
 
 
 def test_pytest_enters_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
@@ -119,19 +71,11 @@ def test_pytest_enters_every_folder_of_tests(pytestconfig: pytest.Config) -> Non
 
 
 def test_these_rules_can_fail(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    """A thirteenth module is seen, and so are a test whose module has gone and a folder that pytest passes by."""
-    (tmp_path / "arena_topo").mkdir()
-    (tmp_path / "tests").mkdir()
-    for index in range(MOST_MODULES):
-        (tmp_path / "arena_topo" / f"m{index}.py").touch()
-        (tmp_path / "tests" / f"test_m{index}.py").touch()
-    assert (set(), set()) == (crowded(tmp_path, "arena_topo", "tests"), unmirrored(tmp_path))
-    (tmp_path / "arena_topo" / "m12.py").touch()
-    (tmp_path / "arena_topo" / "m0.py").unlink()
-    (tmp_path / "arena_topo" / "m13.py").touch()
-
-    assert {"arena_topo"} == crowded(tmp_path, "arena_topo", "tests")
-    assert {"tests/test_m0.py"} == unmirrored(tmp_path)
+    """A folder whose package has gone is seen, and so is one that pytest passes by."""
+    for folder in ("arena_topo/planner", "tests/planner", "tests/gone", "tests/e2e/jobs"):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "test_it.py").touch()
+    assert {"tests/gone"} == unmirrored(tmp_path)
 
     (tmp_path / "tests" / "build").mkdir()
     (tmp_path / "tests" / "build" / "test_m1.py").touch()
@@ -199,6 +143,40 @@ def imported(*args: str, among: tuple[str, ...] = HEAVY) -> set[str]:
 def test_help_imports_nothing_heavy(args: list[str]) -> None:
     """Start-up decides how a command line feels."""
     assert set() == imported(*args)
+
+
+SPARED_OFFLINE = (
+    *(name for name in HEAVY if name != "jinja2"),
+    "http.client",
+    "ssl",
+    "arena_topo.kube.session",
+    "arena_topo.cluster",
+    "arena_topo.topology",
+    "arena_topo.prediction",
+    "arena_topo.gang",
+    "arena_topo.pin",
+    "arena_topo.planner.memo",
+    "arena_topo.planner.nodes",
+    "arena_topo.planner.plan",
+    "arena_topo.jobs.lookup",
+    "arena_topo.jobs.placement.place",
+    "arena_topo.jobs.submit.planned",
+    "arena_topo.model.cluster.snapshot",
+    "arena_topo.model.job.job_view",
+)
+"""What a job goes without that is only printed, where there is no cluster: all that reads one, plans or creates."""
+
+
+def test_an_offline_dry_run_imports_only_what_renders(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Jinja and YAML make the objects; reading the cluster, planning and creating are for those who have one."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    flags = ["--dry-run=client", "--name=x", "--image=i", "--gpus=1", "--workers=2"]
+
+    assert set() == imported("submit", "mpi", *flags, "train", among=SPARED_OFFLINE)
 
 
 @pytest.mark.parametrize(

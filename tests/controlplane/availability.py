@@ -13,12 +13,6 @@ MARKER = "controlplane"
 REQUIRE = "ARENA_TOPO_REQUIRE_CONTROLPLANE"
 SUITE = Suite(MARKER, REQUIRE, "the real control plane")
 
-PLANES = {
-    "kinds_plane": ("training-operator", "jobset", "trainer"),
-    "kueue_plane": ("training-operator", "jobset", "kueue"),
-}
-"""Fixtures that are planes with operators of their own, and which: a plane has what its tests need, and no more."""
-
 _UNAVAILABLE = pytest.StashKey[str]()
 _LACKING = pytest.StashKey[dict[str, str]]()
 

@@ -6,43 +6,41 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.availability import PLANES, require_built, require_extra
+from tests.controlplane.availability import require_built, require_extra
 from tests.controlplane.components import install
 from tests.controlplane.components.kubeconfig import write_kubeconfig
-from tests.controlplane.components.options import Options
-from tests.controlplane.kube import Kube, suppress_missing
+from tests.controlplane.kube import Kube
 from tests.controlplane.machines.kubelet import ScriptedKubelet
 from tests.controlplane.machines.logs import FakeLog
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes, remove_pods, two_v100
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
+from tests.controlplane.shared import OPERATORS, shared
 
 
 @pytest.fixture(scope="session")
 def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Run the control plane that all tests of a run share: keep to your namespace and your nodes."""
-    require_built(pytestconfig)
-    with ControlPlane() as running:
-        yield running
+    """Connect to the control plane that all tests of a run share: keep to your namespace and your nodes."""
+    yield from _connected(pytestconfig, "plane")
 
 
 @pytest.fixture(scope="session")
 def kinds_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Run a control plane with the operators of kinds of jobs beside MPIJob; a folder of tests returns it as `plane`."""
-    yield from _with_operators(pytestconfig, PLANES["kinds_plane"])
+    """Connect to the one with the operators of kinds of jobs beside MPIJob; a folder of tests returns it as `plane`."""
+    yield from _connected(pytestconfig, "kinds_plane")
 
 
 @pytest.fixture(scope="session")
 def kueue_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Run a control plane with the training operator, JobSet, and Kueue, whose webhooks are off; a folder of tests returns it as `plane`."""
-    yield from _with_operators(pytestconfig, PLANES["kueue_plane"])
+    """Connect to the one with the training operator, JobSet and Kueue without webhooks; a folder of tests returns it as `plane`."""
+    yield from _connected(pytestconfig, "kueue_plane")
 
 
-def _with_operators(config: pytest.Config, operators: tuple[str, ...]) -> Iterator[ControlPlane]:
+def _connected(config: pytest.Config, name: str) -> Iterator[ControlPlane]:
     require_built(config)
-    for name in operators:
-        require_extra(config, name)
-    with ControlPlane(Options(operators=operators)) as running:
+    for operator in OPERATORS[name]:
+        require_extra(config, operator)
+    with shared(name) as running:
         yield running
 
 
@@ -62,25 +60,19 @@ def gpu_nodes(plane: ControlPlane) -> Iterator[list[str]]:
 
 @pytest.fixture
 def namespace(plane: ControlPlane) -> Iterator[str]:
-    """Name of an empty namespace in which pods can be created at once; its jobs and pods are gone after the test."""
+    """Name of an empty namespace in which pods can be created at once.
+
+    Its jobs, whose plans would reserve nodes that the next test calls the same, and its pods, which would hold them, are
+    gone after the test; the namespace itself goes in its own time.
+    """
     name = f"t-{uuid.uuid4().hex[:10]}"
     kube = plane.kube
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
-    # A plan counts for as long as its job exists, and the next test calls its nodes the same.
-    for version in ("v2beta1", "v1", "v1alpha1"):
-        with suppress_missing():
-            remove_jobs(kube, f"kubeflow.org/{version}", "MPIJob", name)
+    kube.delete_all("kubeflow.org/v2beta1", "MPIJob", name)
     kube.delete("v1", "Namespace", name)
     eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
-
-
-def remove_jobs(kube: Kube, version: str, kind: str, namespace: str) -> None:
-    """Delete all jobs of a kind in *namespace*, and return when there are none."""
-    for job in kube.list(version, kind, namespace):
-        kube.delete(version, kind, job["metadata"]["name"], namespace, propagationPolicy="Background")
-    eventually(lambda: not kube.list(version, kind, namespace), f"the end of the jobs in {namespace}")
 
 
 @pytest.fixture

@@ -148,6 +148,12 @@ class Kube:
         with suppress_missing():
             self.request("DELETE", self.path(api, kind, namespace, name), query=query)
 
+    def delete_all(self, api: str, kind: str, namespace: str) -> None:
+        """Delete all objects of a kind in *namespace*, without those that they own, and return when there are none."""
+        path = self.path(api, kind, namespace)
+        self.request("DELETE", path, query={"propagationPolicy": "Background"})
+        eventually(lambda: not self.list(api, kind, namespace), f"the end of each {kind} in {namespace}")
+
     def wait_for(
         self,
         api: str,

@@ -26,9 +26,14 @@ from tests.controlplane.kube import Kube, KubeError
 from tests.controlplane.operators.table import CERTIFICATES, OPERATORS, Seat
 from tests.controlplane.operators.webhooks import by_address
 from tests.controlplane.polling import eventually
+from tests.harness.costs import planes_folder, record_plane
 
 _ADMINS = "system:masters"
+_ALWAYS = {"supervisor", "etcd", "kube-apiserver"}
 
+
+_SELDOM_COLLECTED = {"GOGC": "400", "GOMEMLIMIT": "1500MiB"}
+"""Go's collector of garbage would run for each doubling of a heap of a few MiB: memory is cheaper than a core here."""
 
 _OPERATOR_WORKS = "Started workers"
 """What the operator logs once it leads and has seen what there is: a job before that waits for half a minute."""
@@ -37,16 +42,22 @@ _OPERATOR_WORKS = "Started workers"
 class ControlPlane:
     """etcd, API server and what ``options`` ask for, from entering the context to leaving it.
 
+    With *at* it runs already, in another process that holds it: this connects to it. ``folder`` and ``processes`` are
+    then this connection's own.
+
     Raises ControlPlaneError when a component cannot be built or does not start, with the end of its log.
     """
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: Options | None = None, *, at: Site | None = None) -> None:
         self.options = options or Options()
-        self.folder = Path(tempfile.mkdtemp(prefix="arena-topo-plane-"))
+        self.folder = Path(tempfile.mkdtemp(prefix="arena-topo-plane-", dir=planes_folder()))
         self.startup_seconds = 0.0
+        self._at = at
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        if self._at is not None:
+            return self._connect(self._at)
         built = ensure_built(coscheduling=self.options.coscheduling)
         if self.options.operators:
             built |= ensure_extras(self.options.operators)
@@ -57,6 +68,7 @@ class ControlPlane:
             self.processes = stack.enter_context(Processes(self.folder, self._environment()))
             self.kube = stack.enter_context(Kube(self.site.url, self.site.authority, self.site.admin))
             self._start_or_keep_logs(built)
+            stack.callback(self._record, began)
             self._stack = stack.pop_all()
         self.startup_seconds = time.monotonic() - began
         return self
@@ -65,6 +77,19 @@ class ControlPlane:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._stack.close()
+
+    def _connect(self, site: Site) -> Self:
+        self.site = site
+        self._authority = Authority.load(site.authority, self.folder / "pki")
+        with ExitStack() as stack:
+            self.processes = stack.enter_context(Processes(self.folder, self._environment()))
+            self.kube = stack.enter_context(Kube(site.url, site.authority, site.admin))
+            self._stack = stack.pop_all()
+        return self
+
+    def _record(self, began: float) -> None:
+        parts = [name for name in self.processes.pids if name not in _ALWAYS]
+        record_plane(" + ".join(parts) or "API server only", began, self.processes.pids)
 
     @property
     def admin_kubeconfig(self) -> Path:
@@ -103,7 +128,7 @@ class ControlPlane:
     def _environment(self) -> dict[str, str]:
         """Keep the developer's own cluster out: the operator prefers $KUBECONFIG to its flag, KWOK reads ~/.kwok."""
         home = {"HOME": str(self.folder), "TMPDIR": str(self.folder)}
-        return home | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
+        return home | _SELDOM_COLLECTED | {"PATH": os.defpath, "KUBECONFIG": str(self.site.kubeconfig)}
 
     def _start_or_keep_logs(self, built: Built) -> None:
         try:

@@ -1,7 +1,6 @@
 """pytest hooks: marks what needs the control plane, builds it in time, and never lets its absence pass in silence.
 
-Under pytest-xdist each worker marks and builds (one does, the others wait for its lock), and starts a control plane
-of its own once a test asks for it.
+Under pytest-xdist each worker marks and builds (one does, the others wait for its lock); they share the control planes.
 """
 
 from collections.abc import Generator
@@ -9,15 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.availability import MARKER, PLANES, SUITE, build_for, why_unavailable
+from tests.controlplane.availability import MARKER, SUITE, build_for, why_unavailable
+from tests.controlplane.policy import wants_policy
+from tests.controlplane.shared import OPERATORS, end_all, own
+from tests.harness.scheduling import CHAINS, chain_of
 from tests.harness.suites import Tally
 
 _E2E = Path(__file__).parent.parent / "e2e"
+_LEFT_BY_COMMANDS = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
+"""A command leaves its connections to the end of its process, which here is the one of the tests."""
 _TALLY = pytest.StashKey[Tally]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Begin to count."""
+    """Begin to count, and lead the run that the control planes belong to."""
+    if not hasattr(config, "workerinput"):
+        own()
     config.stash[_TALLY] = Tally(SUITE)
     config.pluginmanager.register(config.stash[_TALLY])
 
@@ -26,21 +32,27 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     """Mark every test that uses the plane or lies in tests/e2e, before ``-m`` selects; let them come first.
 
-    They take the longest: workers that have none of them left fill the time with all others.
+    They take the longest: workers that have none of them left fill the time with all others. Those that want the
+    admission policy come last on their plane, so that it is installed once.
     """
     for item in items:
         fixtures = getattr(item, "fixturenames", ())
         if "plane" in fixtures or _E2E in item.path.parents:
             item.add_marker(MARKER)
-        for name in PLANES.keys() & fixtures:
-            item.add_marker(getattr(pytest.mark, MARKER)(*PLANES[name]))
+        if _E2E in item.path.parents:
+            for warning in _LEFT_BY_COMMANDS:
+                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
+        for name in OPERATORS.keys() & fixtures:
+            item.add_marker(getattr(pytest.mark, MARKER)(*OPERATORS[name]))
     yield
     items.sort(key=_turn)
 
 
-def _turn(item: pytest.Item) -> int:
-    marks = (item.get_closest_marker(name) for name in ("first", MARKER))
-    return next((turn for turn, mark in enumerate(marks) if mark is not None), 2)
+def _turn(item: pytest.Item) -> tuple[int, bool]:
+    chain = chain_of(item.nodeid)
+    if chain is None:
+        return len(CHAINS) + (item.get_closest_marker("first") is None), False
+    return CHAINS.index(chain), wants_policy(item)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -51,3 +63,10 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         wanted = {extra for mark in marks for extra in mark.args}
         build_for(config, wanted)
         config.stash[_TALLY].unavailable = why_unavailable(config)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """End the control planes of the run, once no worker uses them."""
+    if not hasattr(session.config, "workerinput"):
+        end_all()

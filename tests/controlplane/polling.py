@@ -22,4 +22,4 @@ def eventually(fact: Callable[[], T | None], what: str, timeout: float = TIMEOUT
         if time.monotonic() > deadline:
             raise ControlPlaneError(f"after {timeout:.0f} s still waiting for {what}; last seen: {value!r}")
         time.sleep(pause)
-        pause = min(pause * 1.5, 0.5)
+        pause = min(pause * 1.5, 0.25)

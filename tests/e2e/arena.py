@@ -1,13 +1,24 @@
-"""Running arena-topo as a user does: as a process, with a kubeconfig."""
+"""Running arena-topo as a user does, with a kubeconfig: in the test's own process, or as one of its own.
 
+A call runs in the test's process: it is about the outcome, and a process spends most of its time on its imports. What is
+about signals, terminals, pipes and what goes on meanwhile runs as a process: ``process``, ``shell`` and ``running``.
+"""
+
+import gc
+import io
 import os
 import subprocess
+import sys
 import sysconfig
+import tempfile
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from unittest.mock import patch
 
 from tests.controlplane.errors import ControlPlaneError
 from tests.controlplane.polling import eventually
@@ -39,7 +50,13 @@ class Arena:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "PATH": path}
 
     def __call__(self, *args: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
-        """Run a command to its end."""
+        """Run a command to its end, in this process; as one of its own next to other threads, and where it is another program."""
+        if self.program != PROGRAM or threading.current_thread() is not threading.main_thread():
+            return self.process(*args, timeout=timeout)
+        return inside(args, self.env)
+
+    def process(self, *args: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
+        """Run a command to its end as a process."""
         done = subprocess.run(
             [self.program, *args], env=self.env, capture_output=True, text=True, timeout=timeout, check=False
         )
@@ -70,6 +87,50 @@ class Arena:
                 process.kill()
                 # Popen closes the streams, which a reader that is not at its end must not see.
                 running.wait()
+
+
+def inside(args: Sequence[str], env: Mapping[str, str]) -> Outcome:
+    """Run a command in this process as if it were one of its own, with *env* as its environment and nothing to read."""
+    from arena_topo.cli.errors import run
+
+    _let_rest_what_lives()
+    with (
+        warnings.catch_warnings(
+            action="ignore", category=ResourceWarning
+        ),  # a process leaves its connections to its end
+        open(os.devnull, encoding="utf-8") as nothing,  # noqa: PTH123  # it is no path of ours
+        _Stream() as out,
+        _Stream() as err,
+        patch.dict(os.environ, env, clear=True),
+        patch.object(sys, "argv", ["arena-topo", *args]),
+        patch.object(sys, "stdin", nothing),
+        redirect_stdout(out),
+        redirect_stderr(err),
+    ):
+        code = int(run(args))
+        gc.collect()
+        return Outcome(code, out.text(), err.text())
+
+
+@cache
+def _let_rest_what_lives() -> None:
+    """Keep what this process has loaded out of the search for garbage after each command, which would take longer than that."""
+    gc.collect()
+    gc.freeze()
+
+
+class _Stream(io.TextIOWrapper):
+    """What a command prints: text in a file without a name, as a pipe's other end would get it."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by this
+        super().__init__(self._file, encoding="utf-8", write_through=True)
+
+    def text(self) -> str:
+        """Return all that was printed, with the ends of lines that a text stream reads."""
+        self.flush()
+        self._file.seek(0)
+        return self._file.read().decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 class Running:

@@ -11,10 +11,12 @@ from tests.controlplane.components import install
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
+from tests.controlplane.policy import wants_policy
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import LEASE
-from tests.e2e.pinning import acts, admission_policy
+from tests.e2e.pinning import install_policy, remove_policy
+from tests.harness.scheduling import OWN_PLANES, chain_of
 
 
 @pytest.fixture
@@ -24,11 +26,17 @@ def arena(kubeconfig: Path) -> Arena:
 
 
 @pytest.fixture
-def policy(plane: ControlPlane) -> Iterator[None]:
-    """Install the admission policy for one test, as an admin does."""
-    with admission_policy(plane):
-        yield
-    eventually(lambda: not acts(plane.kube), "the policy to be gone")
+def policy(plane: ControlPlane) -> None:
+    """Have the admission policy on the plane, as an admin installs it."""
+    install_policy(plane)
+
+
+@pytest.fixture(autouse=True)
+def _no_policy_unless_wanted(request: pytest.FixtureRequest) -> None:
+    """Take the admission policy away for tests that do not want it; their order makes this rare."""
+    own = chain_of(request.node.nodeid) == OWN_PLANES
+    if not own and "plane" in request.fixturenames and not wants_policy(request.node):
+        remove_policy(request.getfixturevalue("plane"))
 
 
 @pytest.fixture(params=["gates", "admission"])

@@ -14,16 +14,36 @@ from tests.e2e.arena import Arena
 HOSTNAME = "kubernetes.io/hostname"
 
 
+_INSTALLED: set[str] = set()
+"""Addresses of the planes that have the policy: the tests of a plane run one after the other, in one process."""
+
+
 @contextmanager
 def admission_policy(plane: ControlPlane, *flags: str) -> Iterator[None]:
     """Install the policy as an admin does, with *flags*, until it acts; take it away at the end."""
-    arena = Arena(plane.admin_kubeconfig)
-    outcome = arena("cluster", "setup", "--apply", *flags)
+    install_policy(plane, *flags)
+    yield
+    remove_policy(plane)
+
+
+def install_policy(plane: ControlPlane, *flags: str) -> None:
+    """Install the policy as an admin does, with *flags*, and return once it acts; it stays for the tests that follow."""
+    if plane.site.url in _INSTALLED:
+        return
+    outcome = Arena(plane.admin_kubeconfig)("cluster", "setup", "--apply", *flags)
     assert 0 == outcome.code, outcome.err
     eventually(lambda: acts(plane.kube), "the admission policy to act")
-    yield
-    outcome = arena("cluster", "remove", "--apply")
+    _INSTALLED.add(plane.site.url)
+
+
+def remove_policy(plane: ControlPlane) -> None:
+    """Take the policy away where it is, and return once it acts no more."""
+    if plane.site.url not in _INSTALLED:
+        return
+    outcome = Arena(plane.admin_kubeconfig)("cluster", "remove", "--apply")
     assert 0 == outcome.code, outcome.err
+    eventually(lambda: not acts(plane.kube), "the policy to be gone")
+    _INSTALLED.remove(plane.site.url)
 
 
 def acts(kube: Kube) -> bool:

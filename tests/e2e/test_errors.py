@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.controlplane.components.options import api_only
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena
@@ -134,13 +133,3 @@ def test_missing_jobs_are_reported_and_the_others_deleted(arena: Arena, kube: Ku
     assert 2 == outcome.err.count("does not exist")
     assert [] == kube.list("kubeflow.org/v2beta1", "MPIJob", namespace)
     assert 0 == arena("delete", "a", "--ignore-not-found").code
-
-
-def test_a_cluster_without_the_resource_is_told() -> None:
-    """With what to install."""
-    with ControlPlane(api_only(None)) as bare:
-        outcome = Arena(bare.admin_kubeconfig)(*SUBMIT)
-
-    assert (1, "") == (outcome.code, outcome.out)
-    assert "error: this cluster has no MPIJob resource" in outcome.err
-    assert "hint: ask the cluster's admin to install the Kubeflow MPI operator" in outcome.err

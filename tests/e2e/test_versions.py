@@ -24,6 +24,16 @@ def old(request: pytest.FixtureRequest, pytestconfig: pytest.Config) -> Iterator
         yield request.param, plane
 
 
+def test_the_definition_of_each_is_that_of_its_project(old: tuple[Old, ControlPlane]) -> None:
+    """Arena's and the training operator's MPIJob, with the field that only it has."""
+    version, plane = old
+    crd = plane.kube.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", "mpijobs.kubeflow.org")
+    schema = next(one["schema"] for one in crd["spec"]["versions"] if one["name"] == version)
+
+    field = {"v1": "mpiReplicaSpecs", "v1alpha1": "backoffLimit"}[version]
+    assert field in schema["openAPIV3Schema"]["properties"]["spec"]["properties"]
+
+
 @pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)
 def test_a_documented_job_is_accepted(old: tuple[Old, ControlPlane], documented: DocumentedJob) -> None:
     """Found out which version is served, rendered for it, and stored without a field lost."""
@@ -101,3 +111,13 @@ def test_jobs_are_listed_and_watched(old: tuple[Old, ControlPlane]) -> None:
         plane.kube.patch(*kind, "watched", {"status": ended}, "default", sub="status")
         eventually(lambda: shown() == ["PENDING", "SUCCEEDED"], "its new state")
         assert 0 == arena("wait", "watched").code
+
+
+def test_a_cluster_without_the_resource_is_told() -> None:
+    """With what to install."""
+    with ControlPlane(api_only(None)) as bare:
+        outcome = Arena(bare.admin_kubeconfig)("submit", "mpi", "--name=job", "--image=i", "--workers=1", "c")
+
+    assert (1, "") == (outcome.code, outcome.out)
+    assert "error: this cluster has no MPIJob resource" in outcome.err
+    assert "hint: ask the cluster's admin to install the Kubeflow MPI operator" in outcome.err

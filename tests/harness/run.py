@@ -3,10 +3,12 @@
 import os
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,7 @@ import pytest
 from tests.harness import guardian
 
 _LEAVING_SECONDS = 5.0
+_PREFIX = "arena-topo-run-"
 
 _GUARDIAN = pytest.StashKey[subprocess.Popen[bytes]]()
 _LEFT = pytest.StashKey[Mapping[int, str]]()
@@ -25,16 +28,27 @@ def pytest_configure(config: pytest.Config) -> None:
     if _is_worker(config):
         return
     run = uuid.uuid4().hex
-    config.stash[_GUARDIAN] = guardian.watch(run)
-    os.environ[guardian.MARK] = run
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    _keep_all_files_in(folder, config)
+    config.stash[_GUARDIAN] = guardian.watch(run, str(folder))
+    os.environ |= {guardian.MARK: run, guardian.FOLDER: str(folder)}
+
+
+def _keep_all_files_in(folder: Path, config: pytest.Config) -> None:
+    """Have ``tmp_path``, and temporary files of tests and of what they start, in *folder*, which goes with the run."""
+    if config.option.basetemp is None:
+        config.option.basetemp = str(folder / "cases")
+    (folder / "tmp").mkdir()
+    os.environ["TMPDIR"] = str(folder / "tmp")
+    tempfile.tempdir = None  # asked anew
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share the tests out by the clusters that they use; imported here, for runs without pytest-xdist."""
-    from tests.harness.scheduling import ByCluster
+    """Share the tests out by the control planes that they use; imported here, for runs without pytest-xdist."""
+    from tests.harness.scheduling import ByPlane
 
-    return ByCluster(config, log)
+    return ByPlane(config, log)
 
 
 def _restore_signals() -> None:

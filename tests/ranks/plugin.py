@@ -30,6 +30,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     for item in mine:
         item.add_marker(MARKER)
+        item.add_marker(pytest.mark.full("the ranks of jobs run for real"))
     if mine and (reason := why_unavailable()):
         config.stash[_TALLY].unavailable = reason
         for item in mine:

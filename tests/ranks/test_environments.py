@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.controlplane.kube import Kube
+from tests.controlplane.kube import Kube, Object
+from tests.controlplane.polling import eventually
 from tests.ranks.jobs import Jobs, mpirun, places_of
 
 pytestmark = pytest.mark.usefixtures("nodes")
@@ -64,7 +65,11 @@ def test_no_job_makes_the_operator_warn(jobs: Jobs, kube: Kube, namespace: str) 
     """A pod template with a restartPolicy of its own would, for every job."""
     jobs.submit("quiet", workers=2, command=mpirun(2))
     jobs.wait("quiet", "SUCCEEDED")
-    events = kube.list("v1", "Event", namespace, fieldSelector="involvedObject.kind=MPIJob")
 
-    assert events
+    def all_events() -> list[Object]:
+        """Return the operator's events, once the last one is among them: it writes them one after the other."""
+        found = kube.list("v1", "Event", namespace, fieldSelector="involvedObject.kind=MPIJob")
+        return found if "MPIJobSucceeded" in {event["reason"] for event in found} else []
+
+    events = eventually(all_events, "the event of its success")
     assert [] == [event["message"] for event in events if event["type"] == "Warning"]

@@ -79,8 +79,9 @@ def test_a_launcher_that_is_deleted_is_not_called_a_success(jobs: Jobs, kube: Ku
     launcher = running_ranks(jobs, "gone", 2)
     kube.delete("v1", "Pod", launcher, jobs.namespace)
 
-    table = jobs.wait("gone", "FAILED")
-    assert "failed: Job has reached the specified backoff limit\nhint: its pods are gone; " in table
+    # It fails while the pod is still there, or once that has gone.
+    why = "failed: Job has reached the specified backoff limit\nhint: its pods are gone; "
+    eventually(lambda: saying(jobs, "gone", why), "the job to have failed without its pods")
     log = jobs.arena("logs", "-f", "gone")
     assert (1, True) == (log.code, "the launcher has no log any more" in log.err)
 

@@ -9,7 +9,13 @@ from typing import Self
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from tests.controlplane.components.pair import Pair
@@ -37,7 +43,15 @@ class Authority:
         )
         usage = x509.KeyUsage(True, False, False, False, False, True, True, False, False)
         certificate = builder.add_extension(usage, True).sign(key, hashes.SHA256())
+        _write(folder / "ca.key", _private(key))
         return cls(folder, key, certificate)
+
+    @classmethod
+    def load(cls, certificate: Path, folder: Path) -> Self:
+        """Return the authority that another process made, which writes what it issues here into *folder*."""
+        key = load_pem_private_key(certificate.with_suffix(".key").read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return cls(folder, key, x509.load_pem_x509_certificate(certificate.read_bytes()))
 
     def client(self, user: str, groups: Sequence[str] = (), *, valid: timedelta = _LIFETIME) -> Pair:
         """Issue a client certificate: the API server reads the user from CN, the groups from O."""

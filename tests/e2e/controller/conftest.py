@@ -10,6 +10,12 @@ from tests.controlplane.polling import eventually
 from tests.e2e.controller.replicas import MPIJOB
 
 
+@pytest.fixture(scope="session")
+def plane(kinds_plane: ControlPlane) -> ControlPlane:
+    """Return the plane with the operators of all kinds: the default one has enough to do."""
+    return kinds_plane
+
+
 @pytest.fixture
 def servers(plane: ControlPlane, namespace: str) -> Iterator[list[str]]:
     """Names of four servers of eight GPUs, two in a rack; what was reserved on them is released in the end."""

@@ -1,6 +1,7 @@
 """Replicas of the controller as processes, and what they leave behind."""
 
 import json
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +14,8 @@ from tests.e2e.arena import Arena, Outcome, Running
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 LEASE = ("coordination.k8s.io/v1", "Lease", CONTROLLER)
+WAYS = {"killed": signal.SIGKILL, "ended": signal.SIGTERM, "stopped": signal.SIGSTOP}
+"""The ways in which a replica goes."""
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller.replicas import end, pass_second, placed, plan, replica, submit, waits
-from tests.e2e.rights import GROUP, grant
+from tests.e2e.rights import grant
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -107,14 +107,7 @@ def test_a_user_of_one_namespace_gets_a_planned_job(
     """No right beyond the namespace, but to see that there is a controller and what it publishes: he plans by that."""
     user = f"user-{namespace}"
     grant(kube, user, USER_RULES, namespace)
-    grant(kube, f"{user}-reader", READER_RULES, CONTROLLER_NAMESPACE)
-    kube.patch(
-        f"{GROUP}/v1",
-        "RoleBinding",
-        f"{user}-reader",
-        {"subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}]},
-        CONTROLLER_NAMESPACE,
-    )
+    grant(kube, user, READER_RULES, CONTROLLER_NAMESPACE)
     theirs = Arena(plane.kubeconfig(user, namespace=namespace))
     with replica(arena):
         outcome = submit(theirs, "job", 2, 8)

@@ -18,6 +18,7 @@ from tests.e2e.arena import Arena, Running
 from tests.e2e.controller.replicas import (
     LEASE,
     MPIJOB,
+    WAYS,
     end,
     holder,
     pass_second,
@@ -30,6 +31,7 @@ from tests.e2e.controller.replicas import (
     waits,
 )
 from tests.e2e.rights import GROUP, grant
+from tests.harness.tiers import every_pair
 
 pytestmark = pytest.mark.usefixtures("lease", "servers")
 
@@ -69,9 +71,11 @@ STEPS: dict[str, Callable[[Kube, str], object]] = {
 """What the leader has done when it is killed; each follows from the one before."""
 
 
-@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize(
-    "how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP], ids=["killed", "ended", "stopped"]
+    ("step", "how"),
+    every_pair(
+        {step: step for step in STEPS}, WAYS, "each step of a replica's work with each way that it goes"
+    ),
 )
 def test_another_replica_goes_on(
     arena: Arena, kube: Kube, namespace: str, step: str, how: signal.Signals

@@ -184,23 +184,25 @@ def test_kueue_starts_a_job_that_its_queue_has_room_for(queues: tuple[Kube, str]
     kube.create(_job("large", namespace, 8), namespace)
 
     kube.wait_for("batch/v1", "Job", "small", namespace, until=lambda job: not job["spec"]["suspend"])
-    workload = eventually(
-        lambda: next(
-            (
-                workload
-                for workload in kube.list(_KUEUE, "Workload", namespace)
-                if workload["metadata"]["ownerReferences"][0]["name"] == "large"
-                and workload.get("status", {}).get("conditions")
-            ),
-            None,
-        ),
-        "what Kueue says of the large job",
-    )
+    reserved = eventually(lambda: _refused(kube, namespace, "large"), "the quota to be named")
+    assert "False" == reserved["status"]
     assert kube.get("batch/v1", "Job", "large", namespace)["spec"]["suspend"]
-    (reserved,) = [one for one in workload["status"]["conditions"] if one["type"] == "QuotaReserved"]
-    assert ("False", True) == (reserved["status"], _GPU in reserved["message"])
     for kind in ("ClusterQueue", "ResourceFlavor"):
         kube.delete(_KUEUE, kind, namespace)
+
+
+def _refused(kube: Kube, namespace: str, job: str) -> Object | None:
+    """Return what Kueue says of the quota of *job*, once it names the GPUs: at first it may not know the queue."""
+    return next(
+        (
+            condition
+            for workload in kube.list(_KUEUE, "Workload", namespace)
+            if workload["metadata"]["ownerReferences"][0]["name"] == job
+            for condition in workload.get("status", {}).get("conditions", ())
+            if condition["type"] == "QuotaReserved" and _GPU in condition["message"]
+        ),
+        None,
+    )
 
 
 def _queue(name: str, gpus: int) -> list[Object]:

@@ -35,6 +35,12 @@ def submit(arena: Arena, documented: DocumentedJob) -> None:
     assert (0, f"mpijob.kubeflow.org/{documented.name} created\n") == (outcome.code, outcome.out), outcome.err
 
 
+def table_of_running(arena: Arena, documented: DocumentedJob) -> str:
+    """Return what get shows of a job that runs, nothing before."""
+    table = arena("get", documented.name, "--type", "mpijob").out
+    return table if "Status:    RUNNING" in table else ""
+
+
 def names(kube: Kube, kind: str, namespace: str) -> list[str]:
     """Return the names of all objects of a *kind*."""
     return [item["metadata"]["name"] for item in kube.list("v1", kind, namespace)]
@@ -46,9 +52,7 @@ def test_a_documented_job_runs_from_submit_to_delete(
 ) -> None:
     """The command is taken verbatim, the table is the documented one, and nothing is left in the end."""
     submit(arena, documented)
-    running = lambda: "Status:    RUNNING" in arena("get", documented.name, "--type", "mpijob").out  # noqa: E731
-    eventually(running, f"{documented.name} to run")
-    table = arena("get", documented.name, "--type", "mpijob").out
+    table = eventually(lambda: table_of_running(arena, documented), f"{documented.name} to run")
 
     assert shape(documented.table) == shape(table)
     assert set(gpu_nodes) >= set(re.findall(r"cn-shanghai\.[\d.]+", table))
@@ -71,14 +75,14 @@ def test_on_the_vendors_nodes_the_vendors_resource_is_asked_for(
 ) -> None:
     """The pods run there, where nvidia.com/gpu is not offered, and the table counts their GPUs."""
     submit(arena, DOCUMENTED_JOBS[0])
-    eventually(lambda: "RUNNING" in arena("get", DOCUMENTED_JOBS[0].name).out, "the job to run")
+    table = eventually(lambda: table_of_running(arena, DOCUMENTED_JOBS[0]), "the job to run")
     workers = pods.of_job(kube, namespace, DOCUMENTED_JOBS[0].name, "worker")
 
     assert [{"aliyun.com/gpu": "1"}] * 4 == [
         pod["spec"]["containers"][0]["resources"]["limits"] for pod in workers
     ]
     assert set(vendor_nodes) >= {pod["spec"]["nodeName"] for pod in workers}
-    assert shape(DOCUMENTED_JOBS[0].table) == shape(arena("get", DOCUMENTED_JOBS[0].name).out)
+    assert shape(DOCUMENTED_JOBS[0].table) == shape(table)
 
 
 @pytest.mark.parametrize("documented", DOCUMENTED_JOBS, ids=lambda documented: documented.name)

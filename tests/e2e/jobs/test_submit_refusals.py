@@ -5,10 +5,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane.kube import Kube, Object
+from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena, Outcome
+from tests.e2e.pinning import mpijob
 
 MPIJOB = ("kubeflow.org/v2beta1", "MPIJob")
 POLICY = "admissionregistration.k8s.io/v1"
@@ -121,9 +122,26 @@ def refusing_policy(plane: ControlPlane, namespace: str) -> Iterator[None]:
     }
     plane.kube.create(policy)
     plane.kube.create(binding)
+    eventually(lambda: _refuses_affinity(plane.kube, namespace), "the policy to act")
     yield
     plane.kube.delete(POLICY, "ValidatingAdmissionPolicyBinding", name)
     plane.kube.delete(POLICY, "ValidatingAdmissionPolicy", name)
+
+
+def _refuses_affinity(kube: Kube, namespace: str) -> bool:
+    """Whether the server refuses node affinity for a job that has none: it learns of a new policy after a moment."""
+    name = "probe"
+    if kube.find(*MPIJOB, name, namespace) is None:
+        kube.create(mpijob(name, 1, {}, {}), namespace)
+    pod = {"spec": {"affinity": {"nodeAffinity": {}}}}
+    path = kube.path(*MPIJOB, namespace, name)
+    change = {"spec": {"mpiReplicaSpecs": {"Worker": {"template": pod}}}}
+    try:
+        kube.request("PATCH", path, change, content_type="application/merge-patch+json", query={"dryRun": "All"})
+    except KubeError as error:
+        kube.delete(*MPIJOB, name, namespace)
+        return REASON in str(error)
+    return False
 
 
 @pytest.mark.usefixtures("gpu_nodes", "refusing_policy")
@@ -131,15 +149,11 @@ def test_a_plan_that_the_server_refuses_is_told_in_its_words(
     arena: Arena, kube: Kube, namespace: str
 ) -> None:
     """Nobody else was placing the job."""
+    outcome = submit(arena, "--gputopology", "--pin=nodes")
 
-    def refused() -> Outcome | None:
-        # The server learns of a new policy after a moment.
-        outcome = submit(arena, "--gputopology", "--pin=nodes")
-        assert 0 == arena("delete", "job").code
-        return outcome if outcome.code else None
-
-    outcome = eventually(refused, "the policy to act")
+    assert 1 == outcome.code
     assert "the server does not accept the plan of the job job: " in outcome.err
     assert REASON in outcome.err
     assert "somebody else" not in outcome.err
+    assert 0 == arena("delete", "job").code
     assert None is kube.find(*MPIJOB, "job", namespace)

@@ -11,7 +11,7 @@ from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.controller.replicas import MPIJOB
 from tests.e2e.kueue.queues import CHECK, delete_queue, queue
-from tests.e2e.pinning import admission_policy
+from tests.e2e.pinning import install_policy
 
 KINDS = (
     MPIJOB,
@@ -28,11 +28,10 @@ def plane(kueue_plane: ControlPlane) -> ControlPlane:
     return kueue_plane
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _installed(kueue_plane: ControlPlane) -> Iterator[None]:
-    """Install the admission policy and our admission check, as an admin does."""
-    with admission_policy(kueue_plane, "--kueue"):
-        yield
+@pytest.fixture(autouse=True)
+def policy(plane: ControlPlane) -> None:
+    """Have the admission policy and our admission check on the plane, as an admin installs them."""
+    install_policy(plane, "--kueue")
 
 
 def _has_none(kube: Kube, kind: tuple[str, str], namespace: str) -> bool:

@@ -44,10 +44,8 @@ def test_a_job_without_a_place_waits_and_is_told_why(
         assert 0 == submit(arena, queued, "first", 2, 8).code
         placed(kube, namespace, "first", 2)
         assert 0 == submit(arena, queued, "late", 2, 8).code
-        eventually(lambda: "do not fit" in message(kube, namespace, "late"), "the reason")
+        reason = "number 1 of those that wait for a place: 2 workers of 8 GPUs do not fit"
+        eventually(lambda: reason in message(kube, namespace, "late"), "the reason")
         assert "Pending" == check(kube, namespace, "late")["state"]
-        assert "number 1 of those that wait for a place: 2 workers of 8 GPUs do not fit" in message(
-            kube, namespace, "late"
-        )
         end(kube, namespace, "first")
         placed(kube, namespace, "late", 2)

@@ -6,7 +6,7 @@ from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
 from tests.e2e.controller import replicas
-from tests.e2e.controller.replicas import end, plan, replica
+from tests.e2e.controller.replicas import end, pass_second, plan, replica
 from tests.e2e.kueue.queues import message, submit
 
 pytestmark = pytest.mark.usefixtures("lease")
@@ -25,6 +25,7 @@ def test_a_job_grows_once_nobody_waits_in_a_queue(
         assert 0 == outcome.code, outcome.err
         assert {0: servers[0]} == replicas.placed(kube, namespace, "bert")
         close(kube, servers[1], closed=False)
+        pass_second(kube, namespace)
         assert 0 == submit(arena, queued, "second", 2, 8).code
         eventually(lambda: "number 2 of those" in message(kube, namespace, "second"), "the second one's")
         assert 1 == len(plan(kube, namespace, "bert").slots)

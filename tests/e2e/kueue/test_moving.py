@@ -25,8 +25,8 @@ def test_the_pins_of_a_preempted_job_go_and_come(
         placed(kube, namespace, "high", 2)
         eventually(lambda: not places(kube, namespace, "low"), "the evicted pods to go")
         assert "" == pins(kube, namespace, "low")
-        eventually(lambda: check(kube, namespace, "low")["state"] == "Pending", "its check to be reset")
-        assert not reserved(kube, namespace, "low")
+        eventually(lambda: check(kube, namespace, "low").get("state") == "Pending", "its check to be reset")
+        eventually(lambda: not reserved(kube, namespace, "low"), "its quota to be taken")
         end(kube, namespace, "high")
         placed(kube, namespace, "low", 4)
         assert "Ready" == check(kube, namespace, "low")["state"]

@@ -28,13 +28,7 @@ def test_the_rights_of_setup_and_manifest_are_enough(
     """For a user who submits and waits, and for the controller that answers him."""
     user = f"user-{namespace}"
     grant(kube, user, USER_RULES, namespace)
-    grant(kube, f"{user}-topology", TOPOLOGY_RULES)
-    kube.patch(
-        f"{GROUP}/v1",
-        "ClusterRoleBinding",
-        f"{user}-topology",
-        {"subjects": [{"apiGroup": GROUP, "kind": "User", "name": user}]},
-    )
+    grant(kube, user, TOPOLOGY_RULES)
     theirs = Arena(plane.kubeconfig(user, namespace=namespace))
     with replica(account) as running:
         outcome = submit(theirs, queued, "job", 2, 8, "--wait")
@@ -45,4 +39,4 @@ def test_the_rights_of_setup_and_manifest_are_enough(
         # Another write may come first: then it is tried again.
         assert not running.said("forbidden"), running.err
     for kind in ("ClusterRole", "ClusterRoleBinding"):
-        kube.delete(f"{GROUP}/v1", kind, f"{user}-topology")
+        kube.delete(f"{GROUP}/v1", kind, user)

@@ -68,11 +68,10 @@ def test_a_job_without_quota_tells_what_kueue_says(
     """In its own words, on one line, with where to look next; nobody needs a controller for it."""
     theirs = user(plane, namespace, USER_RULES)
     assert 0 == submit(arena, small, "job", 2, 8).code
-    eventually(
-        lambda: "insufficient quota for nvidia.com/gpu" in unreserved(kube, namespace, "job"),
-        "Kueue's reason",
+    lacking = "insufficient quota for nvidia.com/gpu"
+    said = eventually(
+        lambda: text if lacking in (text := unreserved(kube, namespace, "job")) else "", "Kueue's reason"
     )
-    said = unreserved(kube, namespace, "job")
     shown, described, listed = theirs("get", "job"), theirs("describe", "job"), theirs("list", "-o", "wide")
     document = json.loads(theirs("get", "job", "-o", "json").out)
     assert f"queuing: {said}\n" in shown.err
