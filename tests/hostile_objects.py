@@ -297,3 +297,18 @@ class Server:
 
 
 _PLACES = {kind: _places(items) for kind, items in OBJECTS.items()}
+
+
+@st.composite
+def spoiled_parts(draw: st.DrawFn, items: list[Object]) -> list[Object]:
+    """Return a copy of *items* with one to four values anywhere in them spoiled, all but their uids."""
+    copies: list[Any] = deepcopy(items)
+    places = [path for path in _places(items) if path[1:] != ("metadata", "uid")]
+    # Most values lie deep within, and it is whole parts whose absence readers forget.
+    parts = [path for path in places if path[1:] and any(path == place[:-1] for place in places)]
+    for _ in range(draw(st.integers(1, 4))):
+        path = draw(st.sampled_from(places) | st.sampled_from(parts))
+        how = draw(st.sampled_from(["set", "drop", "add", "text"]))
+        copies = _changed(copies, path, how, draw(st.sampled_from(VALUES)), draw)
+    # A list that was multiplied holds the same objects again, and what was added to it need not be one.
+    return [item for item in copies if isinstance(item, dict)]

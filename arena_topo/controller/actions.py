@@ -70,6 +70,15 @@ class PatchStatus:
     body: Object | list[Object]
 
 
+def written(action: "Action") -> Object:
+    """Return the object that *action* writes, or whose event it is; one that a patch names has nothing but its uid."""
+    match action:
+        case WritePlan(job=item) | Notice(job=item) | ReleaseWorker(pod=item) | DeletePod(pod=item):
+            return item
+        case PatchStatus(path=path, uid=uid):
+            return {"kind": path, "metadata": {"uid": uid}}
+
+
 @dataclass(frozen=True, slots=True)
 class Notice:
     """An event on *job*, for whoever reads its events."""

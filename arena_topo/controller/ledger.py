@@ -18,6 +18,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
 
+from arena_topo.controller.faults import Faults
 from arena_topo.jobs.placement.options import grows
 from arena_topo.jobs.placement.other_plans import (
     UNTRUE,
@@ -163,8 +164,12 @@ class PlannedJob:
 
 @dataclass(slots=True)
 class Ledger:
-    """All planned jobs by their uid, and the uids of the pods of each job by its name."""
+    """All planned jobs by their uid, and the uids of the pods of each job by its name.
 
+    A job at which anything fails reserves nothing and is not decided on; ``faults`` has it.
+    """
+
+    faults: Faults = field(default_factory=Faults)
     jobs: dict[str, PlannedJob] = field(default_factory=dict)
     _pods: dict[str, JobName] = field(default_factory=dict)
     _members: dict[JobName, dict[str, tuple[Member, Object]]] = field(default_factory=dict)
@@ -236,8 +241,11 @@ class Ledger:
         # Of a queue nobody reserves anything, and nodes are not looked up.
         nodes = cache(lambda: {node.name: node for node in snapshot.nodes})
         for uid, job in self.unsettled.items():
-            plan = job.reserving(snapshot, nodes, look)
-            if plan and (counted := aged(plan, now)):
+            counted = None
+            with self.faults.at(job.job):
+                plan = job.reserving(snapshot, nodes, look)
+                counted = aged(plan, now) if plan else None
+            if counted:
                 yield uid, counted
 
     def _settle(self) -> None:
@@ -251,8 +259,9 @@ class Ledger:
             latest = max((self.jobs[uid] for uid in uids), key=attrgetter("order"), default=None)
             for uid in uids:
                 job = self.jobs[uid]
-                job.take_pods(members)
-                runs = job is latest and not job.ended
+                with self.faults.at(job.job) as attempt:
+                    job.take_pods(members)
+                runs = job is latest and not job.ended and not attempt.failed
                 for those, is_among in (
                     (self._unsettled, runs and not job.is_settled),
                     (self._growing, runs and job.is_settled and job.grows),

@@ -16,6 +16,7 @@ pass  what the API server said             what is decided
 What was sent and not seen yet is a ``flight``: it counts as a plan, and nothing else is decided for its job.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -33,6 +34,7 @@ from arena_topo.controller.actions import (
 )
 from arena_topo.controller.estimating.estimates import Awaited, Prospect, is_news
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
+from arena_topo.controller.faults import AFTER_FAULT, said_of
 from arena_topo.controller.growth import grown, without_growth
 from arena_topo.controller.ledger import PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
@@ -85,6 +87,12 @@ from arena_topo.planner.reservations.returned import Returned, with_returned
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
+
+MOST_QUEUED = 200
+"""Jobs of one namespace that have their turns in a decision, the oldest ones: each may have to be planned, which keeps all others
+waiting meanwhile."""
+
+_LATER = f"{MOST_QUEUED} older jobs of its namespace wait: it has its turn once fewer do"
 
 _LOOK_FOR_ROOM = 10.0
 """Seconds between two looks for room in which a job could grow: each plans anew."""
@@ -173,6 +181,7 @@ class Placer:
     plans: Sequence[OtherPlan] = ()
     estimates: Mapping[str, StartEstimate] = field(default_factory=dict)
     _passed: tuple[_View, Turns] | None = None
+    _later: int = 0
     _flights: dict[str, Flight] = field(default_factory=dict)
     _not_before: dict[str, float] = field(default_factory=dict)
     _explained: dict[str, float] = field(default_factory=dict)
@@ -199,42 +208,60 @@ class Placer:
         self._forget(view)
         actions: list[Action] = []
         waiting: list[PlannedJob] = []
-        for uid, job in sorted(view.jobs.items()):
-            record = job.record
-            if record is None or not job.is_ours:
-                continue
-            flight = self._flights.get(uid)
-            if flight and flight.text != plan_text(job.job):
-                # While the reason why it waits is being written a job keeps its turn, or younger ones would go ahead of it.
-                if flight.record.stage is Stage.WAITING:
-                    waiting.append(job)
-                continue
-            if self._not_before.get(uid, 0.0) > self.clock():
-                continue
-            if record.stage is Stage.CONFIRMED:
-                self._flights.pop(uid, None)
-                actions += self._keep_in_place(job, view)
-            elif kept := without_growth(job):
-                actions += self._carry_on_growth(job, kept, view)
-            elif (
-                record.stage is Stage.PROPOSED
-                and flight
-                and (verdict := self._verified(job, flight, view)) is not None
-            ):
-                actions += verdict
-            elif flight or record.stage is Stage.WAITING or self._is_abandoned(job, view):
-                self._flights.pop(uid, None)
-                waiting.append(job)
+        for _, job in sorted(view.jobs.items()):
+            actions += self._alone(job, view, self._looked_at(job, waiting, view))
         actions += self._take_turns(waiting, view)
         actions += self._grow(view, others_wait)
         return actions
 
-    def failed(self, action: Action) -> None:
-        """Hear that *action* was not carried out: what is there then is looked at again after a moment."""
+    def _alone(self, job: PlannedJob, view: _View, actions: Iterator[Action]) -> Iterator[Action]:
+        """Yield the *actions* for *job*; whatever they raise is its own matter, and it is decided on again after a while."""
+        with view.state.faults.at(job.job) as attempt:
+            yield from actions
+        if attempt.failed:
+            self._flights.pop(job.uid, None)
+            self._not_before[job.uid] = self.clock() + AFTER_FAULT
+
+    def _looked_at(self, job: PlannedJob, waiting: list[PlannedJob], view: _View) -> Iterator[Action]:
+        """Decide on *job* where it has its place, or is about to have it; put it among those *waiting* where it has none."""
+        record, uid = job.record, job.uid
+        if record is None or not job.is_ours:
+            return
+        flight = self._flights.get(uid)
+        if flight and flight.text != plan_text(job.job):
+            # While the reason why it waits is being written a job keeps its turn, or younger ones would go ahead of it.
+            if flight.record.stage is Stage.WAITING:
+                waiting.append(job)
+            return
+        if self._not_before.get(uid, 0.0) > self.clock():
+            return
+        if record.stage is Stage.CONFIRMED:
+            self._flights.pop(uid, None)
+            yield from self._keep_in_place(job, view)
+        elif kept := without_growth(job):
+            yield from self._carry_on_growth(job, kept, view)
+        elif (
+            record.stage is Stage.PROPOSED
+            and flight
+            and (verdict := self._verified(job, flight, view)) is not None
+        ):
+            yield from verdict
+        elif flight or record.stage is Stage.WAITING or self._is_abandoned(job, view):
+            self._flights.pop(uid, None)
+            waiting.append(job)
+
+    def failed(self, action: Action, after: float = RETRY_AFTER) -> None:
+        """Hear that *action* was not carried out: what is there then is looked at again *after* some seconds."""
         self._flights.pop(action.uid, None)
         self._sent_pods.pop(action.uid, None)
         if action.uid:
-            self._not_before[action.uid] = self.clock() + RETRY_AFTER
+            self._not_before[action.uid] = self.clock() + after
+
+    def lost(self) -> None:
+        """Hear that nothing of the last decision was sent, as it failed before its end: all of it is decided again."""
+        self._flights.clear()
+        self._sent_pods.clear()
+        self._passed = None
 
     @property
     def is_waiting_for_others(self) -> bool:
@@ -276,14 +303,16 @@ class Placer:
         for uid, job in sorted(growing.items(), key=lambda item: item[1].order):
             if self._no_room.get(uid, 0.0) > self.clock() or self._not_before.get(uid, 0.0) > self.clock():
                 continue
-            record = grown(job, lambda uid=uid: view.left(uid))  # type: ignore[misc]  # a default that binds
-            if record:
-                yield self._send(
-                    job, record, view, frozenset(slot.worker for slot in record.slots) - job.bound
-                )
+            if actions := list(self._alone(job, view, self._grown(job, view))):
+                yield from actions
                 # What is left for the next one is known once this one has its places.
                 return
             self._no_room[uid] = self.clock() + _LOOK_FOR_ROOM
+
+    def _grown(self, job: PlannedJob, view: _View) -> Iterator[Action]:
+        """Propose more workers for *job*, where they fit."""
+        if record := grown(job, lambda: view.left(job.uid)):
+            yield self._send(job, record, view, frozenset(slot.worker for slot in record.slots) - job.bound)
 
     def _carry_on_growth(self, job: PlannedJob, kept: PlanRecord, view: _View) -> Iterator[Action]:
         """Confirm more workers for a job that runs, or leave it the places that it has: *kept*."""
@@ -332,14 +361,28 @@ class Placer:
         # A proposal to move some workers of a job was given up on: the others still are where they are.
         started = [job for job in jobs if job.bound and _record(job).slots]
         for job in started:
-            yield from self._moved(job, _unbound(job), view)
+            yield from self._alone(job, view, self._moved(job, _unbound(job), view))
         waiting = {job.uid: job for job in jobs if job not in started}
         self._passed = None
+        queue, later = list[WaitingJob](), list[PlannedJob]()
+        counted = Counter[str]()
+        for job in sorted(waiting.values(), key=lambda job: job.order):
+            counted[job.name[0]] += 1
+            if counted[job.name[0]] > MOST_QUEUED:
+                later.append(job)
+                continue
+            with view.state.faults.at(job.job):
+                queue.append(self._waiting_job(job, view))
+        waiting = {each.uid: waiting[each.uid] for each in queue}
+        self._later = len(later)
+        for position, job in enumerate(later, len(queue) + 1):
+            if job.uid not in self._flights:
+                yield from self._alone(job, view, self._explain_later(job, position, view))
         if not waiting:
             self.kept = None
             return
         turns = take_turns(
-            [self._waiting_job(job, view) for job in waiting.values()],
+            queue,
             view.left(*waiting),
             view.running(waiting),
             now=view.now,
@@ -353,12 +396,15 @@ class Placer:
         for turn in turns.turns:
             job = waiting[turn.uid]
             # What was written onto it last is not seen yet, and nothing can be written over that: its place is kept until then.
-            if job.uid in self._flights:
-                continue
-            if turn.record.stage is Stage.PROPOSED:
-                yield self._send(job, turn.record, view)
-            else:
-                yield from self._explain_waiting(job, turn, view)
+            if job.uid not in self._flights:
+                yield from self._alone(job, view, self._took(job, turn, view))
+
+    def _took(self, job: PlannedJob, turn: Turn, view: _View) -> Iterator[Action]:
+        """Write what its *turn* gave to *job*: its place, or why it waits on."""
+        if turn.record.stage is Stage.PROPOSED:
+            yield self._send(job, turn.record, view)
+        else:
+            yield from self._explain_waiting(job, turn, view)
 
     @property
     def waiting(self) -> Sequence[str]:
@@ -368,7 +414,7 @@ class Placer:
     @property
     def queued(self) -> int:
         """How many wait on after the last decision."""
-        return self._passed[1].queued if self._passed else 0
+        return self._later + (self._passed[1].queued if self._passed else 0)
 
     def prospect(self, plan: FleetPlanner) -> Prospect | None:
         """Return what the starts of the jobs that wait depend on, as of the last decision; they are planned by *plan*."""
@@ -385,19 +431,21 @@ class Placer:
 
         def propose(snapshot: Snapshot) -> PlanRecord:
             try:
-                if isinstance(wish, Exception):
-                    raise wish
+                known = _known(wish)
                 return JobPlanner(
                     job.job,
-                    wish.options,
+                    known.options,
                     record.enforcement,
                     record.companion_paths,
                     plan=plan,
-                    question=wish.asked,
+                    question=known.asked,
                 )(snapshot)
             except UNREADABLE as error:
                 # A level that the fabric does not have any more, or options that somebody garbled: the job's own matter.
                 return replace(_unplaced(record), waiting_reason=reason_of(error))
+            except Exception as error:  # noqa: BLE001  # so is what nobody foresaw, and it has its turn as the others
+                view.state.faults.note(job.job, error)
+                return replace(_unplaced(record), waiting_reason=said_of(error))
 
         return propose
 
@@ -420,7 +468,7 @@ class Placer:
             wish: _Wish | Exception
             try:
                 wish = _wish_of(job, view.snapshot)
-            except UNREADABLE as error:
+            except Exception as error:  # noqa: BLE001  # whoever plans it says why it cannot be planned
                 wish = error
             kept = self._wishes[job.uid] = job.job, view.state.look, wish
         return kept[2]
@@ -443,6 +491,14 @@ class Placer:
             yield Notice(
                 job.job, "Waiting", f"number {record.position} in the queue: {record.waiting_reason}"
             )
+
+    def _explain_later(self, job: PlannedJob, position: int, view: _View) -> Iterator[Action]:
+        """Say to *job* that so many of its namespace wait before it that it has no turn yet; once, whatever its number becomes."""
+        before = _record(job)
+        record = replace(_unplaced(before), waiting_reason=_LATER, position=position)
+        if (before.stage, before.waiting_reason) != (Stage.WAITING, _LATER):
+            yield self._send(job, record, view)
+            yield Notice(job.job, "Waiting", _LATER)
 
     def _keep_in_place(self, job: PlannedJob, view: _View) -> Iterator[Action]:
         """Release gated workers to their places, and move those whose nodes are no places any more."""
@@ -573,6 +629,13 @@ def _wish_of(job: PlannedJob, snapshot: Snapshot) -> _Wish:
     options = options_from_annotation(record.requested_options)
     asked = question_of(job.job, snapshot, options)
     return _Wish(options, asked, repr((asked, options, record.enforcement, job.limit)))
+
+
+def _known(wish: _Wish | Exception) -> _Wish:
+    """Return *wish*. Raises what kept it from being read."""
+    if isinstance(wish, Exception):
+        raise wish
+    return wish
 
 
 def _unplaced(record: PlanRecord) -> PlanRecord:

@@ -5,15 +5,16 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
-from arena_topo.controller.actions import Action, PatchStatus
+from arena_topo.controller.actions import RETRY_AFTER, Action, Notice, NoticeKind, PatchStatus, written
 from arena_topo.controller.estimating.estimates import Estimator, Queue, TimedJob
+from arena_topo.controller.faults import AFTER_FAULT, Faults
 from arena_topo.controller.kueue.answerer import Answerer
 from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
 from arena_topo.controller.lease import Lease
@@ -25,9 +26,11 @@ from arena_topo.controller.send import Failure, Sender
 from arena_topo.controller.state import ClusterState, watched
 from arena_topo.errors import ArenaTopoError, ConnectionFailed
 from arena_topo.jobs.reading.watch import Change, Collection, Watch
+from arena_topo.kinds.table import KINDS
 from arena_topo.kube.session import Session
 from arena_topo.model.notation.printable import printable
 from arena_topo.model.notation.words import plural
+from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.conflicts import without_reserved
 from arena_topo.topology.raw_objects import identity
 
@@ -48,6 +51,25 @@ _AWAY = 5.0
 
 _MOST_FINDINGS = 100
 """Findings of an audit that are reported one by one; each is an event, too."""
+
+_OWN_QUEUE, _KUEUE = ({"kind": f"the decisions on {queue}"} for queue in ("our own queue", "Kueue's queues"))
+_AUDIT, _PUBLISHING = {"kind": "the audit"}, {"kind": "the snapshot for everybody"}
+_ESTIMATES = {"kind": "the estimates"}
+"""What is named where something fails with no object to blame."""
+
+_KINDS = {
+    "nodes": "Node",
+    "pods": "Pod",
+    "resourcequotas": "ResourceQuota",
+    "workloads": "Workload",
+    "admissionchecks": "AdmissionCheck",
+    "plannerparameters": "PlannerParameters",
+    **{kind.plural: kind.kind for kind in KINDS},
+}
+"""What the objects of our collections call themselves, which lists leave out."""
+
+_NAMES = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp")
+"""What is kept of the metadata of an object that cannot be read."""
 
 Say = Callable[[str], None]
 
@@ -124,6 +146,7 @@ class _Leader:
     discover_every: float
     metrics: "Metrics | None" = None
     reported: set[tuple[str, str]] = field(default_factory=set)
+    faults: Faults = field(default_factory=Faults)
 
 
 @dataclass(slots=True)
@@ -146,22 +169,26 @@ class _ServerClock:
 
 def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     """See everything, then decide at each change, until more is served than is watched; raises ``ConnectionFailed`` where the server cannot be watched."""
-    sessions = leader.sessions
+    sessions, faults = leader.sessions, leader.faults
     collections, queues = _collections(sessions.watch)
     names = tuple(collections)
     newly_served = NewlyServed(
         lambda: _paths(_collections(sessions.discovery)[0]), _paths(collections), leader.discover_every
     )
     # All has been listed when this returns: nothing is decided before.
-    watch = Watch(sessions.watch.anew(), collections.values())
-    state = ClusterState(dict(zip(names, watch.objects, strict=True)))
+    watch = Watch(sessions.watch.anew(), [_read_apart(*each, faults) for each in collections.items()])
+    state = ClusterState(dict(zip(names, watch.objects, strict=True)), faults=faults)
     rules = leader.rules
     placer, clock = Placer(rules, time.monotonic), _ServerClock(sessions.lease)
     answerer = None
     if queues:
-        answerer = Answerer(queues, rules.reserve_after, time.monotonic, placer.plan, rules.names_others)
+        answerer = Answerer(
+            queues, rules.reserve_after, time.monotonic, placer.plan, rules.names_others, faults
+        )
     queues_estimated: list[tuple[Queue, Estimator]] = [
-        (queue, Estimator(time.monotonic, rules.names_others)) for queue in (placer, answerer) if queue
+        (queue, Estimator(time.monotonic, rules.names_others, faults))
+        for queue in (placer, answerer)
+        if queue
     ]
     sender = Sender(sessions.writers, leader.may_write)
     sender.start()
@@ -173,7 +200,8 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
     gc.collect()
     gc.freeze()
     try:
-        _audit(leader, state, clock.now(), sender, say)
+        with faults.at(_AUDIT):
+            _audit(leader, state, clock.now(), sender, say)
         changes: list[Change] = []
         while not is_over():
             if newly_served.paths:
@@ -188,14 +216,14 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
             state.take(seen)
             if answerer:
                 answerer.see(state.objects, seen)
-            _hear(sender.failures(), placer, answerer, leader.metrics, say)
+            _hear(sender.failures(), placer, answerer, leader, say)
             for queue, estimator in queues_estimated:
                 queue.estimates = estimator.known
             for action in _decided(state, placer, answerer, clock.now(), leader.metrics):
                 sender.send(action)
             if publisher.is_due:
-                reserved = [*placer.plans, *(answerer.plans.values() if answerer else ())]
-                publisher.offer(without_reserved(state.snapshot, reserved))
+                _offer(publisher, state, placer, answerer)
+            _report(leader, sender, say)
             printed = _warned([*placer.warnings, *state.warnings], printed, say)
             changes = _changes(watch, state, placer, answerer, queues_estimated)
             if changes:
@@ -207,6 +235,13 @@ def _lead(leader: _Leader, is_over: Callable[[], bool], say: Say) -> None:
         sender.stop()
 
 
+def _offer(publisher: Publisher, state: ClusterState, placer: Placer, answerer: Answerer | None) -> None:
+    """Have what is left of the cluster published."""
+    with state.faults.at(_PUBLISHING):
+        reserved = [*placer.plans, *(answerer.plans.values() if answerer else ())]
+        publisher.offer(without_reserved(state.snapshot, reserved))
+
+
 def _decided(
     state: ClusterState,
     placer: Placer,
@@ -215,12 +250,19 @@ def _decided(
     metrics: "Metrics | None",
 ) -> list[Action]:
     """Return what is to be done now, for jobs in the own queue and in Kueue's."""
-    began = time.perf_counter()
-    if answerer is None:
-        actions, in_kueue = placer.decide(state, now), 0
-    else:
-        actions = placer.decide(state, now, answerer.plans, answerer.is_asked)
-        actions += answerer.decide(state, placer.plans, now)
+    began, in_kueue = time.perf_counter(), 0
+    actions: list[Action] = []
+    # What fails with no object to blame must not keep the other queue from its decisions.
+    with state.faults.at(_OWN_QUEUE) as attempt:
+        if answerer is None:
+            actions += placer.decide(state, now)
+        else:
+            actions += placer.decide(state, now, answerer.plans, answerer.is_asked)
+    if attempt.failed:
+        placer.lost()
+    if answerer:
+        with state.faults.at(_KUEUE):
+            actions += answerer.decide(state, placer.plans, now)
         in_kueue = answerer.queued
     if metrics:
         metrics.note_decision(time.perf_counter() - began, actions, placer.queued, in_kueue)
@@ -245,6 +287,35 @@ def _collections(session: Session) -> tuple[dict[str, Collection], KueueApi | No
 
 def _paths(collections: Mapping[str, Collection]) -> frozenset[str]:
     return frozenset(collection.path for collection in collections.values())
+
+
+def _read_apart(name: str, collection: Collection, faults: Faults) -> Collection:
+    """Return *collection*, which we call *name*, such that of an object which cannot be read its name alone is kept."""
+    *group, _ = collection.path.strip("/").split("/")
+    typed = "/".join(group[1:]), _KINDS.get(name, "")
+
+    def read(item: Object) -> Object:
+        with faults.at(item, typed):
+            return collection.read(item)
+        named = {key: value for key, value in item["metadata"].items() if key in _NAMES}
+        return {"metadata": named, "spec": {}}
+
+    return replace(collection, read=read)
+
+
+def _report(leader: _Leader, sender: Sender, say: Say) -> None:
+    """Say each error that was caught at an object: with its trace in the log, by an event on the object, and by the metric."""
+    found = leader.faults.taken()
+    if leader.metrics and found:
+        leader.metrics.note_faults(len(found))
+    for number, fault in enumerate(found):
+        if number < _MOST_FINDINGS:
+            say(f"{printable(identity(fault.item))}: {printable(fault.message)}\n{fault.trace.rstrip()}")
+            if fault.is_named:
+                message = f"{fault.message}; everything else goes on, and this is tried again"
+                sender.send(Notice(fault.item, fault.reason, message, NoticeKind.WARNING))
+    if more := len(found[_MOST_FINDINGS:]):
+        say(f"{plural(more, 'internal error')} more at other objects")
 
 
 def _audit(leader: _Leader, state: ClusterState, now: datetime, sender: Sender, say: Say) -> None:
@@ -274,10 +345,11 @@ def _changes(
     ends = time.monotonic() + (_QUICK_TICK if placer.is_waiting_for_others else _TICK)
     changes = watch.wait(0)
     for queue, estimator in queues:
-        if estimator.is_due(queue.waiting) and (prospect := queue.prospect(estimator.plan)):
-            # Ends of one queue's jobs free what those of the other one wait for, too.
-            jobs: list[TimedJob] = [*state.ledger.jobs.values(), *(answerer.jobs if answerer else ())]
-            estimator.begin(prospect, jobs)
+        with state.faults.at(_ESTIMATES):
+            if estimator.is_due(queue.waiting) and (prospect := queue.prospect(estimator.plan)):
+                # Ends of one queue's jobs free what those of the other one wait for, too.
+                jobs: list[TimedJob] = [*state.ledger.jobs.values(), *(answerer.jobs if answerer else ())]
+                estimator.begin(prospect, jobs)
         while not changes and time.monotonic() < ends and estimator.step():
             changes = watch.wait(0)
     return changes or watch.wait(max(ends - time.monotonic(), 0.0))
@@ -295,15 +367,21 @@ def _hear(
     failures: Sequence[Failure],
     placer: Placer,
     answerer: Answerer | None,
-    metrics: "Metrics | None",
+    leader: _Leader,
     say: Say,
 ) -> None:
     """Tell whoever decided on them of actions that were not carried out."""
-    if metrics:
-        metrics.note_failures(len(failures))
+    if leader.metrics:
+        leader.metrics.note_failures(len(failures))
     for failure in failures:
+        after = AFTER_FAULT if failure.fault else RETRY_AFTER
         if answerer and isinstance(failure.action, PatchStatus):
-            answerer.failed(failure.action)
+            answerer.failed(failure.action, after)
         else:
-            placer.failed(failure.action)
-        say(f"not done: {printable(failure.message)}")
+            placer.failed(failure.action, after)
+        item = written(failure.action)
+        if failure.fault:
+            leader.faults.note(item, failure.fault)
+        # What is refused every two seconds is not said as often.
+        elif leader.faults.is_news(str(item["metadata"].get("uid")), failure.message):
+            say(f"not done: {printable(failure.message)}")

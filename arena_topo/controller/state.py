@@ -4,10 +4,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import compress
 from operator import is_not
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from arena_topo.controller.faults import NODE as A_NODE
+from arena_topo.controller.faults import POD as A_POD
+from arena_topo.controller.faults import QUOTA, Faults, Together, Typed
+from arena_topo.controller.kept import read_of_job, read_of_other, read_of_pod
 from arena_topo.controller.ledger import JobName, Ledger, holding
 from arena_topo.errors import NotFound
 from arena_topo.jobs.placement.other_plans import UNTRUE, quotas_of
@@ -18,40 +23,24 @@ from arena_topo.kube.discovery import served_kinds, served_versions, version_of_
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.job.kind import Kind, api_version
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.job.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
 from arena_topo.model.keys import (
-    CLAIMED_GPUS,
-    COMPLETION_INDEX,
     HOSTNAME,
-    JOBSET_JOB_INDEX,
-    JOBSET_NAME,
-    JOBSET_ROLE,
-    OPERATOR_JOB_NAME,
-    OPERATOR_REPLICA_INDEX,
-    OPERATOR_REPLICA_TYPE,
     PLANNED,
-    PLANNED_KIND,
-    PODS_PER_JOB,
 )
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.planner.reservations.conflicts import OtherPlan
 from arena_topo.planner.reservations.queue import RunningJob
-from arena_topo.planner.reservations.quotas import Quotas, within_quotas
+from arena_topo.planner.reservations.quotas import Quota, Quotas, within_quotas
 from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, is_alike, with_other_pods
 from arena_topo.topology.node_facts import NodeFacts, node_facts
-from arena_topo.topology.pod_facts import POD_ANNOTATIONS, POD_LABELS, PodFacts, pod_facts
+from arena_topo.topology.pod_facts import PodFacts, pod_facts
 from arena_topo.topology.raw_objects import Malformed, identity, skipped
 
 _NODES, _PODS, _QUOTAS = "nodes", "pods", "resourcequotas"
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
-
-_OF_MEMBERS = (
-    PLANNED, PLANNED_KIND, OPERATOR_JOB_NAME, OPERATOR_REPLICA_TYPE, OPERATOR_REPLICA_INDEX,
-    COMPLETION_INDEX, JOBSET_NAME, JOBSET_JOB_INDEX, JOBSET_ROLE,
-)  # fmt: skip
-"""The labels by which it is known which pod of which job a pod is."""
 
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
@@ -68,59 +57,21 @@ def watched(session: Session) -> dict[str, Collection]:
     collections = {
         _NODES: Collection(NODES.path(), NODE),
         _PODS: Collection(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
-        _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT),
+        _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT, read=read_of_other),
     }
     for kind in kinds:
         collections[kind.plural] = _jobs(kind)
     for key, (group, plural, versions) in OPTIONAL.items():
         if each := version_of_resource(session, served, group, versions, plural):
-            collections[key] = Collection(Resource(group, each, plural).path(), OBJECT)
+            collections[key] = Collection(Resource(group, each, plural).path(), OBJECT, read=read_of_other)
     return collections
 
 
 def _jobs(kind: Kind) -> Collection:
     """Return what is watched of the jobs of *kind*: those that are planned, with their kind, which lists leave out."""
-    typed = {"apiVersion": api_version(kind), "kind": kind.kind}
     return Collection(
-        jobs_of(kind).path(),
-        TRAINING_JOB,
-        {"labelSelector": f"{PLANNED}=true"},
-        lambda job: {**job, **typed},
+        jobs_of(kind).path(), TRAINING_JOB, {"labelSelector": f"{PLANNED}=true"}, partial(read_of_job, kind)
     )
-
-
-def read_of_pod(pod: Object) -> Object:
-    """Return what is read of *pod*: of 40,000 pods nobody could keep all."""
-    meta, spec = pod["metadata"], pod.get("spec") or {}
-    labels, annotations = meta.get("labels") or {}, meta.get("annotations") or {}
-    kept_labels = {key: labels[key] for key in (*POD_LABELS, *_OF_MEMBERS) if key in labels}
-    kept_annotations = {
-        key: annotations[key] for key in (*POD_ANNOTATIONS, CLAIMED_GPUS, PODS_PER_JOB) if key in annotations
-    }
-    metadata = {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in meta}
-    return {
-        "metadata": {
-            **metadata,
-            **({"labels": kept_labels} if kept_labels else {}),
-            **({"annotations": kept_annotations} if kept_annotations else {}),
-            **({"deletionTimestamp": meta["deletionTimestamp"]} if meta.get("deletionTimestamp") else {}),
-        },
-        "spec": {
-            key: value
-            for key in ("nodeName", "nodeSelector", "schedulingGates", "overhead", "resources")
-            if (value := spec.get(key))
-        }
-        | {
-            key: [_read_of_container(container) for container in spec[key]]
-            for key in ("containers", "initContainers")
-            if spec.get(key)
-        },
-        "status": {"phase": (pod.get("status") or {}).get("phase", "")},
-    }
-
-
-def _read_of_container(container: Object) -> Object:
-    return {key: container[key] for key in ("resources", "restartPolicy") if container.get(key)}
 
 
 @dataclass(slots=True)
@@ -128,12 +79,15 @@ class ClusterState:
     """The objects of each collection by their uid, and what is derived from them, kept as they change.
 
     ``objects`` belong to the watch, which changes them; ``take`` hears of it. ``ledger`` has the planned jobs and their pods.
+    An object at which anything fails counts as if it were not there, and ``faults`` has it.
     """
 
     objects: Mapping[str, Mapping[str, Object]]
     levels: tuple[str, ...] = ()
-    warnings: list[str] = field(default_factory=list)
-    ledger: Ledger = field(default_factory=Ledger)
+    faults: Faults = field(default_factory=Faults)
+    ledger: Ledger = field(init=False)
+    _warnings: dict[str, str] = field(default_factory=dict)
+    _together: Together[Object | NodeFacts | PodFacts] = field(init=False)
     _nodes: dict[str, NodeFacts] = field(default_factory=dict)
     _pods: dict[str, PodFacts] = field(default_factory=dict)
     _on_nodes: dict[str, dict[str, PodFacts]] = field(default_factory=dict)
@@ -145,6 +99,7 @@ class ClusterState:
     _gpus_in_use: dict[str, Counter[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.ledger, self._together = Ledger(self.faults), Together(self.faults)
         self.take(
             (collection, Change(0, item))
             for collection in (_NODES, _PODS, *_KIND_OF)
@@ -155,18 +110,30 @@ class ClusterState:
         """Note what has changed, and in which collection."""
         for collection, change in changes:
             uid = str(change.object["metadata"]["uid"])
-            item = None if change.deleted else change.object
-            if collection == _NODES:
-                self._take_node(uid, self._node(item) if item else None)
-            elif collection == _PODS:
-                self.ledger.take_pod(uid, item)
-                self._take_pod(uid, self._pod(item) if item else None)
-            elif collection == _QUOTAS:
-                self._quotas = None
-            elif collection in _KIND_OF:
-                self._take_job(collection, uid, item)
-            elif collection in OPTIONAL:
-                self._snapshot = None
+            with self.faults.at(change.object, _TYPES.get(collection, _UNKNOWN)) as attempt:
+                self._take(collection, uid, None if change.deleted else change.object)
+            if attempt.failed:
+                self._take(collection, uid, None)
+
+    def _take(self, collection: str, uid: str, item: Object | None) -> None:
+        """Put *item* in place of the object with this *uid*; None where it is gone, or cannot be read."""
+        self._warnings.pop(uid, None)
+        if collection == _NODES:
+            self._take_node(uid, self._node(uid, item) if item else None)
+        elif collection == _PODS:
+            self.ledger.take_pod(uid, item)
+            self._take_pod(uid, self._pod(uid, item) if item else None)
+        elif collection == _QUOTAS:
+            self._quotas = None
+        elif collection in _KIND_OF:
+            self._take_job(collection, uid, item)
+        elif collection in OPTIONAL:
+            self._snapshot = None
+
+    @property
+    def warnings(self) -> list[str]:
+        """Which objects cannot be read, and why."""
+        return list(self._warnings.values())
 
     def _take_job(self, collection: str, uid: str, item: Object | None) -> None:
         try:
@@ -174,7 +141,7 @@ class ClusterState:
         except UNTRUE as error:
             # The API server takes jobs that its operator would not: one is no reason to forget the others.
             self.ledger.take_job(_kind(collection, None), uid, None)
-            self.warnings.append(skipped(identity(item or {}, collection), error))
+            self._warnings[uid] = skipped(identity(item or {}, collection), error)
 
     def _take_node(self, uid: str, facts: NodeFacts | None) -> None:
         """Put *facts* in place of what is known of a node; most heartbeats change nothing that is read."""
@@ -202,56 +169,81 @@ class ClusterState:
                 if not on_node:
                     del self._on_nodes[pod.node]
 
-    def _node(self, item: Object) -> NodeFacts | None:
+    def _node(self, uid: str, item: Object) -> NodeFacts | None:
         try:
             return node_facts(item)
         except Malformed as error:
-            self.warnings.append(skipped(identity(item, "Node"), error))
+            self._warnings[uid] = skipped(identity(item, "Node"), error)
             return None
 
-    def _pod(self, item: Object) -> PodFacts | None:
+    def _pod(self, uid: str, item: Object) -> PodFacts | None:
         try:
             return pod_facts(item)
         except (Malformed, ValueError) as error:
-            self.warnings.append(skipped(identity(item, "Pod"), error))
+            self._warnings[uid] = skipped(identity(item, "Pod"), error)
             return None
 
     @property
     def snapshot(self) -> Snapshot:
         """The cluster as the planner sees it."""
         before = self._snapshot
+        if before and self._touched and not self._carried_on(before):
+            # What fails is found among all.
+            before = self._snapshot = None
         if before is None:
             self._snapshot = self._assembled()
             self._gpus_in_use = {}
             self._count(self._snapshot.nodes, 1)
-        elif self._touched:
-            pods = {name: self._on_nodes.get(name, {}).values() for name in self._touched}
-            self._snapshot, self._layout = with_other_pods(
-                before, self._layout, pods, self._changed_nodes.values()
-            )
-            differ = list(map(is_not, before.nodes, self._snapshot.nodes))
-            self._count(compress(before.nodes, differ), -1)
-            self._count(compress(self._snapshot.nodes, differ), 1)
         self._touched.clear()
         self._changed_nodes.clear()
         return self._snapshot or Snapshot()
 
+    def _carried_on(self, before: Snapshot) -> bool:
+        """Bring the snapshot *before* up to date where pods have changed; return whether that could be done."""
+        apart = {id(item) for item in self._together.apart.values()}
+        pods = {
+            name: [pod for pod in self._on_nodes.get(name, {}).values() if id(pod) not in apart]
+            for name in self._touched
+        }
+        try:
+            self._snapshot, self._layout = with_other_pods(
+                before, self._layout, pods, self._changed_nodes.values()
+            )
+        except Exception:  # noqa: BLE001  # of one of these pods and nodes, which is looked for
+            return False
+        differ = list(map(is_not, before.nodes, self._snapshot.nodes))
+        self._count(compress(before.nodes, differ), -1)
+        self._count(compress(self._snapshot.nodes, differ), 1)
+        return True
+
     def _assembled(self) -> Snapshot:
-        optional = {key: list(self.objects.get(key, {}).values()) for key in OPTIONAL}
-        snapshot, self._layout = assembled(
+        objects: dict[tuple[str, str], Object | NodeFacts | PodFacts] = {
+            (key, uid): item for key in OPTIONAL for uid, item in self.objects.get(key, {}).items()
+        }
+        objects |= {(_NODES, uid): node for uid, node in self._nodes.items()}
+        objects |= {(_PODS, uid): pod for uid, pod in self._pods.items()}
+        snapshot, self._layout = self._together.of(objects, self._assembled_of, _described)
+        return snapshot
+
+    def _assembled_of(
+        self, objects: Mapping[tuple[str, str], Object | NodeFacts | PodFacts]
+    ) -> tuple[Snapshot, Layout]:
+        by_kind: dict[str, list[Any]] = {key: [] for key in (*OPTIONAL, _NODES, _PODS)}
+        for (key, _), item in objects.items():
+            by_kind[key].append(item)
+        return assembled(
             ClusterObjects(
-                nodes=list(self._nodes.values()),
-                pods=self._pods.values(),
-                devices=optional["devices"],
-                slices=optional["slices"],
-                claims=optional["claims"],
-                zones=optional["zones"],
-                topologies=[item for key in _TOPOLOGIES for item in optional[key]],
+                nodes=by_kind[_NODES],
+                pods=by_kind[_PODS],
+                devices=by_kind["devices"],
+                slices=by_kind["slices"],
+                claims=by_kind["claims"],
+                zones=by_kind["zones"],
+                topologies=[item for key in _TOPOLOGIES for item in by_kind[key]],
             ),
             taken=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             levels=self.levels,
         )
-        return snapshot
 
     def _count(self, nodes: Iterable[GpuNode], sign: int) -> None:
         """Add the GPUs that the pods on *nodes* hold, or take them away."""
@@ -285,10 +277,11 @@ class ClusterState:
         for uid, job in self.ledger.jobs.items():
             if job.ended:
                 continue
-            # What a settled job takes is what its pods take, whatever it says.
-            plan = job.holding(self.requests_of) if job.is_settled else plans.get(uid)
-            if plan:
-                yield RunningJob(plan, job.ends(now))
+            with self.faults.at(job.job):
+                # What a settled job takes is what its pods take, whatever it says.
+                plan = job.holding(self.requests_of) if job.is_settled else plans.get(uid)
+                if plan:
+                    yield RunningJob(plan, job.ends(now))
 
     def leaving(self, held: Iterable[OtherPlan]) -> Iterator[tuple[JobName, OtherPlan]]:
         """Yield what the pods of jobs that have ended, or are gone, still hold, with the names of the jobs.
@@ -309,8 +302,26 @@ class ClusterState:
     def quotas(self) -> Quotas:
         """What the ResourceQuotas of all namespaces admit."""
         if self._quotas is None:
-            self._quotas = quotas_of(self.objects[_QUOTAS].values())
+            found: dict[str, list[Quota]] = {}
+            for item in self.objects[_QUOTAS].values():
+                with self.faults.at(item, QUOTA):
+                    for namespace, quotas in quotas_of([item]).items():
+                        found.setdefault(namespace, []).extend(quotas)
+            self._quotas = found
         return self._quotas
+
+
+_UNKNOWN: Typed = ("", "")
+_TYPES: Mapping[str, Typed] = {_NODES: A_NODE, _PODS: A_POD, _QUOTAS: QUOTA}
+
+
+def _described(key: tuple[str, str], item: Object | NodeFacts | PodFacts) -> tuple[Object, Typed]:
+    """Return the object that *item* is, or what it was read from, and its type."""
+    collection, uid = key
+    if isinstance(item, NodeFacts | PodFacts):
+        namespace = item.namespace if isinstance(item, PodFacts) else ""
+        return {"metadata": {"name": item.name, "namespace": namespace, "uid": uid}}, _TYPES[collection]
+    return item, _UNKNOWN
 
 
 _KIND_OF = {kind.plural: kind for kind in KINDS}

@@ -8,7 +8,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection, IncompleteRead
 from pathlib import Path
 from selectors import EVENT_READ, DefaultSelector
 from urllib.parse import urlsplit
@@ -30,6 +30,9 @@ from arena_topo.kube.transport import (
     too_large,
 )
 from arena_topo.user_files import LARGEST_SETTING, read_bytes
+
+_PIECE = 2**16
+"""Bytes that are read at once of a stream, or as many as have come."""
 
 _LONGEST_LABEL = 63
 """Characters of one part of a name in DNS."""
@@ -140,6 +143,7 @@ class StaticResponse:
     def __init__(self, raw: HTTPResponse, connection: HTTPConnection, server: str) -> None:
         self._raw, self._connection, self._server = raw, connection, server
         self.status = raw.status
+        self._ahead = bytearray()
 
     def header(self, name: str) -> str:
         """Return a header's value, empty if there is none."""
@@ -154,23 +158,25 @@ class StaticResponse:
             raise failure(self._server, error) from error
 
     def readline(self, limit: int = -1) -> bytes:
-        """Return the next line."""
+        """Return the next line, of one that is longer than *limit* as many bytes, and the rest with the next calls."""
+        # Not by http.client's own readline: of a chunked body it may return up to twice as much as it was asked for.
+        longest, ahead, searched = LARGEST_BODY if limit < 0 else limit, self._ahead, 0
         with self._broken_stream():
-            line = self._raw.readline(LARGEST_BODY if limit < 0 else limit)
-            if len(line) == LARGEST_BODY:
+            while (found := ahead.find(b"\n", searched, longest)) < 0 and len(ahead) < longest:
+                searched = len(ahead)
+                if not (piece := self._raw.read1(_PIECE)):
+                    break
+                ahead += piece
+            end = found + 1 or min(len(ahead), longest)
+            if end == LARGEST_BODY:
                 raise too_large()
-            # http.client reports a chunked body that was cut off as if it had ended.
-            if not line.endswith(b"\n") and len(line) != limit and self._is_unfinished():
-                raise ConnectionResetError("the stream broke off")
-            return line
+        line = bytes(ahead[:end])
+        del ahead[:end]
+        return line
 
     def close(self) -> None:
         """Drop the rest and the connection with it."""
         self._connection.close()
-
-    def _is_unfinished(self) -> bool:
-        """Whether a body ended before its last chunk: ``http.client`` keeps what is left of the last one it read."""
-        return bool(self._raw.chunked) and self._raw.chunk_left is not None
 
     @contextmanager
     def _broken_stream(self) -> Iterator[None]:
@@ -183,7 +189,10 @@ class StaticResponse:
         except (HTTPException, OSError, ValueError) as error:
             # What is left of this answer must not be read as the beginning of the next one.
             self.close()
-            raise failure(self._server, error) from error
+            told = (
+                ConnectionResetError("the stream broke off") if isinstance(error, IncompleteRead) else error
+            )
+            raise failure(self._server, told) from error
 
 
 class _NamedHTTPSConnection(HTTPSConnection):

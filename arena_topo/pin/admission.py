@@ -25,7 +25,7 @@ from arena_topo.model.objects import Object
 
 NAME = "arena-topo"
 GROUP = "admissionregistration.k8s.io"
-VERSION = 3
+VERSION = 4
 """Incremented with every change of what the policy does, so that an old one is recognized.
 
 A newer policy pins whatever an older program writes.
@@ -40,6 +40,12 @@ APIS = ("v1", "v1beta1", "v1alpha1")
 _ANNOTATIONS = "object.metadata.annotations"
 _KEYS = (PIN_NODES, PIN_GPUS, PIN_CLAIMS, POD_GROUP)
 _CLAIM = "gpus"
+
+_FORM = "^[0-9]{1,9}:[^,]*(,[0-9]{1,9}:[^,]*)*$"
+"""Runs as ``run_lists`` writes them."""
+
+_BLOCK = 101
+"""Runs of a block, and blocks of a list: room for the runs of ``MOST_WORKERS``."""
 
 
 def policy_objects(api: str, *, gangs: bool) -> tuple[Object, Object]:
@@ -92,6 +98,8 @@ def _spec(*, gangs: bool) -> Object:
         ],
         "variables": [
             {"name": "index", "expression": _index()},
+            {"name": "blocks", "expression": str([_BLOCK * number for number in range(_BLOCK)])},
+            {"name": "steps", "expression": str(list(range(_BLOCK)))},
             *_lookup("node", PIN_NODES),
             *_lookup("gpus", PIN_GPUS),
             *_lookup("claim", PIN_CLAIMS),
@@ -139,16 +147,33 @@ def _lookup(name: str, key: str) -> list[dict[str, str]]:
     """Return variables that hold the pod's own value of list *key*: that of the last run that starts by its index.
 
     For worker 5 and the list ``0:node-a,4:node-b,8:`` the runs that start by 5 are ``0:node-a`` and ``4:node-b``, so
-    that its value is ``node-b``.
+    that its value is ``node-b``. The runs are looked at in blocks: the first run of each, and then those of one block. Anybody
+    may write a list, and the API server reads it for each pod: its form is asked first, which takes time by its length alone.
     """
-    # Where there is no such list, a single run without a value pins nobody.
-    runs = (
-        f"'{key}' in {_ANNOTATIONS} ? {_ANNOTATIONS}['{key}'].split(',')"
-        ".filter(run, int(run.substring(0, run.indexOf(':'))) <= variables.index) : ['0:']"
-    )
-    last = f"variables.{name}Runs[size(variables.{name}Runs) - 1]"
+    text, runs = f"{_ANNOTATIONS}['{key}']", f"variables.{name}Runs"
+
+    def begins(number: str) -> str:
+        run = f"{runs}[{number}]"
+        return f"{number} < size({runs}) && int({run}.substring(0, {run}.indexOf(':'))) <= variables.index"
+
+    found, last = f"variables.{name}Found", f"{runs}[variables.{name}Last]"
     return [
-        {"name": f"{name}Runs", "expression": runs},
+        {
+            "name": f"{name}Runs",
+            # Where there is no such list, a single run without a value pins nobody; one that is no run is refused.
+            "expression": f"!('{key}' in {_ANNOTATIONS}) ? ['0:'] : {text}.matches('{_FORM}') ? {text}.split(',') : ['']",
+        },
+        {
+            "name": f"{name}Block",
+            "expression": f"size({runs}) > {_BLOCK**2} ? [int('too many runs: ' + string(size({runs})))] : variables.blocks"
+            f".filter(first, {begins('first')})",
+        },
+        {
+            "name": f"{name}Found",
+            "expression": f"variables.steps.map(step, variables.{name}Block[size(variables.{name}Block) - 1] + step)"
+            f".filter(number, {begins('number')})",
+        },
+        {"name": f"{name}Last", "expression": f"{found}[size({found}) - 1]"},
         {"name": name, "expression": f"{last}.substring({last}.indexOf(':') + 1)"},
     ]
 

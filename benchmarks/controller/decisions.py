@@ -16,8 +16,9 @@ from statistics import median, quantiles
 
 from arena_topo.controller.actions import WritePlan
 from arena_topo.controller.estimating.estimates import Estimator
+from arena_topo.controller.kept import read_of_pod
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.controller.state import ClusterState, read_of_pod
+from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
 from arena_topo.jobs.reading.watch import Change
 from arena_topo.manifest.plan_on_job import with_pins

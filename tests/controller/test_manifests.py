@@ -128,6 +128,9 @@ def sent() -> set[tuple[str, str, str]]:
             return Answer(body={**other, "metadata": {**other["metadata"], "uid": "u"}})
         if call.method == "PATCH" and call.path.split("/")[-2] in {kind.plural for kind in KINDS}:
             return refusal(422, "Invalid")
+        # The job is read before the write that starts it.
+        if call.method == "GET" and call.path.endswith("/mpijobs/job") and is_first:
+            return Answer(body=planned())
         metadata = {"name": "job", "uid": "uid-job", "namespace": "default"}
         return Answer(body={"metadata": metadata, "spec": {}})
 

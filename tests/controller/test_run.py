@@ -4,17 +4,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Event, Thread
+from typing import Any
 
 import pytest
 
 from arena_topo.controller.placer import Rules
 from arena_topo.controller.reporting.metrics import Metrics
 from arena_topo.controller.run import ControllerSessions, run_controller
+from arena_topo.jobs.placement.demand import Question, question_of
 from arena_topo.jobs.placement.enforcement import suspended_with_plan
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.manifest.plan_on_job import with_pins
-from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN
+from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN, PLANNED
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode
 from arena_topo.sandbox.home import Home
@@ -137,3 +139,51 @@ def test_what_it_does_is_in_its_metrics(home: Home, admin: Client) -> None:
         assert 1 <= value("arena_topo_decision_seconds_count")
         assert 0 == value("arena_topo_failed_actions_total")
     assert 0 == value("arena_topo_leading")
+
+
+def test_a_job_that_this_program_fails_at_is_told_so_and_keeps_nobody_from_the_queue(
+    home: Home, admin: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its event, the log with the trace, and the metric, each once; a job without workers cannot be written, and is told so too."""
+
+    def spoiled(job: Object, *args: Any) -> Question:
+        if job["metadata"]["name"] == "odd":
+            raise AttributeError("nobody thought of this")
+        return question_of(job, *args)
+
+    monkeypatch.setattr("arena_topo.controller.placer.question_of", spoiled)
+    metrics, events = Metrics(), "/api/v1/namespaces/default/events"
+    bare = mpijob("bare", ["base"])
+    bare["metadata"] |= {
+        "labels": {PLANNED: "true"},
+        "annotations": {PLAN: '{"v":1,"stage":"waiting","means":"gates"}'},
+    }
+    del bare["spec"]["mpiReplicaSpecs"]["Worker"]
+
+    def told() -> list[str]:
+        found = admin.get(events).body["items"]
+        return [
+            f"{each['involvedObject']['name']}: {each['message']}"
+            for each in found
+            if each["reason"] in {"InternalError", "NotPlanned"}
+        ]
+
+    with controller(home, metrics) as said:
+        assert 201 == admin.send("POST", MPIJOBS, bare).code
+        for name in ("odd", "honest"):
+            assert 201 == admin.send("POST", MPIJOBS, waiting(mpijob(name, ["base"], gpus=8))).code
+        for name in ("odd", "honest"):
+            queued(admin, f"{MPIJOBS}/{name}")
+        eventually(lambda: 2 == len(told()), "the events")
+        message = "internal error: AttributeError: nobody thought of this"
+        refused = "the template renders an MPIJob without a pod template for launcher and workers"
+        assert {
+            f"odd: {message}; everything else goes on, and this is tried again",
+            f"bare: {refused}; everything else goes on, and this is tried again",
+        } == set(told())
+        (line,) = [line for line in said if "internal error" in line]
+        assert line.startswith(f"MPIJob default/odd: {message}\n  File ")
+        assert line.endswith("\nAttributeError: nobody thought of this")
+        assert 2 == metrics.registry.get_sample_value("arena_topo_faults_total")
+        plan = decode(admin.get(f"{MPIJOBS}/odd").body["metadata"]["annotations"][PLAN])
+        assert message == plan.waiting_reason

@@ -2,9 +2,19 @@
 
 from collections.abc import Callable
 
-from arena_topo.controller.actions import Action, PatchStatus, ReleaseWorker
-from arena_topo.controller.send import Failure, Sender
+import pytest
+
+from arena_topo.controller.actions import Action, Notice, PatchStatus, ReleaseWorker, WritePlan
+from arena_topo.controller.kept import read_of_job
+from arena_topo.controller.send import Failure, Sender, carry_out
+from arena_topo.errors import Conflict
+from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.manifest.plan_on_job import Pins, with_pins
+from arena_topo.model.plan.placement import Slot
+from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
 from tests.fakes import Answer, refusal, session
+from tests.objects import mpijob
 
 PATCH = PatchStatus("/apis/kueue.x-k8s.io/v1beta2/namespaces/team/workloads/w/status", "uid", [])
 
@@ -45,4 +55,33 @@ def test_an_object_that_nobody_can_read_ends_no_thread() -> None:
     garbled = ReleaseWorker({"metadata": {}}, "node")
     methods, failures = sent(Answer(body={"metadata": {"name": "w"}}), lambda: True, garbled, PATCH)
     assert ["PATCH"] == methods
-    assert [garbled] == [failure.action for failure in failures]
+    assert [(garbled, KeyError)] == [(failure.action, type(failure.fault)) for failure in failures]
+
+
+def test_the_write_that_starts_a_job_puts_all_of_its_templates_back() -> None:
+    """Though the controller keeps a part of them: the job is read anew, and one that somebody else has planned is left to him."""
+    whole = with_pins(mpijob("job", workers=1), suspended_with_plan(PlanRecord(stage=Stage.PROPOSED)))
+    worker = whole["spec"]["mpiReplicaSpecs"]["Worker"]["template"]["spec"]
+    worker["containers"][0]["env"] = [{"name": "A", "value": "b"}]
+    opened, transport = session(lambda _: Answer(body=whole))
+    record = PlanRecord(stage=Stage.CONFIRMED, slots=(Slot(0, "a"),), enforcement=Enforcement.ADMISSION)
+    carry_out(opened, WritePlan(read_of_job(ApiVersion.V2BETA1, whole), record))
+    read, write = transport.calls
+
+    assert ("GET", "PATCH") == (read.method, write.method)
+    (template,) = [each["value"] for each in write.body if each["path"].endswith("/Worker/template")]
+    assert worker == template["spec"]
+    assert "0:a,1:" == template["metadata"]["annotations"]["arena-topo.dev/pin-nodes"]
+    other = read_of_job(ApiVersion.V2BETA1, with_pins(whole, Pins(plan="{}")))
+    with pytest.raises(Conflict, match="somebody else is placing the job job"):
+        carry_out(opened, WritePlan(other, record))
+
+
+def test_an_object_without_a_namespace_has_its_event_where_such_events_are() -> None:
+    """The API server takes it nowhere else."""
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "namespace": "", "uid": "u"}}
+    opened, transport = session(lambda _: Answer(body={}))
+    carry_out(opened, Notice(node, "InternalError", "m"))
+    (call,) = transport.calls
+    assert "/api/v1/namespaces/default/events" == call.path
+    assert {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"} == call.body["involvedObject"]

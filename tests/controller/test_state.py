@@ -7,7 +7,8 @@ from random import Random
 
 import pytest
 
-from arena_topo.controller.state import ClusterState, read_of_pod
+from arena_topo.controller.kept import read_of_pod
+from arena_topo.controller.state import ClusterState
 from arena_topo.jobs.placement.enforcement import rewritten
 from arena_topo.jobs.reading.watch import Change
 from arena_topo.manifest.plan_on_job import with_pins
@@ -158,12 +159,3 @@ def test_what_changes_nothing_that_is_read_keeps_the_snapshot() -> None:
     beaten["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-11-22T00:00:00Z"
     state.take([("nodes", Change(0, beaten))])
     assert before is state.snapshot
-
-
-def test_a_pod_is_kept_without_what_nobody_reads() -> None:
-    """No environment, above all."""
-    made = pod("p")
-    made["spec"]["containers"][0]["env"] = [{"name": "SECRET", "value": "x"}]
-    kept = read_of_pod(made)
-    assert "SECRET" not in str(kept)
-    assert {"resources"} == kept["spec"]["containers"][0].keys()

@@ -74,9 +74,11 @@ class World:
         enforcement: Enforcement = Enforcement.ADMISSION,
         record: PlanRecord | None = None,
         most: int = 0,
+        namespace: str = "default",
     ) -> None:
         """Create a job that waits for a place, or has the plan *record*; it may have 1 to *most* workers, 0 for a fixed size."""
         job = mpijob(name, workers=workers)
+        job["metadata"]["namespace"] = namespace
         if most:
             job["metadata"]["annotations"] = {ELASTIC: f"1:{most}"}
         # Jobs of one second are sorted by their uids, which nobody can foresee.

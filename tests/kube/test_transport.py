@@ -7,6 +7,7 @@ import socket
 import ssl
 import tempfile
 import threading
+import tracemalloc
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -631,3 +632,57 @@ def test_a_session_in_a_pod_is_in_its_namespace(
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
     with closing(connect(ConnectionFlags(namespace=flag))) as session:
         assert expected == session.namespace
+
+
+MANY = b"".join(b"%d %b\n" % (number, b"x" * (number * 35_993)) for number in range(20))
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        (MANY, 2**20),
+        (MANY, 2**18),
+        (MANY, 2**18 - 1),
+        (b"one\n" + b"y" * 10 * 2**20 + b"\ntwo\n", 2**20),
+        (b"z" * 3 * 2**20, 2**20),
+        (b"z" * 2**18, 2**18),
+        (b"\n" * 1000, 999),
+    ],
+    ids=[
+        "1 MiB chunks",
+        "chunks of the limit",
+        "chunks below it",
+        "10 MiB in a line",
+        "no line break",
+        "the limit",
+        "empty lines",
+    ],
+)
+def test_a_line_beyond_the_limit_comes_in_pieces(make: Make, server: Server, text: bytes, size: int) -> None:
+    """Whatever the chunks are: no piece is longer, none holds two lines, and nothing is lost."""
+    limit = 2**18
+    server.rule = lambda _: Reply(chunks=[text[at : at + size] for at in range(0, len(text), size)])
+    with closing(make(target(server)).stream(Request("GET", "/x"))) as stream:
+        pieces = list(iter(lambda: stream.readline(limit), b""))
+
+    assert text == b"".join(pieces)
+    expected = [
+        line[at : at + limit] for line in text.splitlines(keepends=True) for at in range(0, len(line), limit)
+    ]
+    assert expected == pieces
+
+
+def test_a_line_without_an_end_takes_no_memory(make: Make, server: Server) -> None:
+    """Who reads it in pieces holds one at a time."""
+    limit, chunk = 2**18, b"x" * 2**20
+    server.rule = lambda _: Reply(chunks=[chunk] * 64)
+    with closing(make(target(server)).stream(Request("GET", "/x"))) as stream:
+        stream.readline(limit)
+        tracemalloc.start()
+        try:
+            total = sum(len(piece) for piece in iter(lambda: stream.readline(limit), b""))
+            # The server in this process sends one chunk at a time.
+            assert tracemalloc.get_traced_memory()[1] < 6 * 2**20
+        finally:
+            tracemalloc.stop()
+    assert 64 * 2**20 - limit == total

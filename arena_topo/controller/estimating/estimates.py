@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
+from arena_topo.controller.faults import Faults
 from arena_topo.controller.ledger import JobName
 from arena_topo.errors import DocumentError
 from arena_topo.jobs.waiting.run_facts import end_of, past_run, runs_for
@@ -110,11 +111,13 @@ class Estimator:
     """Estimates round by round. *clock* counts seconds, and nobody sets it.
 
     *names_others*: an estimate names the jobs of other namespaces too. ``known`` is of the last round, by uid.
-    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today.
+    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today. A job at which
+    anything fails counts as one of which nothing is known, and ``faults`` has it.
     """
 
     clock: Callable[[], float]
     names_others: bool = False
+    faults: Faults = field(default_factory=Faults)
     plan: FleetPlanner = field(default_factory=FleetPlanner)
     known: Mapping[str, StartEstimate] = field(default_factory=dict)
     _round: Iterator[Mapping[str, StartEstimate]] | None = None
@@ -131,15 +134,19 @@ class Estimator:
 
     def begin(self, prospect: Prospect, jobs: Sequence[TimedJob]) -> None:
         """Begin a round; *jobs* are those of all queues that are there, ended or not."""
-        self._round = _estimated(prospect, jobs, self.plan.prepare, names_others=self.names_others)
+        self._round = _estimated(
+            prospect, jobs, self.plan.prepare, self.faults, names_others=self.names_others
+        )
         self._began, self._spent, self._found = self.clock(), 0.0, {}
 
     def step(self) -> bool:
         """Do a little of the round; return whether there was anything to do."""
         if self._round is None:
             return False
-        began = self.clock()
-        found = next(self._round, None)
+        began, found = self.clock(), None
+        # A round in which anything fails is over: of those that wait the others have their estimates.
+        with self.faults.at({"kind": "a round of estimates"}):
+            found = next(self._round, None)
         self._spent += self.clock() - began
         if found is not None:
             self._found = found
@@ -149,7 +156,7 @@ class Estimator:
 
 
 def _estimated(
-    prospect: Prospect, jobs: Sequence[TimedJob], prepare: Prepare, *, names_others: bool
+    prospect: Prospect, jobs: Sequence[TimedJob], prepare: Prepare, faults: Faults, *, names_others: bool
 ) -> Iterator[Mapping[str, StartEstimate]]:
     """Yield after each step when the jobs start that wait, by uid, as far as it is known by then."""
     found, going_on, runs = (
@@ -160,24 +167,31 @@ def _estimated(
     for number, job in enumerate(jobs):
         if not job.ended:
             going_on[job.order] = job
-        elif known := past_run(job.job):
-            # A job with a plan of its own may have come into a queue of Kueue later: it has run once.
-            runs[job.name] = known
+        else:
+            with faults.at(job.job):
+                if known := past_run(job.job):
+                    # A job with a plan of its own may have come into a queue of Kueue later: it has run once.
+                    runs[job.name] = known
         if number % _FEW == 0:
             yield found
     history = RunHistory.of(run for _, run in sorted(runs.values(), key=lambda each: each[0]))
-    ending = []
+    ending: list[EndingJob] = []
     for number, one in enumerate(prospect.running):
         # By the order, as the plan of a Workload names no uid.
         holder = going_on.get(one.plan.order)
         name = _name(holder) if holder else f"{one.plan.namespace}/{one.plan.name}"
-        ending.append(EndingJob(name, (one.plan,), _end(one, holder, history, prospect.now)))
+        end = None
+        with faults.at(holder.job if holder else {}):
+            end = _end(one, holder, history, prospect.now)
+        ending.append(EndingJob(name, (one.plan,), end))
         if number % _FEW == 0:
             yield found
-    starting = [
-        StartingJob(_name(one.job), one.job.order, one.plan, runs_for(one.job.job, history))
-        for one in prospect.waiting
-    ]
+    starting = []
+    for awaited in prospect.waiting:
+        run = None
+        with faults.at(awaited.job.job):
+            run = runs_for(awaited.job.job, history)
+        starting.append(StartingJob(_name(awaited.job), awaited.job.order, awaited.plan, run))
     waiting = iter(prospect.waiting)
     for estimate in starts_estimated(prospect.left, ending, starting, prospect.now, prepare):
         if estimate is not None:

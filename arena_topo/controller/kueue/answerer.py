@@ -33,6 +33,7 @@ from arena_topo.controller.actions import (
 from arena_topo.controller.estimating.estimates import Awaited, Prospect, is_news
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
 from arena_topo.controller.estimating.queued_jobs import QueuedJob
+from arena_topo.controller.faults import AFTER_FAULT, POD, Attempt, Faults, Typed, said_of
 from arena_topo.controller.kueue import watched
 from arena_topo.controller.kueue.answers import (
     Answer,
@@ -40,7 +41,7 @@ from arena_topo.controller.kueue.answers import (
     check_is_active,
     pod_set_updates,
 )
-from arena_topo.controller.kueue.checks import Check, read_checks
+from arena_topo.controller.kueue.checks import CHECK, Check, read_checks
 from arena_topo.controller.kueue.holds import as_plan, lost, nodes_of, pinned_nodes, record_of
 from arena_topo.controller.kueue.options import options_of
 from arena_topo.controller.kueue.workloads import (
@@ -125,7 +126,8 @@ class Answerer:
 
     ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the cluster is quicker.
     *names_others*: an answer names the jobs of other namespaces too.
-    ``estimates`` tell by uid when Workloads that wait get their places.
+    ``estimates`` tell by uid when Workloads that wait get their places. A Workload at which anything fails stays as it is, and
+    ``faults`` has it.
     """
 
     api: watched.KueueApi
@@ -133,6 +135,7 @@ class Answerer:
     clock: Callable[[], float]
     plan: PlanQuestion = plan_question
     names_others: bool = False
+    faults: Faults = field(default_factory=Faults)
     kept: KeptPlace | None = None
     queued: int = 0
     _seen: bool = False
@@ -163,18 +166,20 @@ class Answerer:
         if is_first:
             self._seen = True
             for pod in objects["pods"].values():
-                self._take_pod(pod, deleted=False)
+                with self.faults.at(pod, POD):
+                    self._take_pod(pod, deleted=False)
             self._read_all(objects)
             return
         for collection, change in changes:
             uid = str(change.object["metadata"]["uid"])
             match collection:
                 case watched.WORKLOADS:
-                    self._take_workload(uid, None if change.deleted else change.object, objects)
+                    self._read_one(uid, None if change.deleted else change.object, objects)
                 case watched.CHECKS | watched.FLAVORS | watched.PARAMETERS:
                     self._read_all(objects)
                 case "pods":
-                    self._take_pod(change.object, deleted=change.deleted)
+                    with self.faults.at(change.object, POD):
+                        self._take_pod(change.object, deleted=change.deleted)
                 case _:
                     # The cluster itself is kept by the ClusterState.
                     pass
@@ -185,17 +190,35 @@ class Answerer:
         others = [plan for plan in beside if plan.reserved]
         waiting: list[tuple[Workload, PlannedJob]] = []
         actions = [*self._checks_marked(now)]
-        for uid, workload in self._unanswered.items():
+        for uid, workload in list(self._unanswered.items()):
             if self._may_send(uid):
-                actions += self._looked_at(workload, waiting, now)
+                actions += self._alone(workload, self._looked_at(workload, waiting, now))
         actions += self._take_turns(waiting, state, others, now)
         actions += self._taken_back(state.snapshot, others, now)
         return actions
 
+    def _alone(self, workload: Workload, actions: Iterator[Action]) -> Iterator[Action]:
+        """Yield the *actions* for *workload*; whatever they raise is its own matter, and it is looked at again after a while."""
+        with self._at(workload.uid) as attempt:
+            yield from actions
+        if attempt.failed:
+            self._flights.pop(workload.uid, None)
+            self._not_before[workload.uid] = self.clock() + AFTER_FAULT
+
+    def _at(self, uid: str) -> Attempt:
+        """Return what to enter for a step with the Workload with this *uid*."""
+        return self.faults.at(self._items.get(uid, {}), self._typed)
+
+    @property
+    def _typed(self) -> Typed:
+        return f"{self.api.workloads.group}/{self.api.workloads.version}", "Workload"
+
     def _checks_marked(self, now: datetime) -> Iterator[Action]:
         """Say on each check of ours that it is answered."""
         for check in self._checks.values():
-            active = check_is_active(self.api.checks, check.object, now, check.fault)
+            active = None
+            with self.faults.at(check.object, CHECK):
+                active = check_is_active(self.api.checks, check.object, now, check.fault)
             if active and self._may_send(check.uid):
                 self._flights[check.uid] = _Flight(CheckState.READY, self.clock())
                 yield active
@@ -236,21 +259,30 @@ class Answerer:
         """What the answers reserve, by the uids of the Workloads, as of the last decision."""
         return self._held
 
-    def failed(self, action: PatchStatus) -> None:
-        """Hear that *action* was not carried out: what is there then is looked at again after a moment."""
+    def failed(self, action: PatchStatus, after: float = RETRY_AFTER) -> None:
+        """Hear that *action* was not carried out: what is there then is looked at again *after* some seconds."""
         self._flights.pop(action.uid, None)
         self._records.pop(action.uid, None)
         self._stale.add(action.uid)
-        self._not_before[action.uid] = self.clock() + RETRY_AFTER
+        self._not_before[action.uid] = self.clock() + after
 
     def _read_all(self, objects: Mapping[str, Mapping[str, Object]]) -> None:
         self._checks = read_checks(
-            objects.get(watched.CHECKS, {}).values(), objects.get(watched.PARAMETERS, {}).values()
+            objects.get(watched.CHECKS, {}).values(),
+            objects.get(watched.PARAMETERS, {}).values(),
+            self.faults,
         )
         for uid in [uid for uid in self._workloads if uid not in self._items]:
             self._take_workload(uid, None, objects)
         for uid, item in self._items.items():
+            self._read_one(uid, item, objects)
+
+    def _read_one(self, uid: str, item: Object | None, objects: Mapping[str, Mapping[str, Object]]) -> None:
+        """Take a Workload, or leave out one that cannot be read."""
+        with self.faults.at(item or {}, self._typed) as attempt:
             self._take_workload(uid, item, objects)
+        if attempt.failed:
+            self._take_workload(uid, None, objects)
 
     def _take_workload(
         self, uid: str, item: Object | None, objects: Mapping[str, Mapping[str, Object]]
@@ -308,10 +340,11 @@ class Answerer:
             workload = self._workloads.get(uid)
             if workload is None:
                 continue
-            flown = self._flights.get(uid)
-            record = flown.record if flown else self._record(workload, snapshot)
-            if record and record.slots:
-                self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
+            with self._at(uid):
+                flown = self._flights.get(uid)
+                record = flown.record if flown else self._record(workload, snapshot)
+                if record and record.slots:
+                    self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
         self._stale.clear()
 
     def _record(self, workload: Workload, snapshot: Snapshot) -> PlanRecord | None:
@@ -369,8 +402,12 @@ class Answerer:
             return
         snapshot = state.snapshot
         by_uid = {each[0].uid: each for each in waiting}
+        queue = list[WaitingJob]()
+        for each in waiting:
+            with self._at(each[0].uid):
+                queue.append(self._waiting(*each, snapshot))
         turns = take_turns(
-            [self._waiting(*each, snapshot) for each in waiting],
+            queue,
             self._left.of(snapshot, chain(others, self._held.values())),
             self._running(state, others, now),
             now=now,
@@ -385,13 +422,19 @@ class Answerer:
         self.queued = turns.queued
         self._passed = _Pass(turns, by_uid, others, state, now)
         for turn in turns.turns:
-            (workload, planned), record = by_uid[turn.uid], turn.record
-            if record.stage is Stage.PROPOSED:
-                record = replace(record, stage=Stage.CONFIRMED)
-                updates = pod_set_updates(planned, record, _uuids(record, snapshot))
-                yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
-            else:
-                yield from self._explain_waiting(workload, turn, now)
+            workload, planned = by_uid[turn.uid]
+            yield from self._alone(workload, self._took(workload, planned, turn, snapshot, now))
+
+    def _took(
+        self, workload: Workload, planned: PlannedJob, turn: Turn, snapshot: Snapshot, now: datetime
+    ) -> Iterator[Action]:
+        """Answer what its *turn* gave to *workload*: its place, or why it waits on."""
+        if turn.record.stage is Stage.PROPOSED:
+            record = replace(turn.record, stage=Stage.CONFIRMED)
+            updates = pod_set_updates(planned, record, _uuids(record, snapshot))
+            yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
+        else:
+            yield from self._explain_waiting(workload, turn, now)
 
     def _running(
         self, state: ClusterState, others: Iterable[OtherPlan], now: datetime
@@ -401,7 +444,7 @@ class Answerer:
         yield from state.running({plan.order[1]: plan for plan in others}, held, now)
 
     def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
-        propose, question = _planner(workload, planned, snapshot, self.plan)
+        propose, question = self._planner(workload, planned, snapshot, self.plan)
         check = self._checks[workload.entry.check]
         wait = self.reserve_after if check.reserve_after is None else check.reserve_after
         return WaitingJob(
@@ -428,7 +471,7 @@ class Answerer:
         waiting = [
             Awaited(
                 QueuedJob(*passed.waiting[uid]),
-                _planner(*passed.waiting[uid], passed.state.snapshot, plan)[0],
+                self._planner(*passed.waiting[uid], passed.state.snapshot, plan)[0],
             )
             for uid in self.waiting
         ]
@@ -470,12 +513,16 @@ class Answerer:
             if self.clock() - since < _PATIENCE or not self._may_send(uid):
                 continue
             workload = self._workloads[uid]
-            message = f"{found[uid]}: the job is planned anew"
-            retry = Answer(CheckState.RETRY, message)
-            # What it holds counts until Kueue has taken it back.
-            yield self._answer(workload, retry, now, record=self._held[uid].record)
-            if workload.planned:
-                yield Notice(workload.planned.job, "Moved", message, NoticeKind.WARNING)
+            yield from self._alone(workload, self._sent_back(workload, found[uid], now))
+
+    def _sent_back(self, workload: Workload, why: str, now: datetime) -> Iterator[Action]:
+        """Take the answer to *workload* back, and say *why*."""
+        message = f"{why}: the job is planned anew"
+        retry = Answer(CheckState.RETRY, message)
+        # What it holds counts until Kueue has taken it back.
+        yield self._answer(workload, retry, now, record=self._held[workload.uid].record)
+        if workload.planned:
+            yield Notice(workload.planned.job, "Moved", message, NoticeKind.WARNING)
 
     def _ends(self, uid: str, now: datetime) -> datetime | None:
         workload = self._workloads.get(uid)
@@ -484,27 +531,29 @@ class Answerer:
         began = parse_instant(workload.admitted_since) if workload.admitted_since else now
         return max(began + workload.runs_for, now)
 
+    def _planner(
+        self, workload: Workload, planned: PlannedJob, snapshot: Snapshot, plan: PlanQuestion
+    ) -> tuple[Plan, str]:
+        """Return what proposes a place for a job by *plan*, and what it asks as a text, empty where that cannot be read."""
+        asked: Question | None = None
+        options, question = PlanOptions(), ""
+        with suppress(Exception):
+            options = options_of(planned)
+            asked = question_of(planned.job, snapshot, options)
+            question = repr((asked, options, workload.runs_for))
 
-def _planner(
-    workload: Workload, planned: PlannedJob, snapshot: Snapshot, plan: PlanQuestion
-) -> tuple[Plan, str]:
-    """Return what proposes a place for a job by *plan*, and what it asks as a text, empty where that cannot be read."""
-    asked: Question | None = None
-    options, question = PlanOptions(), ""
-    with suppress(*UNREADABLE):
-        options = options_of(planned)
-        asked = question_of(planned.job, snapshot, options)
-        question = repr((asked, options, workload.runs_for))
+        def propose(left: Snapshot) -> PlanRecord:
+            try:
+                # Where the question cannot be read this raises what says why.
+                wanted = options if asked else options_of(planned)
+                return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=plan, question=asked)(left)
+            except UNREADABLE as error:
+                return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
+            except Exception as error:  # noqa: BLE001  # what nobody foresaw is the job's own matter too
+                self.faults.note(self._items.get(workload.uid, {}), error, self._typed)
+                return PlanRecord(stage=Stage.WAITING, waiting_reason=said_of(error))
 
-    def propose(left: Snapshot) -> PlanRecord:
-        try:
-            # Where the question cannot be read this raises what says why.
-            wanted = options if asked else options_of(planned)
-            return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=plan, question=asked)(left)
-        except UNREADABLE as error:
-            return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
-
-    return propose, question
+        return propose, question
 
 
 def _ready(message: str, updates: Sequence[Object] = ()) -> Answer:

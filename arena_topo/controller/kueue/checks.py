@@ -4,12 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
+from arena_topo.controller.faults import Faults, Typed
 from arena_topo.model.keys import CHECK_CONTROLLER, OUR_DOMAIN
 from arena_topo.model.notation.bounded_json import shown
 from arena_topo.model.notation.durations import parse_duration
 from arena_topo.model.objects import Object
 
 PARAMETERS_KIND = "PlannerParameters"
+CHECK: Typed = ("kueue.x-k8s.io/v1beta2", "AdmissionCheck")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +31,18 @@ class Check:
         return str(self.object["metadata"]["uid"])
 
 
-def read_checks(checks: Iterable[Object], parameters: Iterable[Object]) -> dict[str, Check]:
-    """Return those of *checks* that are ours, by name, with what the PlannerParameters that they name say."""
+def read_checks(checks: Iterable[Object], parameters: Iterable[Object], faults: Faults) -> dict[str, Check]:
+    """Return those of *checks* that are ours, by name, with what the PlannerParameters that they name say.
+
+    One at which anything fails is not served, and *faults* has it.
+    """
     by_name = {str(item["metadata"]["name"]): item for item in parameters}
-    ours = (item for item in checks if item["spec"].get("controllerName") == CHECK_CONTROLLER)
-    return {str(item["metadata"]["name"]): _check(item, by_name) for item in ours}
+    found: dict[str, Check] = {}
+    for item in checks:
+        with faults.at(item, CHECK):
+            if item["spec"].get("controllerName") == CHECK_CONTROLLER:
+                found[str(item["metadata"]["name"])] = _check(item, by_name)
+    return found
 
 
 def _check(item: Object, parameters: dict[str, Object]) -> Check:

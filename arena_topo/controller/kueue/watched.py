@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
+from arena_topo.controller.kept import read_of_other, read_of_workload
 from arena_topo.jobs.reading.watch import Collection
 from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
 from arena_topo.model.job.object_shapes import OBJECT, WORKLOAD
 from arena_topo.model.keys import OUR_DOMAIN
-from arena_topo.model.objects import Object
 
 WORKLOADS, CHECKS, FLAVORS = "workloads", "admissionchecks", "resourceflavors"
 PARAMETERS = "plannerparameters"
@@ -36,18 +36,12 @@ def kueue_collections(session: Session, api: KueueApi) -> dict[str, Collection]:
     """Return what is watched beside the cluster, by a word for each."""
     flavors = Resource(GROUP, api.workloads.version, FLAVORS, namespaced=False)
     found = {
-        WORKLOADS: Collection(api.workloads.path(), WORKLOAD, read=_read),
-        CHECKS: Collection(api.checks.path(), OBJECT),
-        FLAVORS: Collection(flavors.path(), OBJECT),
+        WORKLOADS: Collection(api.workloads.path(), WORKLOAD, read=read_of_workload),
+        CHECKS: Collection(api.checks.path(), OBJECT, read=read_of_other),
+        FLAVORS: Collection(flavors.path(), OBJECT, read=read_of_other),
     }
     served = served_versions(session)
     if f"{OUR_DOMAIN}/{_PARAMETERS_VERSION}" in served:
         parameters = Resource(OUR_DOMAIN, _PARAMETERS_VERSION, PARAMETERS, namespaced=False)
-        found[PARAMETERS] = Collection(parameters.path(), OBJECT)
+        found[PARAMETERS] = Collection(parameters.path(), OBJECT, read=read_of_other)
     return found
-
-
-def _read(workload: Object) -> Object:
-    """Return *workload* without who has written which of its fields, which is half of it."""
-    meta = {key: value for key, value in workload["metadata"].items() if key != "managedFields"}
-    return {**workload, "metadata": meta}

@@ -50,11 +50,12 @@ def audit(state: ClusterState, now: datetime, *, names_others: bool = False) -> 
     jobs = sorted((job for job in state.ledger.jobs.values() if not job.ended), key=lambda job: job.order)
     nodes = {node.name: node for node in state.snapshot.nodes}
     doubts = _double_plans(jobs, nodes)
-    return [
-        Notice(job.job, reason, message, NoticeKind.WARNING)
-        for job in jobs
-        for reason, message in _findings(job, nodes, doubts.get(job.uid), names_others=names_others)
-    ]
+    notices: list[Notice] = []
+    for job in jobs:
+        with state.faults.at(job.job):
+            findings = _findings(job, nodes, doubts.get(job.uid), names_others=names_others)
+            notices += [Notice(job.job, reason, message, NoticeKind.WARNING) for reason, message in findings]
+    return notices
 
 
 def _findings(

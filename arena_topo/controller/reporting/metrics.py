@@ -47,6 +47,12 @@ class Metrics:
             "arena_topo_failed_actions", "Actions that could not be carried out.", registry=self.registry
         )
 
+        self._faults = Counter(
+            "arena_topo_faults",
+            "Objects that could not be read, planned or written for an error that nobody foresaw.",
+            registry=self.registry,
+        )
+
     def note_leading(self, *, leading: bool) -> None:
         """Note whether this replica decides."""
         self._leading.set(int(leading))
@@ -59,6 +65,10 @@ class Metrics:
         for action in actions:
             if word := _word(action):
                 self._actions.labels(word).inc()
+
+    def note_faults(self, count: int) -> None:
+        """Note that so many errors were caught at one object each."""
+        self._faults.inc(count)
 
     def note_failures(self, count: int) -> None:
         """Note that so many actions could not be carried out."""

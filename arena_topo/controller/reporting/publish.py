@@ -7,6 +7,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from arena_topo.cluster.published import Detail, publishable, published_parts
+from arena_topo.controller.faults import said_of
 from arena_topo.errors import ArenaTopoError
 from arena_topo.kube.resources import CONFIG_MAPS
 from arena_topo.kube.session import NotSent, Session
@@ -71,11 +72,11 @@ class Publisher:
 
     def publish(self, snapshot: Snapshot) -> None:
         """Write *snapshot*, unless all is as it was written a moment ago."""
-        published = publishable(snapshot, self.detail)
-        if published.nodes == self._written and self.clock() - self._at < _REFRESH:
-            return
-        taken = (self.session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
         try:
+            published = publishable(snapshot, self.detail)
+            if published.nodes == self._written and self.clock() - self._at < _REFRESH:
+                return
+            taken = (self.session.server_time or datetime.now(UTC)).strftime("%Y-%m-%dT%H:%M:%SZ")
             session = self.session.only_while(self.may_write)
             # The first part is written last: readers begin with it, and find the others.
             for part in reversed(published_parts(replace(published, taken=taken))):
@@ -83,8 +84,9 @@ class Publisher:
         except NotSent:
             # Another replica publishes from now on.
             return
-        except (ArenaTopoError, ValueError) as error:
-            text = f"the cluster is not published: {printable(str(error))}"
+        except Exception as error:  # noqa: BLE001  # what others wrote into a node must not end the thread
+            told = error.message if isinstance(error, ArenaTopoError) else said_of(error)
+            text = f"the cluster is not published: {printable(told)}"
             # Once: it is tried again every few seconds.
             if text != self._said:
                 self.say(text)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from arena_topo.errors import UsageError
+from arena_topo.errors import DocumentError, UsageError
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.table import kind_of
 from arena_topo.model import keys
@@ -11,7 +11,7 @@ from arena_topo.model.cluster.pod_requests import aligned_requests, pod_spec_req
 from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm, Toleration
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.kind import Replicas, is_planned, planned_replicas
-from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.notation.bounded_json import cut, optional_number
 from arena_topo.model.notation.quantity import Resources
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.demand import Demand
@@ -29,7 +29,8 @@ _REQUIRED, _PREFERRED = (
 def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Question:
     """Return what the pods of *job* request from the cluster in *snapshot*, by role where they are not alike.
 
-    Raises ``UsageError`` for options that only a gang of pods that are alike can have.
+    Raises ``UsageError`` for options that only a gang of pods that are alike can have, and ``DocumentError`` for a job
+    without pods to plan.
     """
     gang = gang_of_roles(job, snapshot, options)
     if _are_alike(gang.roles):
@@ -71,10 +72,14 @@ def gang_of_roles(job: Object, snapshot: Snapshot, options: PlanOptions) -> Gang
 def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
     """Return what the pods of *job*, as many alike to the first, request from the cluster in *snapshot*.
 
-    Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has.
+    Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has, and ``DocumentError``
+    for a job without pods to plan.
     """
     kind = kind_of(job)
     planned = planned_replicas(kind, job)
+    if not planned:
+        # The API server takes a job that lacks the role whose pods are planned; its operator does not.
+        raise DocumentError(f"the job {cut(str(job['metadata']['name']))} has no pods that could be planned")
     first = next((pods for pods in planned if pods.count), planned[0])
     others = [pods for pods in kind.replicas(job) if not is_planned(kind, pods.role)]
     role = _role(first, [first.role], snapshot)

@@ -217,7 +217,7 @@ def _plans(
             plan = reserving_plan(kind, job, snapshot, nodes, numbers_of(kind, job, members))
             if plan and (counted := aged(plan, now)):
                 yield counted
-        except UNTRUE as error:
+        except Exception as error:  # noqa: BLE001  # what one job makes this program do must not stop the planning of others
             warnings.append(skipped(identity(job, str(job.get("kind"))), error))
 
 
@@ -300,16 +300,16 @@ def _age(since: str, now: datetime) -> timedelta:
 def _written(job: Object) -> str:
     """Return when the server took the plan of *job*, as it notes for the fields of each writer; else its creation."""
     meta = job["metadata"]
-    times = [str(entry["time"]) for entry in _entries_of_plan(job) if entry.get("time")]
+    times = [str(entry["time"]) for entry in entries_of_plan(job) if entry.get("time")]
     return max(times, key=parse_instant, default=str(meta["creationTimestamp"]))
 
 
 def plan_writers(job: Object) -> frozenset[str]:
     """Return the field managers that have written the plan that *job* carries."""
-    return frozenset(str(entry.get("manager")) for entry in _entries_of_plan(job))
+    return frozenset(str(entry.get("manager")) for entry in entries_of_plan(job))
 
 
-def _entries_of_plan(job: Object) -> Iterator[Object]:
+def entries_of_plan(job: Object) -> Iterator[Object]:
     """Yield what the server notes of each writer of the plan of *job*."""
     for entry in job["metadata"].get("managedFields") or ():
         if _WRITES_PLAN in _annotations_of(entry):

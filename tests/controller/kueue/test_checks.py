@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from arena_topo.controller.faults import Faults
 from arena_topo.controller.kueue.checks import read_checks
 from arena_topo.model.objects import Object
 from tests.controller.kueue.workload_objects import check
@@ -19,7 +20,7 @@ def parameters(**spec: object) -> Object:
 def test_checks_are_ours_by_their_controller() -> None:
     """Whatever their names."""
     other = {**check("arena-topo"), "spec": {"controllerName": "somebody"}}
-    assert {"mine"} == set(read_checks([other, check("mine")], []))
+    assert {"mine"} == set(read_checks([other, check("mine")], [], Faults()))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_checks_are_ours_by_their_controller() -> None:
 )
 def test_parameters(given: Object, spec: Object, expected: timedelta | None, fault: str) -> None:
     """A time, or what is wrong with them."""
-    found = read_checks([check(**given)], [parameters(**spec)])["planner"]
+    found = read_checks([check(**given)], [parameters(**spec)], Faults())["planner"]
     assert expected == found.reserve_after
     assert fault in found.fault
     assert bool(fault) is bool(found.fault)

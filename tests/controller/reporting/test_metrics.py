@@ -44,6 +44,7 @@ def test_decisions_are_counted_with_what_was_decided() -> None:
         metrics.note_decision(0.004, done, own=2, kueue=3)
         metrics.note_decision(9.0, (), own=1, kueue=0)
         metrics.note_failures(2)
+        metrics.note_faults(3)
         found = read(port)
 
     words = ("plan_waiting", "plan_confirmed", "worker_released", "worker_deleted", "check_answered")
@@ -58,6 +59,7 @@ def test_decisions_are_counted_with_what_was_decided() -> None:
         found[f'arena_topo_decision_seconds_bucket{{le="{bound}"}}'] for bound in ("0.005", "+Inf")
     )
     assert (1.0, 2.0) == (found["arena_topo_leading"], found["arena_topo_failed_actions_total"])
+    assert 3.0 == found["arena_topo_faults_total"]
 
 
 def test_they_end_with_the_controller() -> None:

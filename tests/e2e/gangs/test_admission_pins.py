@@ -1,18 +1,14 @@
 """Workers of the real operator get their own place at creation, by the policy that a real API server runs."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from arena_topo.pin.run_lists import pin_annotations
 from tests.controlplane.kube import Kube, KubeError, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.pinning import (
     HOSTNAME,
-    admission_policy,
     made_again,
     mpijob,
     nodes_of,
@@ -23,10 +19,7 @@ from tests.e2e.pinning import (
 _GPU = "nvidia.com/gpu"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
+pytestmark = pytest.mark.usefixtures("policy")
 
 
 def test_each_worker_runs_on_its_planned_node_and_comes_back_to_it(
@@ -283,6 +276,48 @@ def test_the_thousandth_and_first_is_not_refused(kube: Kube) -> None:
     made = tried(kube, "job-worker-1000", pin_annotations(nodes=[f"n-{i}" for i in range(1000)]))
 
     assert "nodeSelector" not in made["spec"]
+
+
+_LISTS = ("pin-nodes", "pin-gpus", "pin-claims")
+_HOSTILE = {
+    "entries without a colon": ",".join(["x"] * 125_000),
+    "empty entries": "," * 260_000,
+    "numbers alone": "1" * 260_000,
+    "a number beyond all": "0:a," + "9" * 200_000 + ":b",
+    "entries that begin with another one's": ",".join(["0:a", "x:b"] * 30_000),
+    "more runs than a plan has workers": ",".join(f"{i}:" for i in range(30_000)),
+    "the same run": ",".join(["0:"] * 80_000),
+}
+
+
+@pytest.mark.parametrize("key", _LISTS)
+@pytest.mark.parametrize("text", _HOSTILE.values(), ids=_HOSTILE.keys())
+def test_a_list_that_nobody_wrote_for_a_job_is_refused(kube: Kube, key: str, text: str) -> None:
+    """By its form, or the number of its runs: an API server that looked at each entry would be busy for half a minute."""
+    with pytest.raises(KubeError, match=r"policy 'arena-topo' .* denied request"):
+        tried(kube, "job-worker-1", {f"arena-topo.dev/{key}": text})
+
+
+@pytest.mark.parametrize("worker", [0, 100, 101, 102, 2_500, 4_998, 4_999])
+def test_one_of_five_thousand_workers_finds_its_place(kube: Kube, worker: int) -> None:
+    """With a node and a claim for each: 240 KiB."""
+    names = [f"gpu-node-{i:09d}" for i in range(5_000)]
+    claims = [f"job-gpus-{i}" for i in range(5_000)]
+    made = tried(kube, f"job-worker-{worker}", pin_annotations(nodes=names, claims=claims))
+
+    assert names[worker] == made["spec"]["nodeSelector"][HOSTNAME]
+    assert claims[worker] == made["spec"]["resourceClaims"][0]["resourceClaimName"]
+
+
+@pytest.mark.parametrize("worker", [0, 9, 101, 10_200, 123_456, 999_999])
+def test_a_run_is_found_by_its_beginning_in_every_block(kube: Kube, worker: int) -> None:
+    """Runs of ten workers, as many as a list may have: the one that begins last before the worker is its own."""
+    names = [f"n{i}" for i in range(10_000)]
+    text = ",".join([*(f"{10 * i}:{name}" for i, name in enumerate(names)), "100000:"])
+    made = tried(kube, f"job-worker-{worker}", {"arena-topo.dev/pin-nodes": text})
+
+    expected = names[worker // 10] if worker < 100_000 else None
+    assert expected == (made["spec"].get("nodeSelector") or {}).get(HOSTNAME)
 
 
 def _uuid(node: str, gpu: int) -> str:

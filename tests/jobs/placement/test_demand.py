@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.errors import UsageError
+from arena_topo.errors import DocumentError, UsageError
 from arena_topo.jobs.placement.demand import asked_roles, demand_of, question_of
 from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.kinds.mpijob import ApiVersion
@@ -40,6 +40,16 @@ def test_v1alpha1_has_one_template() -> None:
     """What its launcher asks for is the operator's to decide."""
     demand = demand_of(mpijob("job", ApiVersion.V1ALPHA1), CLUSTER, PlanOptions())
     assert (4, 1, None) == (demand.workers, demand.gpus, demand.launcher)
+
+
+@pytest.mark.parametrize("specs", [{}, {"Worker": {}}, {"Launcher": {"replicas": 1}}])
+def test_a_job_without_pods_to_plan_asks_for_nothing_that_could_be_planned(specs: Object) -> None:
+    """The API server takes one that its operator would refuse."""
+    job = mpijob("odd")
+    job["spec"]["mpiReplicaSpecs"] = specs
+    for ask in (question_of, demand_of):
+        with pytest.raises(DocumentError, match="the job odd has no pods that could be planned"):
+            ask(job, cluster([]), PlanOptions())
 
 
 def test_a_launcher_without_requests_is_a_pod() -> None:

@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.placement.other_plans import other_plans
+from arena_topo.jobs.placement.other_plans import other_plans, reserving_plan
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.model.job.kind import Kind
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
 from arena_topo.model.plan.placement import Slot
@@ -91,6 +92,20 @@ def test_a_plan_that_its_job_does_not_bear_out_reserves_nothing(job: Object) -> 
     (warning,) = warnings
     assert warning.startswith("MPIJob default/other: ")
     assert len(warning) < 400
+
+
+def test_a_job_at_which_anything_fails_reserves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody else's command ends of it."""
+
+    def spoiled(kind: Kind, job: Object, *args: Any) -> OtherPlan | None:
+        if job["metadata"]["name"] == "other":
+            raise IndexError("list index out of range")
+        return reserving_plan(kind, job, *args)
+
+    monkeypatch.setattr("arena_topo.jobs.placement.other_plans.reserving_plan", spoiled)
+    warnings: list[str] = []
+    assert {"honest": 4} == reserved(planned(), planned("honest"), warnings=warnings)
+    assert ["MPIJob default/other: list index out of range; skipped"] == warnings
 
 
 @pytest.mark.parametrize(
