@@ -1,8 +1,11 @@
-"""API objects as the real operators make them, for tests that need no cluster."""
+"""API objects as the real operators make them, and the view of a job, for tests that need no cluster."""
 
+from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.model.job.job_view import JobStatus, JobView
 from arena_topo.model.objects import Object
 
 CREATED = "2026-11-21T01:00:00Z"
@@ -54,3 +57,23 @@ def pod(name: str, *, role: str = "worker", phase: str = "Running", node: str = 
 def condition(kind: str, **extra: str) -> Object:
     """Return a condition that is true."""
     return {"type": kind, "status": "True", "lastTransitionTime": "2026-11-21T01:10:00Z", **extra}
+
+
+def viewed(**fields: Any) -> JobView:
+    """Return the view of an MPIJob of one worker that runs and has no pod, but for its *fields*."""
+    view = JobView(
+        name="job",
+        namespace="ml",
+        uid="u",
+        version="v2beta1",
+        status=JobStatus.RUNNING,
+        priority="",
+        created=datetime.fromisoformat(CREATED),
+        duration=60.0,
+        ended=None,
+        instances=(),
+        requested_gpus=1,
+        allocated_gpus=1,
+        workers=1,
+    )
+    return replace(view, **fields)

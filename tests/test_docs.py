@@ -106,6 +106,8 @@ def test_every_flag_that_a_page_names_exists() -> None:
     # Arena's flags that are refused stand on no help page.
     known |= {name for param in parameters(ArenaFlags) for name in param.opts}
     others = {"--strict", "--showtopo", "--gang-scheduling"}
+    # Of the tests and their tools.
+    others |= {"--tier", "--against"}
     for page in PAGES:
         named = set(re.findall(r"`[^`\n]*?(?<![\w-])(--[a-z][\w-]*)", page.read_text()))
         assert set() == named - known - others, page.name

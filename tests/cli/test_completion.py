@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -57,31 +57,34 @@ def answer(seen: Seen) -> Reply:
     return status(404, "NotFound", "not served")
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Server]:
-    """Serve, and leave a kubeconfig of two contexts in the user's home."""
-    with serve(tmp_path, answer) as server:
-        (tmp_path / "config").write_text(
-            json.dumps(
-                {
-                    "current-context": "here",
-                    "contexts": [
-                        {"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("here", "there")
-                    ],
-                    "clusters": [
-                        {
-                            "name": "c",
-                            "cluster": {
-                                "server": server.url,
-                                "certificate-authority": str(server.authority.certificate),
-                            },
-                        }
-                    ],
-                    "users": [{"name": "u", "user": {"token": "t"}}],
-                }
-            )
-        )
-        yield server
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """Serve what a test says."""
+    with serve(tmp_path_factory.mktemp("server"), answer) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory, server: Server) -> Path:
+    """Return the home of a user with a kubeconfig of two contexts."""
+    place = {"server": server.url, "certificate-authority": str(server.authority.certificate)}
+    contexts = [{"name": name, "context": {"cluster": "c", "user": "u"}} for name in ("here", "there")]
+    config = {
+        "current-context": "here",
+        "contexts": contexts,
+        "clusters": [{"name": "c", "cluster": place}],
+        "users": [{"name": "u", "user": {"token": "t"}}],
+    }
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "config").write_text(json.dumps(config))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def cluster(server: Server) -> Server:
+    """Serve one of each."""
+    server.rule = answer
+    return server
 
 
 def environment(home: Path) -> dict[str, str]:
@@ -96,54 +99,66 @@ def environment(home: Path) -> dict[str, str]:
     }
 
 
-def completed(home: Path, *words: str) -> list[str]:
-    """Return what is offered for the last of *words*."""
+ASK = """
+import json, os, sys
+from arena_topo.cli.errors import run
+for words in json.load(sys.stdin):
+    os.environ.update(COMP_WORDS=" ".join(["arena-topo", *words]), COMP_CWORD=str(len(words)))
+    assert 0 == run([])
+    print("end of line", flush=True)
+"""
+"""A start takes longer than a TAB: one process completes several lines, as a shell asks for each."""
+
+
+def completed(home: Path, *lines: Sequence[str]) -> list[list[str]]:
+    """Return what is offered for the last word of each line."""
     done = subprocess.run(
-        [PROGRAM],
-        env={
-            **environment(home),
-            "COMP_WORDS": " ".join(["arena-topo", *words]),
-            "COMP_CWORD": str(len(words)),
-            "_ARENA_TOPO_COMPLETE": "bash_complete",
-        },
+        [sys.executable, "-c", ASK],
+        env={**environment(home), "_ARENA_TOPO_COMPLETE": "bash_complete"},
+        input=json.dumps(lines),
         capture_output=True,
         text=True,
         check=True,
         timeout=150,
     )
     assert "" == done.stderr
-    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+    offers = done.stdout.split("end of line\n")[:-1]
+    return [[line.partition(",")[2] for line in offer.splitlines() if line] for offer in offers]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("get", ""), ["bert", "vgg16", "vgg19"]),
-        (("logs", "vgg"), ["vgg16", "vgg19"]),
-        (("delete", "vgg16", ""), ["bert", "vgg19"]),
-        (("get", "-n", "ml", ""), ["in-ml", "set-in-ml"]),
-        (("get", "--type=jobset", "-n", "ml", ""), ["set-in-ml"]),
-        (("logs", "vgg16", "-i", ""), ["vgg16-worker-0", "vgg16-worker-1"]),
-        (("get", "--namespace", ""), ["default", "ml"]),
-        (("get", "--context", ""), ["here", "there"]),
-        (("get", "--user", ""), ["u"]),
-        (("top", "node", "gpu"), ["gpu-1", "gpu-2"]),
-        (("submit", "mpi", "--require-topology", ""), ["node", "zone"]),
-        (("submit", "mpi", "--topology-levels", ""), ["topology.kubernetes.io/zone"]),
-        (("submit", "mpi", "--queue", ""), ["research"]),
-        (("sandbox", "start", "--layout", "r"), ["racks"]),
-        (("logs", "vgg16", "--role", ""), ["launcher", "worker"]),
-        (("lo",), ["logs"]),
-    ],
-    ids=" ".join,
-)
-def test_values_are_completed(
-    cluster: Server, tmp_path: Path, words: tuple[str, ...], expected: list[str]
-) -> None:
-    """What there is, by what the line says so far; on a slow machine the first answers come too late."""
-    del cluster
-    found = eventually(lambda: completed(tmp_path, *words), "something to be offered")
-    assert expected == [name for name in found if name != "logviewer"]
+OFFERED = {
+    ("get", ""): ["bert", "vgg16", "vgg19"],
+    ("logs", "vgg"): ["vgg16", "vgg19"],
+    ("delete", "vgg16", ""): ["bert", "vgg19"],
+    ("get", "-n", "ml", ""): ["in-ml", "set-in-ml"],
+    ("get", "--type=jobset", "-n", "ml", ""): ["set-in-ml"],
+    ("logs", "vgg16", "-i", ""): ["vgg16-worker-0", "vgg16-worker-1"],
+    ("get", "--namespace", ""): ["default", "ml"],
+    ("get", "--context", ""): ["here", "there"],
+    ("get", "--user", ""): ["u"],
+    ("top", "node", "gpu"): ["gpu-1", "gpu-2"],
+    ("submit", "mpi", "--require-topology", ""): ["node", "zone"],
+    ("submit", "mpi", "--topology-levels", ""): ["topology.kubernetes.io/zone"],
+    ("submit", "mpi", "--queue", ""): ["research"],
+    ("sandbox", "start", "--layout", "r"): ["racks"],
+    ("logs", "vgg16", "--role", ""): ["launcher", "worker"],
+    ("lo",): ["logs"],
+    ("topology", "--from", "snap"): ["snap"],  # the shell completes files by itself
+}
+
+
+@pytest.fixture(scope="module")
+def offers(home: Path, server: Server) -> dict[tuple[str, ...], list[str]]:
+    """Return what is offered for each of these lines; on a slow machine the first answers come too late."""
+    server.rule = answer
+    found = eventually(lambda: each if all(each := completed(home, *OFFERED)) else None, "all to be offered")
+    return dict(zip(OFFERED, found, strict=True))
+
+
+@pytest.mark.parametrize("words", OFFERED, ids=" ".join)
+def test_values_are_completed(offers: dict[tuple[str, ...], list[str]], words: tuple[str, ...]) -> None:
+    """What there is, by what the line says so far."""
+    assert OFFERED[words] == [name for name in offers[words] if name != "logviewer"]
 
 
 SHELLS = {
@@ -157,9 +172,8 @@ SHELLS = {
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_each_shell_completes(cluster: Server, tmp_path: Path, shell: str) -> None:
+def test_each_shell_completes(home: Path, shell: str) -> None:
     """By the script that is printed for it."""
-    del cluster
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: its completion is not tried")
     options = ["--norc"] if shell == "bash" else ["-f"] if shell == "zsh" else ["--no-config"]
@@ -167,7 +181,7 @@ def test_each_shell_completes(cluster: Server, tmp_path: Path, shell: str) -> No
     def offered() -> list[str]:
         done = subprocess.run(
             [shell, *options, "-c", SHELLS[shell]],
-            env=environment(tmp_path),
+            env=environment(home),
             capture_output=True,
             text=True,
             check=False,
@@ -218,13 +232,12 @@ def seen(terminal: int, seconds: float) -> str:
 
 
 @pytest.mark.parametrize("shell", TYPED)
-def test_tab_shows_what_there_is(cluster: Server, tmp_path: Path, shell: str) -> None:
+def test_tab_shows_what_there_is(home: Path, shell: str) -> None:
     """Typed at a real terminal, again and again: on a slow machine the first answers come too late."""
-    del cluster
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: no TAB is typed in it")
     command, switch_on = TYPED[shell]
-    with typing(command, environment(tmp_path) | {"TERM": "xterm", "PS1": "$ "}) as terminal:
+    with typing(command, environment(home) | {"TERM": "xterm", "PS1": "$ "}) as terminal:
         os.write(terminal, f"{switch_on}; echo switched''-on\n".encode())
         text = ""
         while "switched-on" not in text:
@@ -254,27 +267,15 @@ def senseless(_: Seen) -> Reply:
 
 
 @pytest.mark.parametrize("rule", [silent, refusing, senseless], ids=lambda rule: rule.__name__)
-def test_a_cluster_that_gives_nothing_offers_nothing(cluster: Server, tmp_path: Path, rule: Any) -> None:
+def test_a_cluster_that_gives_nothing_offers_nothing(cluster: Server, home: Path, rule: Any) -> None:
     """Without a word, and without waiting for it."""
     cluster.rule = rule
 
-    assert [] == completed(tmp_path, "get", "")
+    assert [[]] == completed(home, ("get", ""))
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("get", "--kubeconfig=/nope", ""),
-        ("--context", "nowhere", "get", ""),
-        ("logs", "--tail=x", ""),
-    ],
-    ids=" ".join,
-)
-def test_a_line_that_is_wrong_offers_nothing(tmp_path: Path, words: tuple[str, ...]) -> None:
-    """What is wrong with it is told when it is run."""
-    assert [] == completed(tmp_path, *words)
+def test_a_line_that_is_wrong_offers_nothing(tmp_path: Path) -> None:
+    """At a home without a kubeconfig, too; what is wrong is told when the line is run."""
+    lines = ("get", "--kubeconfig=/nope", ""), ("--context", "nowhere", "get", ""), ("logs", "--tail=x", "")
 
-
-def test_a_file_is_the_shells_to_complete(tmp_path: Path) -> None:
-    """It knows how."""
-    assert ["snap"] == completed(tmp_path, "topology", "--from", "snap")
+    assert [[], [], []] == completed(tmp_path, *lines)

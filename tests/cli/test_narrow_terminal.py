@@ -1,9 +1,9 @@
 """What every command prints on a terminal of 60 columns: columns of tables go, and sentences break between words."""
 
+import json
 import re
-import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
@@ -125,12 +125,21 @@ def test_other_lines_may_not_be_wide() -> None:
     assert ["a " * 31] == wide_lines("\x1b[31m" + "a " * 31 + "\x1b[0m\n" + "\x1b[31m" * 9 + "short")
 
 
-def printed(words: tuple[str, ...], environment: Mapping[str, str]) -> str:
-    """Return what a command prints on a narrow terminal, whatever its exit code."""
-    try:
-        return shown([sys.executable, "-m", "arena_topo", *words], WIDTH, environment)
-    except subprocess.CalledProcessError as error:
-        return str(error.output.decode().replace("\r\n", "\n"))
+RUN = """
+import json, sys
+from arena_topo.cli.errors import run
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["arena-topo", *words]
+    run(words)
+    print("\\x1e", flush=True)
+"""
+"""A start takes longer than most commands: one process runs all of them, one after the other."""
+
+
+def printed(lines: Sequence[tuple[str, ...]], environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what each command prints on a narrow terminal, whatever its exit code."""
+    texts = shown([sys.executable, "-c", RUN, json.dumps(lines)], WIDTH, environment).split("\x1e\n")
+    return {" ".join(words): text for words, text in zip(lines, texts[:-1], strict=True)}
 
 
 def test_every_command_fits_a_narrow_terminal(tmp_path: Path) -> None:
@@ -142,12 +151,11 @@ def test_every_command_fits_a_narrow_terminal(tmp_path: Path) -> None:
             "PATH": "",
             "TERM": "xterm-256color",
         }
-        for words in BEFORE:
-            printed(words, environment)
-        texts = {
-            " ".join(words): printed(words, environment) for lines in COMMANDS.values() for words in lines
-        }
+        typed = [words for lines in COMMANDS.values() for words in lines]
+        texts = printed([*BEFORE, *typed], environment)
 
+    for words in BEFORE:
+        del texts[" ".join(words)]
     assert {} == {words: text for words, text in texts.items() if not text or "Traceback" in text}
     assert {} == {words: lines for words, text in texts.items() if (lines := wide_lines(text))}
     assert {"RUNNING", "FAILED", "waits", "hidden:"} <= set(click.unstyle(texts["list"]).split())

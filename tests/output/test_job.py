@@ -9,11 +9,13 @@ from arena_topo.jobs.status.view import job_view
 from arena_topo.kinds.pytorchjob import PYTORCHJOB
 from arena_topo.kinds.tfjob import TFJOB
 from arena_topo.kinds.training_operator import TrainingOperatorKind
-from arena_topo.model.job.job_view import Instance, JobStatus, JobView
+from arena_topo.model.job.job_view import Instance, JobView
 from arena_topo.model.objects import Object
 from arena_topo.output.job import job_document, job_table
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob
 from tests.kinds.jobs import pod_of, training_job
+from tests.objects import viewed
+from tests.output.golden import golden
 
 CREATED = datetime(2026, 11, 21, 1, 23, 45, tzinfo=UTC)
 
@@ -25,24 +27,12 @@ def view(documented: DocumentedJob, *, ended: datetime | None = None) -> JobView
     seconds = int(duration.group(1)) * {"s": 1, "m": 60}[duration.group(2)]
     rows = [line.split() for line in documented.table.splitlines()[10:]]
     instances = tuple(
-        Instance(
-            name=row[0],
-            status=row[1],
-            chief=row[3] == "true",
-            gpus=int(row[4]),
-            age=seconds,
-            created=CREATED,
-            node=row[5],
-        )
-        for row in rows
+        Instance(name, status, chief == "true", int(gpus), seconds, CREATED, node)
+        for name, status, _, chief, gpus, node in rows
     )
-    return JobView(
+    return viewed(
         name=documented.name,
         namespace="default",
-        uid="u",
-        version="v2beta1",
-        status=JobStatus.RUNNING,
-        priority="",
         created=CREATED,
         duration=seconds,
         ended=ended,
@@ -57,44 +47,6 @@ def test_the_table_is_the_documented_one(documented: DocumentedJob) -> None:
     """Every byte of the eight tables in the vendor's guides."""
     assert 5 == len(view(documented).instances)
     assert documented.table == job_table(view(documented))
-
-
-TF_TABLE = """\
-Name:        tf-dist-git
-Status:      SUCCEEDED
-Namespace:   default
-Priority:    N/A
-Trainer:     TFJOB
-Duration:    6m
-CreateTime:  {created}
-EndTime:     {ended}
-
-Instances:
-  NAME                  STATUS       AGE  IS_CHIEF  GPU(Requested)  NODE
-  ----                  ------       ---  --------  --------------  ----
-  tf-dist-git-ps-0      Terminating  6m   false     0               cn-hongkong.192.168.2.109
-  tf-dist-git-worker-0  Completed    6m   true      1               cn-hongkong.192.168.2.108
-  tf-dist-git-worker-1  Terminating  6m   false     1               cn-hongkong.192.168.2.110
-"""
-"""The instances are those of Arena's guide docs/training/tfjob/distributed.md; the head is as 0.15.5 prints it."""
-
-PYTORCH_TABLE = """\
-Name:        pytorch-dist-git
-Status:      SUCCEEDED
-Namespace:   default
-Priority:    N/A
-Trainer:     PYTORCHJOB
-Duration:    6m
-CreateTime:  {created}
-EndTime:     {ended}
-
-Instances:
-  NAME                       STATUS     AGE  IS_CHIEF  GPU(Requested)  NODE
-  ----                       ------     ---  --------  --------------  ----
-  pytorch-dist-git-master-0  Completed  6m   true      1               172.16.0.210
-  pytorch-dist-git-worker-0  Completed  6m   false     1               172.16.0.210
-"""
-"""The job of Arena's guide docs/training/pytorchjob/distributed.md, as 0.15.5 prints it."""
 
 
 def ended_pod(
@@ -121,7 +73,7 @@ def ended_pod(
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "roles", "pods", "table"),
+    ("kind", "name", "roles", "pods"),
     [
         (
             TFJOB,
@@ -132,14 +84,12 @@ def ended_pod(
                 ("worker", 0, "cn-hongkong.192.168.2.108", {"chief": True}),
                 ("ps", 0, "cn-hongkong.192.168.2.109", {"terminating": True}),
             ],
-            TF_TABLE,
         ),
         (
             PYTORCHJOB,
             "pytorch-dist-git",
             {"Master": 1, "Worker": 1},
             [("worker", 0, "172.16.0.210", {}), ("master", 0, "172.16.0.210", {"chief": True})],
-            PYTORCH_TABLE,
         ),
     ],
     ids=["TFJob", "PyTorchJob"],
@@ -149,9 +99,13 @@ def test_jobs_of_roles_are_printed_as_arena_prints_them(
     name: str,
     roles: dict[str, int | None],
     pods: list[tuple[str, int, str, dict[str, bool]]],
-    table: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """From the objects to the byte: by role and index, whichever of them is the chief."""
+    """From the objects to the byte: by role and index, whichever of them is the chief.
+
+    The instances are those of Arena's guides, docs/training/*/distributed.md; the head is as 0.15.5 prints it.
+    """
+    monkeypatch.setattr("arena_topo.output.job.local_time", lambda moment: f"{moment:%Y-%m-%d %H:%M:%S}")
     ended = CREATED + timedelta(minutes=6)
     job = training_job(kind, roles)
     job["metadata"] |= {"name": name, "namespace": "default", "creationTimestamp": CREATED.isoformat()}
@@ -159,33 +113,30 @@ def test_jobs_of_roles_are_printed_as_arena_prints_them(
     job["status"] = {"conditions": [condition], "completionTime": ended.isoformat()}
     found = [ended_pod(kind, name, role, index, node=node, **more) for role, index, node, more in pods]
     seen = job_view(kind, job, found, now=ended)
-    times = {"created": CREATED, "ended": ended}
-    written = {key: f"{time.astimezone():%Y-%m-%d %H:%M:%S}" for key, time in times.items()}
+    text = job_table(seen, wide=True)
 
-    assert table.format(**written) == job_table(seen, wide=True)
+    assert golden(f"job/{name}.txt", text) == text
 
 
 def test_the_wide_table_tells_when_the_job_was_created_and_ended() -> None:
     """Two more lines, in local time, and wider labels; nothing but blanks after an end that has not come."""
-    lines = job_table(view(DOCUMENTED_JOBS[0]), wide=True).splitlines()
-
-    assert "Name:        pytorch-topo-4-vgg16" == lines[0]
-    assert f"CreateTime:  {CREATED.astimezone():%Y-%m-%d %H:%M:%S}" == lines[6]
-    assert "EndTime:     " == lines[7]
     ended = CREATED + timedelta(hours=1)
-    assert (
-        f"EndTime:     {ended.astimezone():%Y-%m-%d %H:%M:%S}"
-        == job_table(view(DOCUMENTED_JOBS[0], ended=ended), wide=True).splitlines()[7]
+    created, end = (f"{moment.astimezone():%Y-%m-%d %H:%M:%S}" for moment in (CREATED, ended))
+    running, done = (
+        job_table(view(DOCUMENTED_JOBS[0], ended=when), wide=True).splitlines() for when in (None, ended)
     )
+
+    assert ["Name:        pytorch-topo-4-vgg16", f"CreateTime:  {created}", "EndTime:     "] == [
+        running[line] for line in (0, 6, 7)
+    ]
+    assert f"EndTime:     {end}" == done[7]
 
 
 def test_a_pod_without_a_node_shows_so() -> None:
     """N/A where there is none yet."""
     waiting = Instance(name="a", status="Pending", chief=False, gpus=1, age=1, created=CREATED)
-    job = view(DOCUMENTED_JOBS[0])
-    table = job_table(JobView(**{**{f: getattr(job, f) for f in job.__slots__}, "instances": (waiting,)}))
 
-    assert "  a     Pending  1s   false     1               N/A" == table.splitlines()[-1]
+    assert "  a     Pending  1s   false     1               N/A\n" in job_table(viewed(instances=(waiting,)))
 
 
 def test_the_document_has_the_keys_of_arena_in_their_order() -> None:

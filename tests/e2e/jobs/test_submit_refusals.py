@@ -133,7 +133,7 @@ def _refuses_affinity(kube: Kube, namespace: str) -> bool:
     name = "probe"
     if kube.find(*MPIJOB, name, namespace) is None:
         kube.create(mpijob(name, 1, {}, {}), namespace)
-    pod = {"spec": {"affinity": {"nodeAffinity": {}}}}
+    pod: Object = {"spec": {"affinity": {"nodeAffinity": {}}}}
     path = kube.path(*MPIJOB, namespace, name)
     change = {"spec": {"mpiReplicaSpecs": {"Worker": {"template": pod}}}}
     try:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from arena_topo.model.job.job_view import Instance, JobStatus, JobView, PlanView
 from arena_topo.model.plan.overview import LinkUse, Overview
 from arena_topo.model.plan.placement import Prediction, Range, Transport
+from tests.objects import viewed
 from tests.output.clusters import machine, small_cluster
 
 BEGAN = datetime(2026, 11, 21, 1, tzinfo=UTC)
@@ -14,16 +15,13 @@ BEGAN = datetime(2026, 11, 21, 1, tzinfo=UTC)
 def job(name: str, status: JobStatus = JobStatus.RUNNING, *, namespace: str = "ml", gpus: int = 8) -> JobView:
     """Return a job of two workers that was created an hour ago, and has a pod on v100-0 where it runs."""
     running = (Instance(f"{name}-worker-0", "Running", False, gpus // 2, 3600.0, BEGAN, "v100-0"),)
-    return JobView(
+    return viewed(
         name=name,
         namespace=namespace,
         uid=f"uid-{namespace}-{name}",
-        version="v2beta1",
         status=status,
-        priority="",
         created=BEGAN,
         duration=3600.0 + gpus,
-        ended=None,
         instances=running if status is JobStatus.RUNNING else (),
         requested_gpus=gpus,
         allocated_gpus=gpus,
@@ -70,10 +68,8 @@ OVERVIEW = Overview(
 
 def large(count: int) -> Overview:
     """Return *count* machines in racks of 16, of which every third is full."""
-    nodes = tuple(
-        machine(f"node-{index}", "dgxa100", **({"big": tuple(range(8))} if index % 3 == 0 else {}))
-        for index in range(count)
-    )
+    free, full = machine("n", "dgxa100"), machine("n", "dgxa100", big=tuple(range(8)))
+    nodes = tuple(replace(free if index % 3 else full, name=f"node-{index}") for index in range(count))
     paths = {node.name: ("a", f"r{index // 16}") for index, node in enumerate(nodes)}
     fabric = replace(OVERVIEW.snapshot.fabric, paths=paths)
     return replace(OVERVIEW, snapshot=replace(OVERVIEW.snapshot, nodes=nodes, fabric=fabric), uses=())

@@ -57,6 +57,7 @@ class Scripted:
 
 
 Act = Callable[[LiveView, "Pilot[None]", Scripted], Coroutine[Any, Any, None]]
+Scene = Callable[[LiveView, "Pilot[None]"], Coroutine[Any, Any, None]]
 
 
 def played(
@@ -79,6 +80,27 @@ def played(
         script.is_due.set()
         script.log_ends.set()
     return view
+
+
+def scene(
+    *,
+    size: tuple[int, int] = WIDE,
+    first: str = "cluster",
+    overview: Callable[[], Overview] = lambda: OVERVIEW,
+) -> Callable[[Scene], Callable[[], None]]:
+    """Make a test of what somebody does with the view, which does not fail by it."""
+
+    def made(act: Scene) -> Callable[[], None]:
+        def test() -> None:
+            view = played(
+                lambda view, pilot, _: act(view, pilot), size=size, source=Scripted(overview()), first=first
+            )
+            assert None is view.failure
+
+        test.__doc__ = act.__doc__
+        return test
+
+    return made
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -113,130 +135,102 @@ def page(view: LiveView) -> str:
     return "\n".join(words(widget) for widget in view.screen.query(Static))
 
 
-def test_a_wide_terminal_has_all_four_tables() -> None:
+@scene()
+async def test_a_wide_terminal_has_all_four_tables(view: LiveView, pilot: "Pilot[None]") -> None:
     """Below a line that sums up the cluster."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        del pilot
-        assert "4 nodes, 14 of 28 GPUs free" in line(view, "summary")
-        assert [True] * 4 == [pane.display for pane in view.screen.query(Pane)]
-        assert "vgg16" in rows(view, "jobs")[0]
-        assert "no 16 nodes have 8 free GPUs" in rows(view, "queue")[0]
-        assert "NVLink v100-0" in rows(view, "links")[0]
-
-    assert None is played(act).failure
+    del pilot
+    assert "4 nodes, 14 of 28 GPUs free" in line(view, "summary")
+    assert [True] * 4 == [pane.display for pane in view.screen.query(Pane)]
+    assert "vgg16" in rows(view, "jobs")[0]
+    assert "no 16 nodes have 8 free GPUs" in rows(view, "queue")[0]
+    assert "NVLink v100-0" in rows(view, "links")[0]
 
 
-def test_a_narrow_terminal_has_one_at_a_time() -> None:
+@scene(size=NARROW)
+async def test_a_narrow_terminal_has_one_at_a_time(view: LiveView, pilot: "Pilot[None]") -> None:
     """The number of a table goes to it, and so does tab."""
 
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        def shown() -> list[str | None]:
-            return [pane.id for pane in view.screen.query(Pane) if pane.display]
+    def shown() -> list[str | None]:
+        return [pane.id for pane in view.screen.query(Pane) if pane.display]
 
-        assert ["cluster"] == shown()
-        await pilot.press("3")
-        assert ["queue"] == shown()
-        await pilot.press("tab")
-        assert ["links"] == shown()
-        assert rows(view, "links")
-
-    assert None is played(act, size=NARROW).failure
+    assert ["cluster"] == shown()
+    await pilot.press("3")
+    assert ["queue"] == shown()
+    await pilot.press("tab")
+    assert ["links"] == shown()
+    assert rows(view, "links")
 
 
-def test_it_follows_the_size_of_the_terminal() -> None:
+@scene(first="jobs")
+async def test_it_follows_the_size_of_the_terminal(view: LiveView, pilot: "Pilot[None]") -> None:
     """Columns come and go with the room."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        table = view.screen.query_one("#jobs", Pane).query_one(Rows)
-        before = len(table.columns)
-        await pilot.resize_terminal(220, 40)
-        await pilot.pause()
-        assert before < len(table.columns)
-        await pilot.resize_terminal(*NARROW)
-        await pilot.pause()
-        assert 1 == sum(pane.display for pane in view.screen.query(Pane))
-
-    assert None is played(act, first="jobs").failure
+    table = view.screen.query_one("#jobs", Pane).query_one(Rows)
+    before = len(table.columns)
+    await pilot.resize_terminal(220, 40)
+    await pilot.pause()
+    assert before < len(table.columns)
+    await pilot.resize_terminal(*NARROW)
+    await pilot.pause()
+    assert 1 == sum(pane.display for pane in view.screen.query(Pane))
 
 
-def test_enter_describes_a_job_and_esc_goes_back() -> None:
+@scene(first="jobs")
+async def test_enter_describes_a_job_and_esc_goes_back(view: LiveView, pilot: "Pilot[None]") -> None:
     """The key j goes down to it."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.press("j", "enter")
-        await until(lambda: "all about gpt" in page(view))
-        await pilot.press("escape")
-        assert 1 == len(view.screen_stack)
-
-    assert None is played(act, first="jobs").failure
+    await pilot.press("j", "enter")
+    await until(lambda: "all about gpt" in page(view))
+    await pilot.press("escape")
+    assert 1 == len(view.screen_stack)
 
 
-def test_enter_looks_into_a_domain_and_esc_out_of_it() -> None:
+@scene(overview=lambda: large(1000))
+async def test_enter_looks_into_a_domain_and_esc_out_of_it(view: LiveView, pilot: "Pilot[None]") -> None:
     """A rack of a large cluster shows its nodes."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.press("j", "j", "enter")
-        await pilot.pause()
-        assert "cluster / a / r1" in title(view, "cluster")
-        assert "node-16" in rows(view, "cluster")[0]
-        await pilot.press("escape", "escape")
-        assert "1 cluster  64" == title(view, "cluster")
-
-    assert None is played(act, source=Scripted(large(1000))).failure
+    await pilot.press("j", "j", "enter")
+    await pilot.pause()
+    assert "cluster / a / r1" in title(view, "cluster")
+    assert "node-16" in rows(view, "cluster")[0]
+    await pilot.press("escape", "escape")
+    assert "1 cluster  64" == title(view, "cluster")
 
 
-def test_a_page_that_cannot_be_read_says_why() -> None:
+@scene()
+async def test_a_page_that_cannot_be_read_says_why(view: LiveView, pilot: "Pilot[None]") -> None:
     """And the view goes on."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.press("j", "j", "enter")
-        await until(lambda: "error: node v100-0 is gone" in page(view))
-
-    assert None is played(act).failure
+    await pilot.press("j", "j", "enter")
+    await until(lambda: "error: node v100-0 is gone" in page(view))
 
 
-def test_l_follows_the_log() -> None:
+@scene(first="jobs")
+async def test_l_follows_the_log(view: LiveView, pilot: "Pilot[None]") -> None:
     """What others printed does nothing to the terminal."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.press("l")
-        log = view.screen.query_one(LogLines)
-        await until(lambda: len(log.lines) >= 3)
-        assert ["waiting for the launcher", "step 1 of vgg16", r"\x1b[2Jloss 0.5"] == [
-            strip.text.rstrip() for strip in log.lines
-        ]
-        await pilot.press("q")
-        assert 1 == len(view.screen_stack)
-
-    assert None is played(act, first="jobs").failure
+    await pilot.press("l")
+    log = view.screen.query_one(LogLines)
+    await until(lambda: len(log.lines) >= 3)
+    assert ["waiting for the launcher", "step 1 of vgg16", r"\x1b[2Jloss 0.5"] == [
+        strip.text.rstrip() for strip in log.lines
+    ]
+    await pilot.press("q")
+    assert 1 == len(view.screen_stack)
 
 
-def test_a_filter_is_for_all_tables() -> None:
+@scene(first="jobs")
+async def test_a_filter_is_for_all_tables(view: LiveView, pilot: "Pilot[None]") -> None:
     """It acts while it is typed, and esc takes it away."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.press("slash", "b", "e", "r", "t", "enter")
-        assert ["bert"] == [
-            name for name in ("vgg16", "bert") if any(name in row for row in rows(view, "jobs"))
-        ]
-        assert "/bert" in line(view, "summary")
-        await pilot.press("escape")
-        assert 4 == len(rows(view, "jobs"))
-
-    assert None is played(act, first="jobs").failure
+    await pilot.press("slash", "b", "e", "r", "t", "enter")
+    assert ["bert"] == [name for name in ("vgg16", "bert") if any(name in row for row in rows(view, "jobs"))]
+    assert "/bert" in line(view, "summary")
+    await pilot.press("escape")
+    assert 4 == len(rows(view, "jobs"))
 
 
-def test_s_sorts_by_the_next_order() -> None:
+@scene(first="jobs")
+async def test_s_sorts_by_the_next_order(view: LiveView, pilot: "Pilot[None]") -> None:
     """Which the title names."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        assert title(view, "jobs").endswith("by state")
-        await pilot.press("s", "s")
-        assert title(view, "jobs").endswith("by GPUs")
-        assert "gpt" in rows(view, "jobs")[0]
-
-    assert None is played(act, first="jobs").failure
+    assert title(view, "jobs").endswith("by state")
+    await pilot.press("s", "s")
+    assert title(view, "jobs").endswith("by GPUs")
+    assert "gpt" in rows(view, "jobs")[0]
 
 
 def test_a_colon_goes_to_tables_and_namespaces() -> None:
@@ -286,15 +280,11 @@ def test_a_server_that_goes_away_is_named_and_asked_again(monkeypatch: pytest.Mo
     assert None is played(act).failure
 
 
-def test_what_may_not_be_read_is_said() -> None:
+@scene(overview=lambda: Overview(jobs=OVERVIEW.jobs, notes=("you may not list nodes",)))
+async def test_what_may_not_be_read_is_said(view: LiveView, pilot: "Pilot[None]") -> None:
     """The rest is shown."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        del pilot
-        assert "you may not list nodes" == line(view, "notice")
-
-    overview = Overview(jobs=OVERVIEW.jobs, notes=("you may not list nodes",))
-    assert None is played(act, source=Scripted(overview)).failure
+    del pilot
+    assert "you may not list nodes" == line(view, "notice")
 
 
 @pytest.mark.parametrize(("key", "code"), [("q", 0), ("ctrl+c", 130)])
@@ -321,23 +311,17 @@ def test_a_fault_ends_it_and_is_kept() -> None:
     assert isinstance(played(act, source=Faulty()).failure, ZeroDivisionError)
 
 
-def test_the_keys_are_explained() -> None:
+@scene()
+async def test_the_keys_are_explained(view: LiveView, pilot: "Pilot[None]") -> None:
     """All of those that are bound."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.press("question_mark")
-        await until(lambda: "follow the log of the job" in page(view))
-
-    assert None is played(act).failure
+    await pilot.press("question_mark")
+    await until(lambda: "follow the log of the job" in page(view))
 
 
-def test_what_is_cut_is_shown_below() -> None:
+@scene(size=NARROW, first="queue")
+async def test_what_is_cut_is_shown_below(view: LiveView, pilot: "Pilot[None]") -> None:
     """The words of the row under the cursor, whole."""
-
-    async def act(view: LiveView, pilot: "Pilot[None]", _: Scripted) -> None:
-        await pilot.pause()
-        rest = view.screen.query_one("#queue .rest", Static)
-        assert "retry with: arena-topo resume gpt" in words(rest)
-        assert isinstance(rest.content, Text)
-
-    assert None is played(act, size=NARROW, first="queue").failure
+    await pilot.pause()
+    rest = view.screen.query_one("#queue .rest", Static)
+    assert "retry with: arena-topo resume gpt" in words(rest)
+    assert isinstance(rest.content, Text)

@@ -19,36 +19,6 @@ from tests.sandbox.served import served
 PROGRAM = Path(sys.executable).parent / "arena-topo"
 
 
-@pytest.mark.parametrize(
-    "args", [("--watch",), ("-w",), ("watch",), ("node", "--watch"), ("job", "-w")], ids=" ".join
-)
-def test_what_is_no_terminal_is_refused(invoke: Invoke, args: tuple[str, ...]) -> None:
-    """Before anything is asked of a cluster, with what to use instead."""
-    outcome = invoke("top", *args)
-
-    assert (2, "") == (outcome.code, outcome.out)
-    assert "draws on a terminal" in outcome.err
-    assert "arena-topo list --watch" in outcome.err
-
-
-@pytest.mark.parametrize(
-    ("args", "expected"),
-    [
-        (("node", "-w", "-o", "json"), "leave out -o json"),
-        (("node", "-w", "-r"), "exclude each other"),
-        (("node", "-w", "gpu-1"), "look for it with /gpu-1"),
-        (("job", "-w", "vgg16"), "look for it with /vgg16"),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
-)
-def test_what_it_does_not_go_with_is_refused(invoke: Invoke, args: tuple[str, ...], expected: str) -> None:
-    """A document has an end, and a screen shows the whole cluster."""
-    outcome = invoke("top", *args)
-
-    assert 2 == outcome.code
-    assert expected in outcome.err
-
-
 def test_it_says_how_to_install_what_it_needs(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
     """The extra is optional."""
     monkeypatch.setattr("arena_topo.extras.find_spec", lambda _: None)

@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import PROGRAM
+from tests.e2e.arena import PROGRAM, inside
 from tests.kube.exec_server import ExecServer, Remote, serving
 from tests.kube.server import Reply, Seen, serve
 from tests.objects import mpijob, pod
@@ -183,57 +183,28 @@ async def vanish(remote: Remote) -> None:
 @pytest.mark.parametrize(
     ("args", "server", "code", "message"),
     [
-        (("exec", "job", "--", "a"), ExecServer(greet, refusal=403), 1, b"error: no exec"),
-        (
-            ("exec", "job", "--", "a"),
-            ExecServer(vanish),
-            1,
-            b"error: the server did not say how the command ended",
-        ),
-        (
-            ("exec", "job", "-i", "0-1", "--", "a"),
-            ExecServer(greet),
-            2,
-            b"error: --instance: '0-1' names several",
-        ),
-        (
-            ("exec", "job", "-i", "9", "--", "a"),
-            ExecServer(greet),
-            1,
-            b"error: invalid instance name job-worker-9",
-        ),
-        (
-            ("exec", "job", "-i", "1", "--", "a"),
-            ExecServer(greet),
-            1,
-            b"of instance job-worker-1 does not run: Pending",
-        ),
-        (
-            ("exec", "job", "-c", "x", "--", "a"),
-            ExecServer(greet),
-            1,
-            b"error: container x is not valid for pod",
-        ),
-        (("exec", "job"), ExecServer(greet), 2, b"error: Missing argument"),
-        (
-            ("exec", "job", "--", b"\xff".decode("utf-8", "surrogateescape")),
-            ExecServer(greet),
-            2,
-            b"not UTF-8",
-        ),
+        (("exec", "job", "--", "a"), ExecServer(greet, refusal=403), 1, "error: no exec"),
+        (("exec", "job", "--", "a"), ExecServer(vanish), 1, "error: the server did not say how the command ended"),
+        (("exec", "job", "-i", "0-1", "--", "a"), ExecServer(greet), 2, "error: --instance: '0-1' names several"),
+        (("exec", "job", "-i", "9", "--", "a"), ExecServer(greet), 1, "error: invalid instance name job-worker-9"),
+        (("exec", "job", "-i", "1", "--", "a"), ExecServer(greet), 1, "of instance job-worker-1 does not run: Pending"),
+        (("exec", "job", "-c", "x", "--", "a"), ExecServer(greet), 1, "error: container x is not valid for pod"),
+        (("exec", "job"), ExecServer(greet), 2, "error: Missing argument"),
+        (("exec", "job", "--", "\udcff"), ExecServer(greet), 2, "not UTF-8"),
     ],
     ids=["refused", "vanished", "several", "beyond", "pending", "container", "nothing", "bytes"],
-)
+)  # fmt: skip
 def test_what_cannot_run_is_told(
-    tmp_path: Path, args: tuple[str, ...], server: ExecServer, code: int, message: bytes
+    tmp_path: Path, args: tuple[str, ...], server: ExecServer, code: int, message: str
 ) -> None:
     """In one line, with the exit code of its kind."""
+    command, job, *rest = args
     with serving(server, tmp_path):
-        done = run(server, *args, home=tmp_path)
+        outcome = inside((command, job, *server.flags, *rest), environment(tmp_path))
 
-    assert code == done.returncode, done.stderr
-    assert message in done.stderr
-    assert b"Traceback" not in done.stderr
+    assert code == outcome.code, outcome.err
+    assert message in outcome.err
+    assert "Traceback" not in outcome.err
 
 
 def accepted(seen: Seen, *frames: bytes, ever: bytes = b"") -> Reply:
@@ -258,20 +229,7 @@ def hostile(answer: Callable[[Seen], Reply], folder: Path) -> Iterator[list[str]
 
     with serve(folder, rule) as server:
         authority = f"--certificate-authority={server.authority.certificate}"
-        yield [f"--server={server.url}", authority, "--token=secret", "--request-timeout=2s"]
-
-
-def run_hostile(answer: Callable[[Seen], Reply], folder: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run a command in a job whose processes are answered by *answer*."""
-    with hostile(answer, folder) as flags:
-        return subprocess.run(
-            [PROGRAM, "exec", "job", *flags, "--", "a"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=False,
-            timeout=60,
-            env=environment(folder),
-        )
+        yield [f"--server={server.url}", authority, "--token=secret", "--request-timeout=1s"]
 
 
 def test_credentials_are_not_sent_to_where_a_server_redirects(tmp_path: Path) -> None:
@@ -279,10 +237,11 @@ def test_credentials_are_not_sent_to_where_a_server_redirects(tmp_path: Path) ->
     (tmp_path / "other").mkdir()
     with serve(tmp_path / "other", lambda _: Reply(404), secure=False) as other:
         place = f"ws://127.0.0.1:{other.port}/"
-        done = run_hostile(lambda _: Reply(302, b"", {"Location": place}), tmp_path)
+        with hostile(lambda _: Reply(302, b"", {"Location": place}), tmp_path) as flags:
+            outcome = inside(("exec", "job", *flags, "--", "a"), environment(tmp_path))
 
         assert [] == other.seen
-    assert (1, 1) == (done.returncode, done.stderr.count(b"error: "))
+    assert (1, 1) == (outcome.code, outcome.err.count("error: "))
 
 
 @pytest.mark.parametrize(
@@ -302,10 +261,11 @@ def test_credentials_are_not_sent_to_where_a_server_redirects(tmp_path: Path) ->
 )  # fmt: skip
 def test_a_hostile_websocket_is_one_error(tmp_path: Path, answer: Callable[[Seen], Reply]) -> None:
     """Whatever it opens with, and whatever it sends then: bounded in time and in bytes."""
-    done = run_hostile(answer, tmp_path)
+    with hostile(answer, tmp_path) as flags:
+        outcome = inside(("exec", "job", *flags, "--", "a"), environment(tmp_path))
 
-    assert (1, 1) == (done.returncode, done.stderr.count(b"error: ")), done.stderr
-    assert b"internal error" not in done.stderr
+    assert (1, 1) == (outcome.code, outcome.err.count("error: ")), outcome.err
+    assert "internal error" not in outcome.err
 
 
 def test_without_a_terminal_there_is_none(tmp_path: Path) -> None:

@@ -1,0 +1,79 @@
+"""The tree of a cluster and the details of a node, as they were looked at, plain and in colour."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from arena_topo.model.cluster.hardware import ShareMode
+from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZone, NumaZones
+from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.output.topology.node import node_view
+from arena_topo.output.topology.tree import MOST_NODES, cluster_tree
+from tests.output.clusters import machine, small_cluster
+from tests.output.golden import golden, too_wide, uncoloured
+
+CLUSTER = small_cluster()
+BUSY, _, _, GUESSED, CPU = CLUSTER.nodes
+
+
+def with_long_name() -> Snapshot:
+    """Return the cluster with a node whose name leaves no room."""
+    node = replace(CLUSTER.nodes[1], name="a-node-with-a-name-that-nobody-chose-0")
+    paths = {**CLUSTER.fabric.paths, node.name: CLUSTER.fabric.paths["h200-0"]}
+    nodes = (BUSY, node, *CLUSTER.nodes[2:])
+    return replace(CLUSTER, nodes=nodes, fabric=replace(CLUSTER.fabric, paths=paths))
+
+
+def large() -> Snapshot:
+    """Return one node more than are listed."""
+    nodes = tuple(replace(machine("v100-0"), name=f"n{index:04}") for index in range(MOST_NODES + 1))
+    fabric = replace(CLUSTER.fabric, paths={node.name: ("a", "r1") for node in nodes})
+    return replace(CLUSTER, nodes=nodes, fabric=fabric, warnings=())
+
+
+def spoiled() -> GpuNode:
+    """Return a node of assumed links with GPUs that are broken, shared and of unknown use."""
+    gpus = (replace(GUESSED.gpus[0], healthy=False), replace(GUESSED.gpus[1], mode=ShareMode.SHARED))
+    return replace(GUESSED, gpus=(*gpus, *GUESSED.gpus[2:]))
+
+
+def with_zones(policy: AlignmentPolicy | None) -> GpuNode:
+    """Return a node that tells what is free on its NUMA node, and the *policy* of its kubelet."""
+    amounts = {"memory": 2**38, "nvidia.com/gpu": 4, "cpu": 48_000}
+    zone = NumaZone(0, amounts, amounts, {**amounts, "cpu": 8000, "nvidia.com/gpu": 1})
+    return replace(machine("v100-0"), zones=NumaZones((zone,), policy, AlignmentScope.POD))
+
+
+VIEWS: dict[str, Callable[[bool], str]] = {
+    "tree": lambda colour: cluster_tree(CLUSTER, colour=colour),
+    "tree-46": lambda colour: cluster_tree(with_long_name(), colour=colour, width=46),
+    "tree-large": lambda colour: cluster_tree(large(), colour=colour),
+    "tree-flat": lambda colour: cluster_tree(Snapshot((machine("v100-0"),)), colour=colour),
+    "tree-empty": lambda colour: cluster_tree(Snapshot(), colour=colour),
+    "node": lambda colour: node_view(machine("v100-0", vgg16=(0, 3)), colour=colour),
+    "node-60": lambda colour: node_view(machine("v100-0", vgg16=(0, 3)), colour=colour, width=60),
+    "node-h200": lambda colour: node_view(machine("h200-0", "h200", llama=(0, 1)), colour=colour),
+    "node-spoiled": lambda colour: node_view(spoiled(), colour=colour),
+    "node-cpu": lambda colour: node_view(CPU, colour=colour),
+    "node-single-numa": lambda colour: node_view(with_zones(AlignmentPolicy.SINGLE_NUMA_NODE), colour=colour),
+    "node-best-effort": lambda colour: node_view(with_zones(AlignmentPolicy.BEST_EFFORT), colour=colour),
+    "node-unknown-numa": lambda colour: node_view(with_zones(None), colour=colour),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_is_as_it_was_looked_at(name: str) -> None:
+    """With what is assumed, shared, broken or not known, and the same words in colour."""
+    text = VIEWS[name](False)
+
+    assert golden(f"topology/{name}.txt", text) == text
+    assert uncoloured(text) == uncoloured(VIEWS[name](True))
+
+
+def test_narrow_views_fit() -> None:
+    """Names lose their middles, columns go and are named, and sources go on below themselves; links stay whole."""
+    node = golden("topology/node-60.txt", VIEWS["node-60"](False))
+
+    assert [] == too_wide(golden("topology/tree-46.txt", VIEWS["tree-46"](False)), 46)
+    assert [] == too_wide(node.partition("\nGPU  STATE")[2], 60)
