@@ -48,7 +48,9 @@ def unmirrored(root: Path) -> set[str]:
         str(folder)
         for folder in folders
         if not f"{folder}/".startswith(tuple(f"{suite}/" for suite in SUITES))
-        and not any((package / folder.relative_to("tests")).is_dir() for package in (root / "arena_topo", root))
+        and not any(
+            (package / folder.relative_to("tests")).is_dir() for package in (root / "arena_topo", root)
+        )
     }
 
 

@@ -19,12 +19,19 @@ def pod(name: str, node: str = "", gpus: int = 0, command: str = "sleep infinity
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": body}
 
 
-def mpijob(name: str, nodes: list[str], workers: int = 2, gpus: int = 1, **policy: object) -> Object:
-    """Return an MPIJob whose pods stay on *nodes*."""
+def mpijob(
+    name: str,
+    nodes: list[str],
+    workers: int = 2,
+    gpus: int = 1,
+    launched: str = "sleep infinity",
+    **policy: object,
+) -> Object:
+    """Return an MPIJob whose pods stay on *nodes*; where its commands are run, it ends with the one that is *launched*."""
     terms = [{"key": "kubernetes.io/hostname", "operator": "In", "values": nodes}]
     required = {"nodeSelectorTerms": [{"matchExpressions": terms}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": required}}
-    launcher = pod("l", command="sleep 2", affinity=affinity)["spec"]
+    launcher = pod("l", command=launched, affinity=affinity)["spec"]
     worker = pod("w", gpus=gpus, affinity=affinity)["spec"]
     del worker["containers"][0]["command"]
     for spec in (launcher, worker):

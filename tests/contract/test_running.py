@@ -29,16 +29,30 @@ def _started(cluster: Cluster, space: str, body: Object) -> Object:
     return eventually(running, f"pod {name} to run") or {}
 
 
-def _waiting(cluster: Cluster, space: str, body: Object) -> Object:
-    """Create a pod and return its PodScheduled condition once there is one."""
+def _waiting(cluster: Cluster, space: str, body: Object, says: str = "") -> Object:
+    """Create a pod and return its PodScheduled condition once it *says* that.
+
+    What a scheduler says first may be of nodes as it knew them a moment ago.
+    """
     name = body["metadata"]["name"]
     assert cluster.admin.send("POST", _path(space, "pods"), body).code == 201
 
     def condition() -> Object | None:
         status = cluster.admin.get(_path(space, "pods", name)).body["status"]
-        return next((c for c in status.get("conditions", []) if c["type"] == "PodScheduled"), None)
+        found = next((c for c in status.get("conditions", []) if c["type"] == "PodScheduled"), None)
+        return found if found and says in found.get("message", "") else None
 
-    return eventually(condition, "a condition") or {}
+    return eventually(condition, f"a condition that says {says!r}") or {}
+
+
+def _event(cluster: Cluster, space: str, reason: str) -> Object:
+    """Return the first event of a *reason*, once there is one: whoever reports it does so next to what it is about."""
+
+    def found() -> Object | None:
+        events = cluster.admin.get(_path(space, "events"), fieldSelector=f"reason={reason}").body["items"]
+        return events[0] if events else None
+
+    return eventually(found, f"an event {reason}") or {}
 
 
 def _node_count(cluster: Cluster) -> int:
@@ -62,8 +76,8 @@ def _run(cluster: Cluster, space: str, body: Object) -> Object:
 
 def test_a_pod_too_big_for_every_node_says_so(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """The scheduler counts the nodes that lack a resource."""
-    condition = _waiting(cluster, space, pod("a", gpus=1000))
     count = _node_count(cluster)
+    condition = _waiting(cluster, space, pod("a", gpus=1000), f"{count} Insufficient nvidia.com/gpu")
 
     assert len(nodes) <= count
     assert ("False", "Unschedulable") == (condition["status"], condition["reason"])
@@ -75,8 +89,8 @@ def test_a_pod_too_big_for_every_node_says_so(cluster: Cluster, space: str, node
 
 def test_a_pod_for_no_node_says_so(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """The scheduler counts the nodes that a selector does not choose."""
-    condition = _waiting(cluster, space, pod("a", node="nowhere"))
     count = _node_count(cluster)
+    condition = _waiting(cluster, space, pod("a", node="nowhere"), f"{count} node(s) didn't match")
 
     assert len(nodes) <= count
     assert condition["message"].startswith(
@@ -87,7 +101,8 @@ def test_a_pod_for_no_node_says_so(cluster: Cluster, space: str, nodes: list[str
 def test_a_full_node_has_no_victims(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """A node whose GPUs others of the same priority hold is distinguished from one that has too few."""
     _started(cluster, space, pod("holder", node=nodes[0], gpus=6))
-    condition = _waiting(cluster, space, pod("a", node=nodes[0], gpus=4))
+    wanted = pod("a", node=nodes[0], gpus=4)
+    condition = _waiting(cluster, space, wanted, "1 Insufficient nvidia.com/gpu")
 
     assert "1 Insufficient nvidia.com/gpu" in condition["message"]
     assert "1 No preemption victims found for incoming pod" in condition["message"]
@@ -285,7 +300,7 @@ def test_the_schedulers_events_have_one_instant_and_no_count(
 ) -> None:
     """They come by the newer API: whoever reads lastTimestamp or count of every event stumbles here."""
     _started(cluster, space, pod("a", node=nodes[0]))
-    found = cluster.admin.get(_path(space, "events"), fieldSelector="reason=Scheduled").body["items"][0]
+    found = _event(cluster, space, "Scheduled")
 
     assert ("Binding", "default-scheduler", {}) == (
         found["action"],
@@ -301,9 +316,7 @@ def test_the_schedulers_events_have_one_instant_and_no_count(
 def test_a_controllers_events_are_counted(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """They come by the older API, with a first and a last instant and a component."""
     _run(cluster, space, mpijob("vgg", nodes))
-    found = cluster.admin.get(_path(space, "events"), fieldSelector="reason=SuccessfulCreate").body["items"][
-        0
-    ]
+    found = _event(cluster, space, "SuccessfulCreate")
 
     assert (1, None, "job-controller") == (found["count"], found["eventTime"], found["source"]["component"])
     assert found["firstTimestamp"] == found["lastTimestamp"]
@@ -321,12 +334,18 @@ def test_a_running_mpijob_counts_its_pods(cluster: Cluster, space: str, nodes: l
     assert messages["Running"] == f"MPIJob {space}/vgg is running."
 
 
+def _ended(cluster: Cluster, space: str, name: str) -> dict[str, tuple[str, str]]:
+    """Return the conditions of a job once one of them says that it has succeeded."""
+    conditions = _conditions(cluster, space, name)
+    return conditions if "Succeeded" in conditions else {}
+
+
 def test_a_finished_mpijob_has_succeeded(cluster: Cluster, space: str, nodes: list[str]) -> None:
     """Succeeded holds, Running no longer, and cleanPodPolicy Running takes the workers away."""
-    launcher = _run(cluster, space, mpijob("vgg", nodes, cleanPodPolicy="Running"))
+    body = mpijob("vgg", nodes, launched="sleep 2", cleanPodPolicy="Running")
+    launcher = _run(cluster, space, body)
     cluster.finish(space, launcher["metadata"]["name"])
-    eventually(lambda: "Succeeded" in _conditions(cluster, space, "vgg"), "the job to succeed")
-    conditions = _conditions(cluster, space, "vgg")
+    conditions = eventually(lambda: _ended(cluster, space, "vgg"), "the job to succeed")
     workers = f"{_LABEL}/job-role=worker"
     eventually(
         lambda: not cluster.admin.get(_path(space, "pods"), labelSelector=workers).body["items"],
@@ -347,10 +366,13 @@ def test_a_suspended_mpijob_has_no_workers(cluster: Cluster, space: str, nodes: 
     before = cluster.admin.get(_path(space, "pods")).body["items"]
     patch = {"spec": {"runPolicy": {"suspend": False}}}
     cluster.admin.send("PATCH", _path(space, "mpijobs", "vgg"), patch, "application/merge-patch+json")
-    eventually(lambda: _conditions(cluster, space, "vgg")["Running"][0] == "True", "the job to run")
+
+    def resumed() -> dict[str, tuple[str, str]]:
+        found = _conditions(cluster, space, "vgg")
+        return found if found.get("Running", ("", ""))[0] == "True" else {}
 
     assert before == []
-    assert _conditions(cluster, space, "vgg")["Suspended"] == ("False", "MPIJobResumed")
+    assert eventually(resumed, "the job to run")["Suspended"] == ("False", "MPIJobResumed")
 
 
 def test_a_waiting_launcher_comes_after_its_workers(cluster: Cluster, space: str, nodes: list[str]) -> None:
@@ -359,6 +381,8 @@ def test_a_waiting_launcher_comes_after_its_workers(cluster: Cluster, space: str
     body["spec"]["launcherCreationPolicy"] = "WaitForWorkersReady"
     cluster.admin.send("POST", _path(space, "mpijobs"), body)
     eventually(lambda: len(cluster.admin.get(_path(space, "pods")).body["items"]) == 2, "both workers")
+    # The operator says so once it has created all that it creates.
+    eventually(lambda: "Created" in _conditions(cluster, space, "vgg"), "the operator to be through")
 
     assert cluster.admin.get(_path(space, "jobs", "vgg-launcher")).code == 404
 

@@ -44,6 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
                 item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
         for name in OPERATORS.keys() & fixtures:
             item.add_marker(getattr(pytest.mark, MARKER)(*OPERATORS[name]))
+            if name != "plane" and chain_of(item.nodeid) != name:
+                raise pytest.UsageError(f"{item.nodeid} uses {name}: say so in tests/harness/scheduling.py")
     yield
     items.sort(key=_turn)
 

@@ -17,6 +17,7 @@ _BY_FOLDER = (
     ("tests/e2e/kueue/", "kueue_plane"),
     ("tests/e2e/controller/", "kinds_plane"),
     ("tests/e2e/kinds/", "kinds_plane"),
+    ("tests/e2e/controlplane/test_operators.py", "kinds_plane"),
     ("tests/ranks/kinds/", "kinds_plane"),
     ("tests/contract/kinds/", "kinds_plane"),
     ("tests/e2e/", "plane"),

@@ -77,7 +77,7 @@ def test_a_launcher_that_is_deleted_is_not_called_a_success(jobs: Jobs, kube: Ku
     """The Job counts the lost pod as a failure of its only try."""
     jobs.submit("gone", workers=2, command=mpirun(2, *_NEVER))
     launcher = running_ranks(jobs, "gone", 2)
-    kube.delete("v1", "Pod", launcher, jobs.namespace)
+    kube.delete("v1", "Pod", launcher, jobs.namespace, gracePeriodSeconds="1")
 
     # It fails while the pod is still there, or once that has gone.
     why = "failed: Job has reached the specified backoff limit\nhint: its pods are gone; "

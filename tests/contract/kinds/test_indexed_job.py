@@ -80,6 +80,19 @@ def status(cluster: Cluster, space: str, **expected: object) -> Object:
     return eventually(found, f"a status with {expected}")
 
 
+def said(cluster: Cluster, space: str, condition: str, state: str, **expected: object) -> Object:
+    """Return the status of the Job once a *condition* is in this *state*, and it has the *expected* values.
+
+    The values may still be those of before: nothing is ready in a Job whose pods nobody has counted yet.
+    """
+
+    def found() -> Object:
+        seen = status(cluster, space, **expected)
+        return seen if conditions(seen).get(condition, ("", ""))[0] == state else {}
+
+    return eventually(found, f"{condition} to be {state}")
+
+
 def conditions(state: Object) -> dict[str, tuple[str, str]]:
     """Return the state and the reason of each condition of a status."""
     return {each["type"]: (each["status"], each["reason"]) for each in state.get("conditions", [])}
@@ -185,7 +198,7 @@ def test_a_suspended_job_has_no_pods_and_takes_other_places(
 
     assert 200 == changed(cluster, space, suspend=True).code
     eventually(lambda: not pods(cluster, space), "the pods to go")
-    state = status(cluster, space, ready=0)
+    state = said(cluster, space, "Suspended", "True", ready=0, terminating=0)
     assert {"Suspended": ("True", "JobSuspended")} == conditions(state)
     assert not {"failed", "active", "startTime"} & state.keys()
     command = {"spec": {"containers": [{"name": "main", "image": "other"}]}}
@@ -194,7 +207,8 @@ def test_a_suspended_job_has_no_pods_and_takes_other_places(
     eventually(lambda: changed(cluster, space, template=place).code == 200, "the template to change")
     assert 200 == changed(cluster, space, suspend=False).code
     assert {nodes[1]} == {pod["spec"]["nodeName"] for pod in running(cluster, space).values()}
-    assert ("False", "JobResumed") == conditions(status(cluster, space, active=3))["Suspended"]
+    state = said(cluster, space, "Suspended", "False", active=3)
+    assert {"Suspended": ("False", "JobResumed")} == conditions(state)
 
 
 def test_the_highest_indices_leave_a_job_that_shrinks(cluster: Cluster, space: str, nodes: list[str]) -> None:
@@ -210,7 +224,7 @@ def test_the_highest_indices_leave_a_job_that_shrinks(cluster: Cluster, space: s
 
     assert 200 == changed(cluster, space, completions=2, parallelism=2).code
     assert {"0", "1"} == running(cluster, space, 2).keys()
-    assert "failed" not in status(cluster, space, active=2)
+    assert "failed" not in status(cluster, space, active=2, ready=2, terminating=0)
 
 
 @pytest.mark.parametrize(

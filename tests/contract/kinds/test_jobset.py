@@ -69,8 +69,22 @@ def status(cluster: Cluster, space: str) -> Object:
 
 def conditions(cluster: Cluster, space: str) -> dict[str, tuple[str, str]]:
     """Return the state and the reason of each condition of the set."""
-    held = status(cluster, space).get("conditions", [])
-    return {each["type"]: (each["status"], each["reason"]) for each in held}
+    return conditions_of(status(cluster, space))
+
+
+def conditions_of(state: Object) -> dict[str, tuple[str, str]]:
+    """Return the state and the reason of each condition of a status."""
+    return {each["type"]: (each["status"], each["reason"]) for each in state.get("conditions", [])}
+
+
+def said(cluster: Cluster, space: str, condition: str) -> Object:
+    """Return the status of the set once it has a *condition*, with all that was written with it."""
+
+    def found() -> Object:
+        seen = status(cluster, space)
+        return seen if condition in conditions_of(seen) else {}
+
+    return eventually(found, f"the condition {condition}")
 
 
 def delete_pod(cluster: Cluster, space: str, lost: Object) -> None:
@@ -159,15 +173,15 @@ def test_a_lost_pod_begins_the_set_anew_as_often_as_it_may(
     assert (1, 1) == tuple(status(cluster, space)[key] for key in ("restarts", "restartsCountTowardsMax"))
 
     delete_pod(cluster, space, second["set-work-1-0"])
-    eventually(lambda: "Failed" in conditions(cluster, space), "the set to fail")
+    failed = said(cluster, space, "Failed")
     eventually(lambda: not pods(cluster, space), "its pods to go")
     assert {
         "Failed": ("True", "ReachedMaxRestarts"),
         "RestartingJobSet": ("False", "JobSetFailed"),
-    } == conditions(cluster, space)
-    (message,) = [c["message"] for c in status(cluster, space)["conditions"] if c["type"] == "Failed"]
+    } == conditions_of(failed)
+    (message,) = [c["message"] for c in failed["conditions"] if c["type"] == "Failed"]
     assert "jobset failed due to reaching max number of restarts (first failed job: set-work-1)" == message
-    assert "Failed" == status(cluster, space)["terminalState"]
+    assert "Failed" == failed["terminalState"]
 
 
 def test_without_a_policy_the_first_failed_job_ends_the_set(
@@ -176,9 +190,8 @@ def test_without_a_policy_the_first_failed_job_ends_the_set(
     """It says which."""
     create(cluster, space, role("work", nodes))
     delete_pod(cluster, space, running(cluster, space, 2)["set-work-0-1"])
-    eventually(lambda: "Failed" in conditions(cluster, space), "the set to fail")
 
-    assert {"Failed": ("True", "FailedJobs")} == conditions(cluster, space)
+    assert {"Failed": ("True", "FailedJobs")} == conditions_of(said(cluster, space, "Failed"))
 
 
 def test_a_set_completes_with_its_jobs(cluster: Cluster, space: str, nodes: list[str]) -> None:
@@ -194,10 +207,10 @@ def test_a_set_completes_with_its_jobs(cluster: Cluster, space: str, nodes: list
 
     for name in eventually(begun, "both pods to run, or to have ended by themselves"):
         cluster.finish(space, name)
-    eventually(lambda: "Completed" in conditions(cluster, space), "the set to complete")
+    completed = said(cluster, space, "Completed")
 
-    assert {"Completed": ("True", "AllJobsCompleted")} == conditions(cluster, space)
-    assert "Completed" == status(cluster, space)["terminalState"]
+    assert {"Completed": ("True", "AllJobsCompleted")} == conditions_of(completed)
+    assert "Completed" == completed["terminalState"]
     assert {"Succeeded"} == {each["status"]["phase"] for each in pods(cluster, space).values()}
 
 

@@ -15,23 +15,12 @@ from tests.controlplane.polling import eventually
 _GPU = "nvidia.com/gpu"
 _JOBSET = "jobset.x-k8s.io/v1alpha2"
 _TRAINJOB = "trainer.kubeflow.org/v1alpha1"
-_KUEUE = "kueue.x-k8s.io/v1beta2"
 
 
 @pytest.fixture
 def kinds(kinds_plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
     """Return the administrator's client of a plane with all kinds of jobs and two servers, and a namespace."""
-    yield from _furnished(kinds_plane)
-
-
-@pytest.fixture
-def queues(kueue_plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
-    """Return the administrator's client of a plane with Kueue and two servers, and a namespace."""
-    yield from _furnished(kueue_plane)
-
-
-def _furnished(plane: ControlPlane) -> Iterator[tuple[Kube, str]]:
-    kube, name = plane.kube, f"t-{uuid.uuid4().hex[:10]}"
+    kube, name = kinds_plane.kube, f"t-{uuid.uuid4().hex[:10]}"
     nodes = create_nodes(kube, two_v100())
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
@@ -173,62 +162,3 @@ def _indices(kube: Kube, namespace: str, count: int) -> list[tuple[int, int]]:
     found = eventually(all_run, f"{count} pods that run")
     labels = [pod["metadata"]["labels"] for pod in found]
     return sorted((int(each[keys[0]]), int(each[keys[1]])) for each in labels)
-
-
-def test_kueue_starts_a_job_that_its_queue_has_room_for(queues: tuple[Kube, str]) -> None:
-    """And leaves one that asks for more than the quota suspended, with the reason on its Workload."""
-    kube, namespace = queues
-    for each in _queue(namespace, 4):
-        kube.create(each, namespace if each["kind"] == "LocalQueue" else None)
-    kube.create(_job("small", namespace, 4), namespace)
-    kube.create(_job("large", namespace, 8), namespace)
-
-    kube.wait_for("batch/v1", "Job", "small", namespace, until=lambda job: not job["spec"]["suspend"])
-    reserved = eventually(lambda: _refused(kube, namespace, "large"), "the quota to be named")
-    assert "False" == reserved["status"]
-    assert kube.get("batch/v1", "Job", "large", namespace)["spec"]["suspend"]
-    for kind in ("ClusterQueue", "ResourceFlavor"):
-        kube.delete(_KUEUE, kind, namespace)
-
-
-def _refused(kube: Kube, namespace: str, job: str) -> Object | None:
-    """Return what Kueue says of the quota of *job*, once it names the GPUs: at first it may not know the queue."""
-    return next(
-        (
-            condition
-            for workload in kube.list(_KUEUE, "Workload", namespace)
-            if workload["metadata"]["ownerReferences"][0]["name"] == job
-            for condition in workload.get("status", {}).get("conditions", ())
-            if condition["type"] == "QuotaReserved" and _GPU in condition["message"]
-        ),
-        None,
-    )
-
-
-def _queue(name: str, gpus: int) -> list[Object]:
-    quota = {"name": name, "resources": [{"name": _GPU, "nominalQuota": gpus}]}
-    specs = {
-        "ResourceFlavor": {},
-        "ClusterQueue": {
-            "namespaceSelector": {},
-            "resourceGroups": [{"coveredResources": [_GPU], "flavors": [quota]}],
-        },
-        "LocalQueue": {"clusterQueue": name},
-    }
-    return [
-        {"apiVersion": _KUEUE, "kind": kind, "metadata": {"name": name}, "spec": spec}
-        for kind, spec in specs.items()
-    ]
-
-
-def _job(name: str, queue: str, gpus: int) -> Object:
-    container = {"name": "main", "image": "i", "resources": {"limits": {_GPU: str(gpus)}}}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": name, "labels": {"kueue.x-k8s.io/queue-name": queue}},
-        "spec": {
-            "suspend": True,
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }

@@ -137,7 +137,9 @@ def _refuses_affinity(kube: Kube, namespace: str) -> bool:
     path = kube.path(*MPIJOB, namespace, name)
     change = {"spec": {"mpiReplicaSpecs": {"Worker": {"template": pod}}}}
     try:
-        kube.request("PATCH", path, change, content_type="application/merge-patch+json", query={"dryRun": "All"})
+        kube.request(
+            "PATCH", path, change, content_type="application/merge-patch+json", query={"dryRun": "All"}
+        )
     except KubeError as error:
         kube.delete(*MPIJOB, name, namespace)
         return REASON in str(error)

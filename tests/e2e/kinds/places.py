@@ -1,20 +1,12 @@
-"""The pods of a job of any kind: where they are planned, where they run, and that they end with it."""
+"""The pods of a job of any kind: where they are planned, where they run, and how they end."""
 
 import json
-import re
 
 import yaml
 
-from tests.controlplane.kube import Kube, Object
+from tests.controlplane.kube import Kube, Object, suppress_missing
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
-
-POD_FLAGS = (
-    *("--env=A=1", "--cpu=2", "--memory=4Gi", "--share-memory=1Gi", "--rdma"),
-    *("--label=team=x", "--annotation=note=y", "--selector=a=b", "--toleration=all"),
-)
-"""What ``submit`` takes for the pods of all kinds."""
 
 
 def plan_on(kube: Kube, namespace: str, kind: tuple[str, str], name: str = "bert") -> Object:
@@ -43,51 +35,17 @@ def running_pods(
     return eventually(found, f"{count} pods that run")
 
 
-def after_a_loss(kube: Kube, namespace: str, lost: Object, count: int = 3, *, selector: str) -> list[Object]:
-    """Delete the pod *lost*; return the pods of its job as ``running_pods`` does, once all of them run again."""
-    meta = lost["metadata"]
-    kube.delete("v1", "Pod", meta["name"], namespace, gracePeriodSeconds="0")
-    return running_pods(kube, namespace, count, selector=selector, without=meta["uid"])
-
-
-def assert_deleted(arena: Arena, kube: Kube, namespace: str, name: str = "bert") -> None:
-    """Delete the job, which the user reads, and nothing of it is left."""
-    outcome = arena("delete", name)
-    assert (0, f"The training job {name} has been deleted successfully\n") == (outcome.code, outcome.out)
-    eventually(lambda: not kube.list("v1", "Pod", namespace), "the end of the job's pods")
-
-
 def places(found: list[Object]) -> list[str]:
     """Return the node of each pod."""
     return [pod["spec"]["nodeName"] for pod in found]
 
 
-def assert_in_places(kube: Kube, namespace: str, kind: tuple[str, str], *, selector: str) -> None:
-    """Fail unless the three pods of the job run, each where it is planned."""
-    found = running_pods(kube, namespace, selector=selector)
-    assert nodes_of(plan_on(kube, namespace, kind)) == places(found)
-
-
-def suspend_and_resume(arena: Arena, kube: Kube, namespace: str, name: str = "bert") -> None:
-    """Suspend the job, which then has no pods and says so, and resume it."""
-    outcome = arena("suspend", name)
-    assert 0 == outcome.code, outcome.err
-    assert [] == kube.list("v1", "Pod", namespace)
-    assert re.search(r"^Status: +SUSPENDED", arena("get", name).out, re.MULTILINE)
-    outcome = arena("resume", name)
-    assert 0 == outcome.code, outcome.err
-
-
 def end(kube: Kube, namespace: str, found: list[Object], exit_code: int = 0) -> None:
-    """Have each pod end with *exit_code*."""
+    """Have each pod end with *exit_code*; those that go because another one has failed are left to that."""
     ending = {pods.FINISH: "failed" if exit_code else "succeeded", pods.EXIT_CODE: str(exit_code)}
     for pod in found:
-        pods.annotate(kube, namespace, pod["metadata"]["name"], **ending)
-
-
-def places_by_name(found: list[Object]) -> dict[str, str]:
-    """Return the node of each pod, by the pod's name."""
-    return {pod["metadata"]["name"]: pod["spec"]["nodeName"] for pod in found}
+        with suppress_missing():
+            pods.annotate(kube, namespace, pod["metadata"]["name"], **ending)
 
 
 def tried(kube: Kube, namespace: str, printed: str) -> dict[str, Object]:

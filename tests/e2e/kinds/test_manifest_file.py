@@ -1,7 +1,7 @@
 """Manifests of every kind that somebody has: planned, pinned and created on real operators, and else as they were written."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +10,14 @@ import yaml
 
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.e2e.pinning import admission_policy
 from tests.jobs.submit.manifests import MANIFESTS, container
 
 _OURS = "arena-topo.dev/"
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
+pytestmark = pytest.mark.usefixtures("policy")
 
 
 def running(kube: Kube, namespace: str, count: int, without: str = "") -> dict[str, str]:

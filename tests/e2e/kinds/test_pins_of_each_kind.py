@@ -1,6 +1,6 @@
 """Pods of every kind of job get their own place at creation, from the lists in the template of their role."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -8,9 +8,7 @@ import pytest
 from arena_topo.pin.run_lists import pin_annotations
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
-from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.pinning import admission_policy
 
 _TRAINING = "training.kubeflow.org"
 _COMPLETION = "batch.kubernetes.io/job-completion-index"
@@ -19,10 +17,7 @@ _PODS_PER_JOB = "arena-topo.dev/pods-per-job"
 _TRAINJOB = ("trainer.kubeflow.org/v1alpha1", "TrainJob")
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _policy(plane: ControlPlane) -> Iterator[None]:
-    with admission_policy(plane):
-        yield
+pytestmark = pytest.mark.usefixtures("policy")
 
 
 @dataclass(frozen=True)
