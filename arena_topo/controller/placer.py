@@ -89,10 +89,7 @@ _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""
 
 MOST_QUEUED = 200
-"""Jobs of one namespace that have their turns in a decision, the oldest ones: each may have to be planned, which keeps all others
-waiting meanwhile."""
-
-_LATER = f"{MOST_QUEUED} older jobs of its namespace wait: it has its turn once fewer do"
+"""Jobs of one namespace that have their turns in a decision, unless the rules say otherwise."""
 
 _LOOK_FOR_ROOM = 10.0
 """Seconds between two looks for room in which a job could grow: each plans anew."""
@@ -105,11 +102,13 @@ _NOTHING_HELD: Mapping[str, OtherPlan] = MappingProxyType({})
 class Rules:
     """What an admin decides: how long a gang waits at the head of the queue before a place is kept for it.
 
-    *names_others*: what is written onto a job names jobs of other namespaces too.
+    *names_others*: what is written onto a job names jobs of other namespaces too. Of one namespace the oldest *most_queued*
+    jobs have their turns in a decision: each may have to be planned, which keeps all others waiting meanwhile.
     """
 
     reserve_after: timedelta = timedelta(minutes=5)
     names_others: bool = False
+    most_queued: int = MOST_QUEUED
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +367,7 @@ class Placer:
         counted = Counter[str]()
         for job in sorted(waiting.values(), key=lambda job: job.order):
             counted[job.name[0]] += 1
-            if counted[job.name[0]] > MOST_QUEUED:
+            if counted[job.name[0]] > self.rules.most_queued:
                 later.append(job)
                 continue
             with view.state.faults.at(job.job):
@@ -495,10 +494,11 @@ class Placer:
     def _explain_later(self, job: PlannedJob, position: int, view: _View) -> Iterator[Action]:
         """Say to *job* that so many of its namespace wait before it that it has no turn yet; once, whatever its number becomes."""
         before = _record(job)
-        record = replace(_unplaced(before), waiting_reason=_LATER, position=position)
-        if (before.stage, before.waiting_reason) != (Stage.WAITING, _LATER):
+        reason = f"{self.rules.most_queued} older jobs of its namespace wait: it has its turn once fewer do"
+        record = replace(_unplaced(before), waiting_reason=reason, position=position)
+        if (before.stage, before.waiting_reason) != (Stage.WAITING, reason):
             yield self._send(job, record, view)
-            yield Notice(job.job, "Waiting", _LATER)
+            yield Notice(job.job, "Waiting", reason)
 
     def _keep_in_place(self, job: PlannedJob, view: _View) -> Iterator[Action]:
         """Release gated workers to their places, and move those whose nodes are no places any more."""

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 
 from arena_topo.controller.actions import ReleaseWorker, WritePlan
-from arena_topo.controller.placer import MOST_QUEUED, Placer, Rules
+from arena_topo.controller.placer import Placer, Rules
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.plan.placement import Slot
 from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
@@ -368,28 +368,27 @@ def test_what_was_decided_and_never_sent_is_decided_again() -> None:
 
 def test_of_a_namespace_the_oldest_jobs_have_their_turns() -> None:
     """The others are told so once, and those of another namespace wait for none of them; they come up as the oldest go."""
+    most = 20
     world = World()
-    for number in range(MOST_QUEUED + 2):
+    for number in range(most + 2):
         # None of them ever fits.
         world.submit(f"many-{number}", 9, 8)
     world.submit("one", 1, 8, namespace="other")
-    running = controller(world)
+    running = controller(world, Rules(most_queued=most))
     running.settle()
 
     assert Stage.CONFIRMED is world.record("one").stage
-    reasons = [world.record(f"many-{number}").waiting_reason for number in range(MOST_QUEUED + 2)]
-    later = f"{MOST_QUEUED} older jobs of its namespace wait: it has its turn once fewer do"
-    assert [later] * 2 == reasons[MOST_QUEUED:]
-    assert later not in reasons[:MOST_QUEUED]
+    reasons = [world.record(f"many-{number}").waiting_reason for number in range(most + 2)]
+    later = f"{most} older jobs of its namespace wait: it has its turn once fewer do"
+    assert [later] * 2 == reasons[most:]
+    assert later not in reasons[:most]
     # The job of the other namespace has had its turn before them.
-    assert [MOST_QUEUED + 2, MOST_QUEUED + 3] == [
-        world.record(f"many-{number}").position for number in (MOST_QUEUED, MOST_QUEUED + 1)
-    ]
-    assert MOST_QUEUED + 2 == running.placer.queued
+    assert [most + 2, most + 3] == [world.record(f"many-{number}").position for number in (most, most + 1)]
+    assert most + 2 == running.placer.queued
     assert 2 == sum(notice.message == later for notice in world.notices)
     world.delete("mpijobs", "uid-many-0")
     world.seconds += 60
     running.settle()
     assert [True, False] == [
-        later != world.record(f"many-{number}").waiting_reason for number in (MOST_QUEUED, MOST_QUEUED + 1)
+        later != world.record(f"many-{number}").waiting_reason for number in (most, most + 1)
     ]

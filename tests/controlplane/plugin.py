@@ -15,8 +15,6 @@ from tests.harness.scheduling import CHAINS, chain_of
 from tests.harness.suites import Tally
 
 _E2E = Path(__file__).parent.parent / "e2e"
-_LEFT_BY_COMMANDS = ("ResourceWarning", "pytest.PytestUnraisableExceptionWarning")
-"""A command leaves its connections to the end of its process, which here is the one of the tests."""
 _TALLY = pytest.StashKey[Tally]()
 
 
@@ -39,9 +37,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
         fixtures = getattr(item, "fixturenames", ())
         if "plane" in fixtures or _E2E in item.path.parents:
             item.add_marker(MARKER)
-        if _E2E in item.path.parents:
-            for warning in _LEFT_BY_COMMANDS:
-                item.add_marker(pytest.mark.filterwarnings(f"ignore::{warning}"))
         for name in OPERATORS.keys() & fixtures:
             item.add_marker(getattr(pytest.mark, MARKER)(*OPERATORS[name]))
             if name != "plane" and chain_of(item.nodeid) != name:

@@ -93,7 +93,7 @@ def inside(args: Sequence[str], env: Mapping[str, str]) -> Outcome:
     """Run a command in this process as if it were one of its own, with *env* as its environment and nothing to read."""
     from arena_topo.cli.errors import run
 
-    _let_rest_what_lives()
+    let_rest_what_lives()
     with (
         warnings.catch_warnings(
             action="ignore", category=ResourceWarning
@@ -113,7 +113,7 @@ def inside(args: Sequence[str], env: Mapping[str, str]) -> Outcome:
 
 
 @cache
-def _let_rest_what_lives() -> None:
+def let_rest_what_lives() -> None:
     """Keep what this process has loaded out of the search for garbage after each command, which would take longer than that."""
     gc.collect()
     gc.freeze()

@@ -16,6 +16,7 @@ import pytest
 
 from arena_topo.cli.errors import run
 from tests.controlplane.polling import eventually
+from tests.e2e.arena import let_rest_what_lives
 from tests.hostile.commands import COMMANDS, LASTING
 from tests.hostile.front import Front, front
 from tests.sandbox.served import served
@@ -102,6 +103,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 @pytest.fixture(autouse=True)
 def _connections_end_with_their_test() -> Iterator[None]:
     """Collect what a command leaves to the end of its process: here that would be another test, which warns of it."""
+    let_rest_what_lives()
     yield
     gc.collect()
 
