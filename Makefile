@@ -9,7 +9,7 @@ WORKERS ?= 5
 FLAGS ?=
 # Where a run keeps what each case cost; the name of the target is put before it.
 COSTS ?= costs.json
-PYTEST = $(BIN)/pytest --numprocesses=$(WORKERS) --costs=build/$@-$(COSTS) $(FLAGS)
+PYTEST = $(BIN)/pytest --numprocesses=$(WORKERS) --costs=.costs/$@-$(COSTS) $(FLAGS)
 # Empty counts as unset, so that Python keeps compiled modules: the tests start the tool a thousand times.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -107,4 +107,4 @@ release: $(STAMP)  ## build, check and tag a release: make release VERSION=1.2.3
 	$(BIN)/python -m tools.release $(VERSION) $(if $(TEST),--test '$(TEST)')
 
 clean:  ## remove what the targets made here (the cache of built binaries stays)
-	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-audit dist build site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage .costs

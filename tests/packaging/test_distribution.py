@@ -13,8 +13,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
 from build import ProjectBuilder
+
 from tests.paths import ROOT
 
 TEMPLATES = {

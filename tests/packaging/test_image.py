@@ -12,12 +12,12 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from build import ProjectBuilder
 
 from arena_topo.agent.manifests import agent_objects
 from arena_topo.cli.app import COMMANDS
 from arena_topo.controller.manifests import controller_objects
 from arena_topo.model.objects import Object
-from build import ProjectBuilder
 from tests.paths import ROOT
 from tests.ranks.dockerfile import instructions
 
