@@ -48,7 +48,12 @@ _DEFAULTS, _ORIGIN, _OFF = "arena_topo.defaults", "arena_topo.origin", "arena_to
 
 
 class FlagOption(click.Option):
-    """A flag that may be set for all runs, by a variable or a file: ``arena_topo.cli.defaults``."""
+    """A flag that may be set for all runs, by a variable or a file: ``arena_topo.cli.defaults``.
+
+    ``is_of_connection``: its class of flags has ``of_connection``, and help lists it once for all commands.
+    """
+
+    is_of_connection = False
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
         """Return what may be typed for the flag."""
@@ -114,13 +119,11 @@ class FlagCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the command's own flags; those of the connection are the same for all commands."""
-        from arena_topo.cli.options.kube import connection_options
-
-        shared = {option.name for option in connection_options()}
         params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
-        rows = ((param.opts, param.get_help_record(ctx)) for param in params if param.name not in shared)
+        own = [param for param in params if not (isinstance(param, FlagOption) and param.is_of_connection)]
+        rows = ((param.opts, param.get_help_record(ctx)) for param in own)
         write_flags(((names, row) for names, row in rows if row), formatter)
-        if any(param.name in shared for param in params):
+        if len(own) < len(params):
             write_connection_note(formatter)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -263,8 +266,11 @@ def parameters(flags: type, parts: Mapping[str, type] = _NO_PARTS) -> Iterator[c
     for flag in fields(flags):
         if _is_flags(part := parts.get(flag.name, flag.type)):
             yield from parameters(part)
-        elif parameter := flag.metadata.get(_PARAMETER):
-            yield parameter(flag.name)
+        elif declared := flag.metadata.get(_PARAMETER):
+            parameter = declared(flag.name)
+            if isinstance(parameter, FlagOption):
+                parameter.is_of_connection = getattr(flags, "of_connection", False)
+            yield parameter
 
 
 def _value(flags: type[Flags], values: Mapping[str, Any], parts: Mapping[str, type] = _NO_PARTS) -> Flags:

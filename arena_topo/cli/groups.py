@@ -94,7 +94,7 @@ def _names_file(arg: str) -> bool:
 
 def refused(ctx: click.Context, name: str) -> click.Command | None:
     """Return the refusal of a command that Arena has and this program has not, None for any other name."""
-    from arena_topo.cli.commands.arena.refused import refusal
+    from arena_topo.cli.refused import refusal
 
     own = len(ctx.find_root().command_path.split())
     return refusal(" ".join([*ctx.command_path.split()[own:], name]))

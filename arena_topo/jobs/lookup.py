@@ -214,7 +214,7 @@ def with_queue(session: Session, view: "JobView") -> "JobView":
     # Few jobs wait there, and the others need not wait for the import.
     if view.status.value != "QUEUING":
         return view
-    from arena_topo.jobs.waiting.queued import with_queues
+    from arena_topo.jobs.status.queued import with_queues
 
     return with_queues(session, [view])[0]
 

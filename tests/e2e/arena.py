@@ -92,7 +92,9 @@ class Arena:
 def inside(args: Sequence[str], env: Mapping[str, str]) -> Outcome:
     """Run a command in this process as if it were one of its own, with *env* as its environment and nothing to read."""
     from arena_topo.cli.errors import run
+    from arena_topo.cli.terminal import Level, show_from
 
+    show_from(Level.INFO)  # the command before may have been told to say less
     let_rest_what_lives()
     with (
         warnings.catch_warnings(

@@ -6,8 +6,7 @@ import pytest
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest.render import RenderContext, render
-from arena_topo.manifest.template_process import render_apart
-from arena_topo.manifest.templates import as_json, packaged, render_template
+from arena_topo.manifest.templates import as_json, packaged, render_apart, render_template
 from arena_topo.model.job.job_spec import JobSpec
 from arena_topo.model.notation.yaml_documents import load
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from typing import ClassVar
 
 from arena_topo.cli.command import option
 from arena_topo.cli.flag_words import FALSE, TRUE
@@ -53,6 +54,8 @@ class Refused(Notation[bool]):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArenaFlags:
     """Arena's own flags, which no help page lists: scripts have them, and nobody needs to learn them."""
+
+    of_connection: ClassVar[bool] = True
 
     log_level: Level = option(
         "--loglevel",

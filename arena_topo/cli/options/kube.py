@@ -1,6 +1,7 @@
 """kubectl's flags, which every command that talks to a cluster has: which cluster, which user, which namespace."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import click
 
@@ -14,6 +15,8 @@ from arena_topo.kube.connection_flags import REQUEST_TIMEOUT, ConnectionFlags
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class KubeFlags(ConnectionFlags):
     """What the user chose with kubectl's flags; a ``ConnectionFlags`` whose fields declare the flags."""
+
+    of_connection: ClassVar[bool] = True
 
     namespace: str = text("-n", "--namespace", type=Namespace(), help="Namespace to use.")
     context: str = text("--context", help="Context of the kubeconfig to use.")

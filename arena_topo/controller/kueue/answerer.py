@@ -32,7 +32,6 @@ from arena_topo.controller.actions import (
 )
 from arena_topo.controller.estimating.estimates import Awaited, Prospect, is_news
 from arena_topo.controller.estimating.fleet_planner import FleetPlanner
-from arena_topo.controller.estimating.queued_jobs import QueuedJob
 from arena_topo.controller.faults import AFTER_FAULT, POD, Attempt, Faults, Typed, said_of
 from arena_topo.controller.kueue import watched
 from arena_topo.controller.kueue.answers import (
@@ -44,6 +43,7 @@ from arena_topo.controller.kueue.answers import (
 from arena_topo.controller.kueue.checks import CHECK, Check, read_checks
 from arena_topo.controller.kueue.holds import as_plan, lost, nodes_of, pinned_nodes, record_of
 from arena_topo.controller.kueue.options import options_of
+from arena_topo.controller.kueue.queued_jobs import QueuedJob
 from arena_topo.controller.kueue.workloads import (
     CheckState,
     Entry,
@@ -58,7 +58,7 @@ from arena_topo.jobs.placement.options import PlanOptions
 from arena_topo.jobs.placement.plan import plan_question
 from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner
 from arena_topo.jobs.reading.watch import Change
-from arena_topo.jobs.waiting.check_message import CheckMessage, read_message
+from arena_topo.jobs.status.check_message import CheckMessage, read_message
 from arena_topo.model.cluster.snapshot import Snapshot
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
 from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from arena_topo.controller.actions import PatchStatus
 from arena_topo.controller.kueue.workloads import CheckState, Entry, PlannedJob, Workload
-from arena_topo.jobs.waiting.check_message import MOST_MESSAGE
+from arena_topo.jobs.status.check_message import MOST_MESSAGE
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kube.resources import Resource
 from arena_topo.model.keys import PIN_OFFSET, PLANNED, PLANNED_JOB, PLANNED_KIND

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 
 from arena_topo.cluster.capabilities.controller import controller_runs
 from arena_topo.errors import DocumentError, DoesNotFit, Forbidden, NotFound, UsageError
-from arena_topo.jobs.hand_over import answered, left_again
 from arena_topo.jobs.lookup import ServedJob, find_job
 from arena_topo.jobs.placement.demand import asked_roles, question_of
+from arena_topo.jobs.placement.hand_over import answered, left_again
 from arena_topo.jobs.placement.options import options_from_annotation
 from arena_topo.jobs.placement.other_plans import settled
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job, started_job

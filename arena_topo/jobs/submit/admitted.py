@@ -8,7 +8,7 @@ from arena_topo.errors import NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob, job_not_found
 from arena_topo.jobs.placement.place import PlacedJob
-from arena_topo.jobs.waiting.queued import standing, summary
+from arena_topo.jobs.status.queued import standing, summary
 from arena_topo.kube.resources import Resource, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.job.kind import is_suspended

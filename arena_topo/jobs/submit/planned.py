@@ -6,11 +6,11 @@ A module of its own, as the line before it, and a job without a plan, need nothi
 import time
 from dataclasses import replace
 
-from arena_topo.jobs.hand_over import answered, left_to
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.jobs.placement.enforcement import pinned_immediately, rewritten, suspended_with_plan
 from arena_topo.jobs.placement.exact_gpus import uuids_of
+from arena_topo.jobs.placement.hand_over import answered, left_to
 from arena_topo.jobs.placement.other_plans import unreserved_snapshot
 from arena_topo.jobs.placement.place import PlacedJob, WaitPolicy, place_job
 from arena_topo.jobs.placement.propose import JobPlanner

@@ -72,7 +72,7 @@ def list_command(flags: ListFlags) -> None:
     whole = form.word not in (*_TABLES, "name") or bool(flags.sort_by)
     jobs = list_jobs(session, all_namespaces=flags.all_namespaces, selector=flags.selector, whole=whole)
     if whole or form.word == "wide":
-        from arena_topo.jobs.waiting.queued import with_queues
+        from arena_topo.jobs.status.queued import with_queues
 
         jobs = with_queues(session, jobs)
     jobs = _sorted(jobs, flags.sort_by)

@@ -3,9 +3,9 @@
 import pytest
 
 from arena_topo.errors import NotFound, WaitTimeout
-from arena_topo.jobs.hand_over import answered
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
+from arena_topo.jobs.placement.hand_over import answered
 from arena_topo.jobs.placement.place import PlacedJob
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import ApiError
+from arena_topo.jobs.status.check_message import CheckMessage
+from arena_topo.jobs.status.queued import standing, with_queues
 from arena_topo.jobs.status.view import job_view
-from arena_topo.jobs.waiting.check_message import CheckMessage
-from arena_topo.jobs.waiting.queued import standing, with_queues
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.job.job_view import JobView
 from arena_topo.model.job.object_shapes import WORKLOAD

@@ -5,11 +5,11 @@ from datetime import timedelta
 from typing import Any
 
 from arena_topo.controller.estimating.estimates import Estimator, Queue
-from arena_topo.controller.estimating.queued_jobs import QueuedJob
+from arena_topo.controller.kueue.queued_jobs import QueuedJob
 from arena_topo.controller.kueue.workloads import read_workload
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.jobs.placement.enforcement import suspended_with_plan
-from arena_topo.jobs.waiting.check_message import CheckMessage, read_message
+from arena_topo.jobs.status.check_message import CheckMessage, read_message
 from arena_topo.jobs.waiting.run_facts import past_run
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate

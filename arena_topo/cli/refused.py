@@ -18,7 +18,7 @@ _KINDS = {
 
 REFUSED = {
     **{
-        f"submit {name}": f"arena-topo submits MPI, PyTorch and TensorFlow jobs and JobSets, and no {kind} jobs"
+        f"submit {name}": f"arena-topo submits MPI, PyTorch and TensorFlow jobs, JobSets, TrainJobs and Jobs, and no {kind} jobs"
         for kind, names in _KINDS.items()
         for name in names
     },
@@ -28,18 +28,19 @@ REFUSED = {
     "evaluate": "arena-topo has no jobs of evaluation, which Arena has given up as well",
     "llm": "arena-topo deploys no language models",
     "data": "arena-topo lists no data volumes",
-    "scalein": "Arena scales elastic training jobs only, which arena-topo does not have",
-    "scaleout": "Arena scales elastic training jobs only, which arena-topo does not have",
+    "scalein": "Arena scales its elastic training jobs with it",
+    "scaleout": "Arena scales its elastic training jobs with it",
 }
 """Why each is refused, by the words of the command."""
 _INSTEAD = {
     "data": "kubectl get persistentvolumeclaims lists what --data can mount",
     "submit horovodjob": 'Horovod runs as an MPI job: arena-topo submit mpi ... "horovodrun ..." or "mpirun ..."',
+    **dict.fromkeys(("scalein", "scaleout"), "arena-topo scale JOB --workers=N changes the size of a job"),
 }
 
 
 def refusal(words: str) -> click.Command | None:
-    """Return a command that refuses *words*, such as ``submit tf``, with all that follows; None for other words."""
+    """Return a command that refuses *words*, such as ``submit rayjob``, with all that follows; None for other words."""
     if words not in REFUSED:
         return None
 

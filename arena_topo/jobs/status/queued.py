@@ -16,8 +16,8 @@ from dataclasses import replace
 from arena_topo.cluster.capabilities.queues import GROUP, VERSIONS
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.jobs.status.advice import STARTS_BY_ITSELF
+from arena_topo.jobs.status.check_message import CheckMessage, bounded_reason, read_message
 from arena_topo.jobs.status.conditions import true_condition
-from arena_topo.jobs.waiting.check_message import CheckMessage, bounded_reason, read_message
 from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
 from arena_topo.model.job.job_view import JobStatus, JobView, QueueView

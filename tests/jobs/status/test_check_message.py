@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.jobs.waiting.check_message import MOST_MESSAGE, CheckMessage, read_message
+from arena_topo.jobs.status.check_message import MOST_MESSAGE, CheckMessage, read_message
 from arena_topo.model.job.start_estimate import StartEstimate
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
