@@ -56,7 +56,7 @@ test-fast: lint  ## run all tests but those on the real control plane
 test: lint  ## run all tests that a change can break, on real control planes too: ten minutes once they are built
 	$(PYTEST)
 
-test-rest: $(STAMP)  ## run what test leaves out: real ranks, older versions, torture, every pair, packaging
+test-rest: $(STAMP)  ## run what test leaves out and names: real ranks, every step of replicas, kubeflow/arena itself
 	$(PYTEST) --tier=rest
 
 test-lowest:  ## run test-fast with the lowest versions of dependencies that pyproject.toml admits

@@ -47,7 +47,8 @@ class IndexedJobKind:
 
     def counts(self, job: Object) -> bool:
         """Whether *job* has the label of a training job."""
-        return (job["metadata"].get("labels") or {}).get(keys.TRAINING_JOB) == "true"
+        # A server that lies lists objects without metadata, which are nobody's jobs.
+        return ((job.get("metadata") or {}).get("labels") or {}).get(keys.TRAINING_JOB) == "true"
 
     def replicas(self, job: Object) -> list[Replicas]:
         """Return the pods of *job*."""
