@@ -5,7 +5,6 @@ after the other, while those of the other planes and all that need none run next
 """
 
 from functools import cache
-from zlib import crc32
 
 import pytest
 from xdist.remote import Producer  # type: ignore[import-untyped]
@@ -27,8 +26,6 @@ _BY_FOLDER = (
 )
 """The plane of a test, by the first folder that matches."""
 
-_MANY_CASES, _PARTS = "tests/hostile/test_commands.py", 8
-
 OWN_PLANES = "own planes"
 """The chain of the tests that start planes with options of their own: one at a time."""
 
@@ -44,10 +41,7 @@ class ByPlane(LoadScopeScheduling):  # type: ignore[misc]  # the base class has 
         config.option.loadscopereorder = False  # the chains come first, however few tests they have
 
     def _split_scope(self, nodeid: str) -> str:
-        module = nodeid.partition("::")[0]
-        # Two thousand cases in one module: several workers take a part each.
-        part = f" {crc32(nodeid.encode()) % _PARTS}" if module == _MANY_CASES else ""
-        return chain_of(nodeid) or module + part
+        return chain_of(nodeid) or nodeid.partition("::")[0]
 
 
 def chain_of(nodeid: str) -> str | None:

@@ -17,9 +17,7 @@ _TIERS = ("change", "rest", "full")
 _TALLY = pytest.StashKey["_LeftOut"]()
 
 
-def every_pair(
-    rows: Mapping[str, object], columns: Mapping[str, object], why: str
-) -> "Sequence[ParameterSet]":
+def every_pair(rows: Mapping[str, object], columns: Mapping[str, object], why: str) -> Sequence[ParameterSet]:
     """Return all pairs as parameters; the first tier runs each row once and each column as often as the rows go round.
 
     Rows a, b, c and columns 1, 2: the first tier has a1, b2, c1, the second, which *why* explains, a2, b1, c2.
