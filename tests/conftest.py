@@ -8,8 +8,8 @@ pytest_plugins = [
     "tests.harness.run",
     "tests.harness.costs",
     "tests.harness.tiers",
-    "tests.controlplane.plugin",
     "tests.controlplane.fixtures",
+    "tests.controlplane.plugin",
     "tests.ranks.plugin",
 ]
 

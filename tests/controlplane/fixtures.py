@@ -1,7 +1,8 @@
 """Fixtures of tests that need the real control plane."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,14 @@ from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nod
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
 from tests.controlplane.shared import OPERATORS, shared
+
+_JOBS: Mapping[str, Sequence[tuple[str, str]]] = {
+    "": [("kubeflow.org/v2beta1", "MPIJob"), ("batch/v1", "Job")],
+    "training-operator": [("kubeflow.org/v1", "PyTorchJob"), ("kubeflow.org/v1", "TFJob")],
+    "trainer": [("trainer.kubeflow.org/v1alpha1", "TrainJob")],
+    "jobset": [("jobset.x-k8s.io/v1alpha2", "JobSet")],
+}
+"""The jobs that tests make, by the operator whose kinds they are."""
 
 
 @pytest.fixture(scope="session")
@@ -63,15 +72,21 @@ def namespace(plane: ControlPlane) -> Iterator[str]:
     """Name of an empty namespace in which pods can be created at once.
 
     Its jobs, whose plans would reserve nodes that the next test calls the same, and its pods, which would hold them, are
-    gone after the test; the namespace itself goes in its own time.
+    gone after the test. The namespace itself stays until the plane ends: to end one takes the API server a quarter of a
+    second of CPU, as the namespace controller looks for every kind that is served. It ends under Kueue only, whose
+    queues have no name of their own.
     """
     name = f"t-{uuid.uuid4().hex[:10]}"
     kube = plane.kube
     kube.create(install.namespace(name))
     kube.wait_for("v1", "ServiceAccount", "default", name)
     yield name
-    kube.delete_all("kubeflow.org/v2beta1", "MPIJob", name)
-    kube.delete("v1", "Namespace", name)
+    operators = plane.options.operators
+    # An operator starts after those on whose kinds its own build, so that what owns goes before what is owned.
+    for api, kind in chain(*(_JOBS.get(operator, ()) for operator in (*reversed(operators), ""))):
+        kube.delete_all(api, kind, name)
+    if "kueue" in operators:
+        kube.delete("v1", "Namespace", name)
     eventually(lambda: not remove_pods(kube, name), f"the end of the pods in {name}")
 
 

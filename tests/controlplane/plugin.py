@@ -7,7 +7,9 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+from _pytest.fixtures import FuncFixtureInfo
 
+from tests.controlplane import fixtures
 from tests.controlplane.availability import MARKER, SUITE, build_for, why_unavailable
 from tests.controlplane.policy import wants_policy
 from tests.controlplane.shared import OPERATORS, end_all, own
@@ -34,15 +36,28 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None]:
     admission policy come last on their plane, so that it is installed once.
     """
     for item in items:
-        fixtures = getattr(item, "fixturenames", ())
-        if "plane" in fixtures or _E2E in item.path.parents:
+        names = getattr(item, "fixturenames", ())
+        if "plane" in names or _E2E in item.path.parents:
             item.add_marker(MARKER)
-        for name in OPERATORS.keys() & fixtures:
+        for name in OPERATORS.keys() & set(names):
             item.add_marker(getattr(pytest.mark, MARKER)(*OPERATORS[name]))
-            if name != "plane" and chain_of(item.nodeid) != name:
-                raise pytest.UsageError(f"{item.nodeid} uses {name}: say so in tests/harness/scheduling.py")
+        # Two tests of one plane at once take each other's GPUs.
+        if strayed := _shared_planes(item) - {chain_of(item.nodeid)}:
+            raise pytest.UsageError(
+                f"{item.nodeid} uses {', '.join(strayed)} next to the tests of that chain: "
+                "say so in tests/harness/scheduling.py"
+            )
     yield
     items.sort(key=_turn)
+
+
+def _shared_planes(item: pytest.Item) -> set[str]:
+    """Return the shared planes that a test uses: a module or a folder may define another fixture of their names."""
+    info: FuncFixtureInfo | None = getattr(item, "_fixtureinfo", None)
+    if info is None:
+        return set()
+    used = OPERATORS.keys() & info.name2fixturedefs.keys()
+    return {name for name in used if info.name2fixturedefs[name][-1].func.__module__ == fixtures.__name__}
 
 
 def _turn(item: pytest.Item) -> tuple[int, bool]:

@@ -84,7 +84,8 @@ class Jobs:
     def log(self, name: str) -> str:
         """Follow the log of a job to its end, and return it."""
         try:
-            outcome = self.arena("logs", "-f", name, timeout=_LOG_SECONDS)
+            # As a process, which can be ended: a log that never ends is a finding, and its picture tells which.
+            outcome = self.arena.process("logs", "-f", name, timeout=_LOG_SECONDS)
         except subprocess.TimeoutExpired as late:
             raise AssertionError(
                 f"the log of {name} does not end: {late.output!r}\n{self.picture(name)}"

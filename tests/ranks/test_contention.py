@@ -1,6 +1,6 @@
 """Two jobs that want the same GPUs: without a gang each holds what the other waits for; as gangs they run in turn."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
 
 import pytest
@@ -11,12 +11,10 @@ from tests.controlplane.kube import Object
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually
-from tests.e2e.arena import Arena
 from tests.e2e.pinning import admission_policy
-from tests.ranks.cluster import RankCluster
-from tests.ranks.fabric import two_tiers
-from tests.ranks.images import ImageSpec
 from tests.ranks.jobs import Jobs, mpirun
+
+pytestmark = pytest.mark.usefixtures("nodes")
 
 _GPU = "nvidia.com/gpu"
 _WANTED = {"large": 4, "small": 3}
@@ -81,7 +79,14 @@ def free_gpus(jobs: Jobs) -> dict[str, int]:
     return free
 
 
-@pytest.mark.usefixtures("nodes")
+@pytest.fixture(scope="module")
+def plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """Run a control plane whose scheduler has gangs itself, with the admission policy that puts workers into them."""
+    require_built(pytestconfig)
+    with ControlPlane(native_gang()) as running, admission_policy(running):
+        yield running
+
+
 def test_without_a_gang_they_deadlock(jobs: Jobs) -> None:
     """One worker of each runs, the others fit nowhere, and no launcher starts; deleting a job ends it."""
     contend(jobs)
@@ -100,30 +105,13 @@ def test_without_a_gang_they_deadlock(jobs: Jobs) -> None:
     assert 2 == len(jobs.ranks("large"))
 
 
-@pytest.fixture(scope="module")
-def gang_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Run a control plane whose scheduler has gangs itself, with the admission policy that puts workers into them."""
-    require_built(pytestconfig)
-    with ControlPlane(native_gang()) as plane, admission_policy(plane):
-        yield plane
-
-
-@pytest.fixture
-def gang_jobs(gang_plane: ControlPlane, rank_images: Mapping[str, ImageSpec]) -> Iterator[Jobs]:
-    """Submit on two nodes of four GPUs of that control plane."""
-    with RankCluster(gang_plane, two_tiers([4, 4]), rank_images):
-        jobs = Jobs(Arena(gang_plane.admin_kubeconfig), gang_plane.kube, "default")
-        yield jobs
-        jobs.remove_all()
-
-
-def test_as_gangs_of_the_scheduler_they_run_in_turn_and_nobody_resumes(gang_jobs: Jobs) -> None:
+def test_as_gangs_of_the_scheduler_they_run_in_turn_and_nobody_resumes(jobs: Jobs) -> None:
     """The larger waits whole while a GPU is taken, so the smaller runs; then the larger does, by itself."""
-    contend(gang_jobs, "--gang", "--gang-scheduler=native")
-    assert 2 == len(gang_jobs.ranks("small"))
-    gang_jobs.wait("small", "SUCCEEDED")
-    assert [] == places(gang_jobs, "large")
+    contend(jobs, "--gang", "--gang-scheduler=native")
+    assert 2 == len(jobs.ranks("small"))
+    jobs.wait("small", "SUCCEEDED")
+    assert [] == places(jobs, "large")
 
-    remove_filler(gang_jobs)
-    assert 2 == len(gang_jobs.ranks("large"))
-    gang_jobs.wait("large", "SUCCEEDED")
+    remove_filler(jobs)
+    assert 2 == len(jobs.ranks("large"))
+    jobs.wait("large", "SUCCEEDED")

@@ -214,21 +214,6 @@ def test_a_record_that_an_older_arena_left_is_deleted_with_its_job(
     assert [] == remaining(kube, "older")
 
 
-def test_where_arena_does_not_know_the_version_it_deletes_our_jobs_all_the_same(
-    pytestconfig: pytest.Config, plane: ControlPlane, arena: Arena, namespace: str, tmp_path: Path
-) -> None:
-    """On v2beta1 Arena lists nothing and finds nothing to show, but its record is enough to delete a job."""
-    original = real_arena(require_extra(pytestconfig, "arena"), arena.kubeconfig, tmp_path)
-    assert 0 == arena(*SUBMIT, "--name=job", COMMAND).code
-
-    assert "job" not in original("list").out
-    assert 0 != original("get", "job").code
-    assert 0 == original("delete", "job").code
-    eventually(
-        lambda: plane.kube.find("kubeflow.org/v2beta1", "MPIJob", "job", namespace) is None, "the job to go"
-    )
-
-
 def test_the_recorded_surface_is_arenas(pytestconfig: pytest.Config) -> None:
     """What the guide's tables are compared with is what Arena's own help lists."""
     assert surface(require_extra(pytestconfig, "arena").binary("arena")) == recorded()
