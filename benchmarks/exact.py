@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import domains_at, level_names
-from arena_topo.planner.nodes.node_state import Use
+from arena_topo.planner.fleet import Fleet, domains_at, level_names
+from arena_topo.planner.offers import Use
 
 Merit = tuple[int, int, float, float, int, int]
 """Level, nodes, busbw and busbw inside the nodes (negative), damage on the nodes used, places left in the domain."""

@@ -15,12 +15,10 @@ from functools import partial
 from pathlib import Path
 from time import process_time
 
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement
-from arena_topo.planner.groups.rules import Answer
-from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Fleet, make_fleet
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.planner.fleet import Fleet, capacity_for, make_fleet
+from arena_topo.planner.groups import Answer
 from arena_topo.planner.plan import plan_shape
 from benchmarks.exact import Merit, best_merit, merit
 from benchmarks.fleets import FILLS, SHAPES, demands, large, misleading, random_small

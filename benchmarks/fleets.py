@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 
-from arena_topo.model.cluster.hardware import Hardware
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.model.cluster import Fabric, GpuNode, Snapshot
+from arena_topo.model.hardware import Hardware
+from arena_topo.model.plan import Demand
+from arena_topo.topology.hardware import usual_hardware
 
 GPU = "nvidia.com/gpu"
 MACHINES = (

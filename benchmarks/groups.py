@@ -13,17 +13,22 @@ from math import sqrt
 from random import Random
 from statistics import mean
 
-from arena_topo.model.cluster.snapshot import Fabric, Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.parallelism import Axis, Closer, Parallelism
-from arena_topo.model.plan.placement import Placement
-from arena_topo.planner.groups.rules import Answer, first_fit, kueue_best_fit, kueue_slices
-from arena_topo.planner.groups.spreads import spreads_at
-from arena_topo.planner.groups.units import Parts, parts_of, stages_of
-from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Fleet, make_fleet
+from arena_topo.model.cluster import Fabric, Snapshot
+from arena_topo.model.parallelism import Axis, Closer, Parallelism
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.planner.fleet import Fleet, capacity_for, make_fleet
+from arena_topo.planner.groups import (
+    Answer,
+    Parts,
+    first_fit,
+    kueue_best_fit,
+    kueue_slices,
+    parts_of,
+    spreads_at,
+    stages_of,
+)
 from arena_topo.planner.plan import plan_on
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.topology.hardware import usual_hardware
 from benchmarks.fleets import GPU, machine
 
 BLOCKS, NODES = 10, 15

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from arena_topo.model.plan.placement import Range, Transport
-from arena_topo.output.topology.svg.elements import element, label, picture
+from arena_topo.model.plan import Range, Transport
+from arena_topo.output.svg import element, label, picture
 from arena_topo.prediction.calibration import Bandwidths, Calibration, Framework, shipped_calibration
 from arena_topo.prediction.forecast import Forecast, Workload, predict
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob

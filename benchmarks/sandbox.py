@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from arena_topo.sandbox import lifecycle
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.lifecycle import Home
 from benchmarks.snapshot import CONNECTIONS, fill, name
 from tests.controlplane.kube import Object
 from tests.controlplane.machines.nodes import A100, NodeSpec, manifest, schedulable

@@ -15,12 +15,11 @@ from random import Random
 from statistics import mean
 from time import process_time
 
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement
-from arena_topo.planner.nodes.fleet import Fleet, changed, make_fleet
+from arena_topo.model.cluster import Fabric, GpuNode, Snapshot
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.planner.fleet import Fleet, changed, make_fleet
 from arena_topo.planner.plan import plan_on
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.topology.hardware import usual_hardware
 from benchmarks.fleets import GPU, machine
 
 NODES = 1_200

@@ -3,7 +3,7 @@
 import shlex
 from dataclasses import dataclass
 
-from arena_topo.model.notation.yaml_documents import load
+from arena_topo.model.text.yaml import load
 from tests.paths import DATA
 
 _FILE = DATA / "documented_jobs.yaml"

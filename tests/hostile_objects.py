@@ -8,11 +8,11 @@ from typing import Any
 from hypothesis import strategies as st
 
 from arena_topo.model import keys
-from arena_topo.model.notation.bounded_json import cut
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
-from tests.cluster.capabilities.clusters import deployment
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.text.json import cut
+from tests.cluster.clusters import deployment
 from tests.fakes import Answer, Call, unserved
 from tests.objects import condition, mpijob
 from tests.objects import pod as job_pod

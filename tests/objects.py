@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.job.job_view import JobStatus, JobView
+from arena_topo.model.job_view import JobStatus, JobView
 from arena_topo.model.objects import Object
 
 CREATED = "2026-11-21T01:00:00Z"

@@ -7,11 +7,11 @@ from types import ModuleType
 
 import pytest
 
-from arena_topo.cli.command import parameters
-from arena_topo.cli.options.arena import ArenaFlags
+from arena_topo.cli.declare import parameters
+from arena_topo.cli.options.common import ArenaFlags
 from arena_topo.errors import ExitCode
 from arena_topo.model import keys
-from arena_topo.sandbox import keys as sandbox_keys
+from arena_topo.sandbox import vendor_agents as sandbox_keys
 from benchmarks import predictions
 from tests.paths import ROOT
 

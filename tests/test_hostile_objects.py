@@ -15,26 +15,23 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.cluster.capabilities.detect import detect
+from arena_topo.cluster.capabilities import detect
 from arena_topo.cluster.doctor import diagnose
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import ArenaTopoError
 from arena_topo.jobs.lookup import fetch_job_view
-from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.placement.other_plans import reservations, unreserved_snapshot
-from arena_topo.jobs.placement.plan import plan_demand
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.jobs.options import PlanOptions
+from arena_topo.jobs.other_plans import reservations, unreserved_snapshot
+from arena_topo.jobs.plan import plan_demand
+from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import NVIDIA_GPU
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement
-from arena_topo.output.doctor import findings_document, findings_text
-from arena_topo.output.documents import document
+from arena_topo.model.plan import Demand, Placement
 from arena_topo.output.job import job_document, job_table
-from arena_topo.output.plan.render import render_plan
-from arena_topo.output.plan.reservations import reservation_lines, reservations_finding
-from arena_topo.output.top_node.document import top_nodes_document
-from arena_topo.output.top_node.text import node_details, top_nodes
-from arena_topo.output.topology.render import FORMS, render_topology
+from arena_topo.output.plan import render_plan, reservation_lines, reservations_finding
+from arena_topo.output.render import FORMS, render_topology
+from arena_topo.output.reports import findings_document, findings_text
+from arena_topo.output.text import document
+from arena_topo.output.top_node import node_details, top_nodes, top_nodes_document
 from tests.fakes import session
 from tests.hostile_objects import OBJECTS, Server, Spoiled, spoiled
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.user_files import read_bytes, read_stream
+from arena_topo.files import read_bytes, read_stream
 
 
 def test_a_file_is_read_whole(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.user_folders import cache_folder, config_folder, home_folder, state_folder
+from arena_topo.files import cache_folder, config_folder, home_folder, state_folder
 
 Folder = Callable[[Mapping[str, str]], Path]
 

@@ -14,11 +14,11 @@ from tempfile import TemporaryDirectory
 
 from textual.widgets import Static
 
-from arena_topo.cli.commands.cluster.top_watch import LiveCluster
+from arena_topo.cli.commands.top import LiveCluster
 from arena_topo.jobs.overview import ClusterWatch
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import connect
-from arena_topo.output.live.app import LiveView
+from arena_topo.live.app import LiveView
 from tools.terminal import drawing, shown, without_fonts
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screens"

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 if TYPE_CHECKING:
     from arena_topo.kube.connection_flags import ConnectionFlags
     from arena_topo.kube.session import Session
-    from arena_topo.model.job.kind import Kind
+    from arena_topo.model.kind import Kind
 
 _LONGEST = 1.5
 """Seconds for all that a completion asks."""
@@ -132,7 +132,7 @@ def _instances(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
 
 
 def _roles(connection: "ConnectionFlags", ctx: click.Context) -> list[str]:
-    from arena_topo.jobs.logs.instances import roles_of
+    from arena_topo.jobs.logs.follow import roles_of
     from arena_topo.jobs.lookup import find_job
 
     return roles_of(find_job(_session(connection), _job_of(ctx)))
@@ -150,14 +150,14 @@ def _nodes(connection: "ConnectionFlags", _: click.Context) -> list[str]:
 
 def _level_keys(connection: "ConnectionFlags", _: click.Context) -> set[str]:
     from arena_topo.kube.resources import NODES
-    from arena_topo.topology.fabric.node_labels import is_level
+    from arena_topo.topology.fabric import is_level
 
     items = _items(_session(connection), NODES.path())
     return {key for item in items for key in item["metadata"].get("labels") or () if is_level(key)}
 
 
 def _levels(connection: "ConnectionFlags", ctx: click.Context) -> set[str]:
-    from arena_topo.model.notation.words import last_part
+    from arena_topo.model.text.words import last_part
 
     return {last_part(key) for key in _level_keys(connection, ctx)} | {"node"}
 

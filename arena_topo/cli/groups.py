@@ -1,6 +1,7 @@
 """Groups of commands. The root group imports a command only to run it; the groups below it are imported whole.
 
-The root is what every start pays for, so this module imports click alone.
+The root is what every start pays for, so this module imports click alone. Arena's commands for what this program does
+not do are refused by name, each with what to use instead.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +10,8 @@ from typing import Any, NamedTuple, cast
 
 import click
 
-from arena_topo.cli.help_page import CONNECTION, PageContext
+from arena_topo.cli.declare import CONNECTION, PageContext
+from arena_topo.errors import UsageError
 
 
 class CommandGroup(click.Group):
@@ -55,7 +57,7 @@ class CommandGroup(click.Group):
         args = [self.canonical(args[0]), *args[1:]] if args else args
         # A lone flag is --help or --version, which start faster without kubectl's flags.
         if len(args) > 1 and args[0].startswith("-"):
-            from arena_topo.cli.options.kube import hoist
+            from arena_topo.cli.options.common import hoist
 
             args = hoist(args)
         # As with kubectl, a file says by itself what is in it.
@@ -94,8 +96,6 @@ def _names_file(arg: str) -> bool:
 
 def refused(ctx: click.Context, name: str) -> click.Command | None:
     """Return the refusal of a command that Arena has and this program has not, None for any other name."""
-    from arena_topo.cli.refused import refusal
-
     own = len(ctx.find_root().command_path.split())
     return refusal(" ".join([*ctx.command_path.split()[own:], name]))
 
@@ -133,7 +133,7 @@ class LazyGroup(CommandGroup):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, and the flags that all of them have."""
-        from arena_topo.cli.options.kube import connection_options
+        from arena_topo.cli.options.common import connection_options
 
         super().format_options(ctx, formatter)
         rows = [row for option in connection_options() if (row := option.get_help_record(ctx))]
@@ -147,3 +147,55 @@ class LazyGroup(CommandGroup):
         for name, entry in self.entries.items():
             sections.setdefault(entry.section, []).append((name, entry.help))
         return sections
+
+
+_BESIDE = "use arena itself, which works beside arena-topo on the same cluster: arena {words}"
+_KINDS = {
+    "Horovod": ("horovodjob", "horovod", "hj"),
+    "elastic training": ("etjob", "et"),
+    "DeepSpeed": ("deepspeedjob", "dp"),
+    "Ray": ("rayjob", "rj"),
+    "Spark": ("sparkjob", "spark"),
+    "Volcano": ("volcanojob", "vj"),
+}
+
+REFUSED = {
+    **{
+        f"submit {name}": f"arena-topo submits MPI, PyTorch and TensorFlow jobs, JobSets, TrainJobs and Jobs, and no {kind} jobs"
+        for kind, names in _KINDS.items()
+        for name in names
+    },
+    "serve": "arena-topo runs training jobs, and serves no models",
+    "cron": "arena-topo has no jobs that repeat: Arena's are TensorFlow jobs only",
+    "model": "arena-topo keeps no registry of models, and makes no profiles of them",
+    "evaluate": "arena-topo has no jobs of evaluation, which Arena has given up as well",
+    "llm": "arena-topo deploys no language models",
+    "data": "arena-topo lists no data volumes",
+    "scalein": "Arena scales its elastic training jobs with it",
+    "scaleout": "Arena scales its elastic training jobs with it",
+}
+"""Why each is refused, by the words of the command."""
+_INSTEAD = {
+    "data": "kubectl get persistentvolumeclaims lists what --data can mount",
+    "submit horovodjob": 'Horovod runs as an MPI job: arena-topo submit mpi ... "horovodrun ..." or "mpirun ..."',
+    **dict.fromkeys(("scalein", "scaleout"), "arena-topo scale JOB --workers=N changes the size of a job"),
+}
+
+
+def refusal(words: str) -> click.Command | None:
+    """Return a command that refuses *words*, such as ``submit rayjob``, with all that follows; None for other words."""
+    if words not in REFUSED:
+        return None
+
+    def refuse(**_: Any) -> None:
+        hint = _INSTEAD.get(words, _BESIDE.format(words=words))
+        raise UsageError(f"{words!r} is not supported: {REFUSED[words]}", hint=hint)
+
+    return click.Command(
+        words.rpartition(" ")[2],
+        callback=refuse,
+        params=[click.Argument(["rest"], nargs=-1, type=click.UNPROCESSED)],
+        context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+        help=REFUSED[words],
+        add_help_option=False,
+    )

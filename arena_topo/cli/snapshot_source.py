@@ -4,14 +4,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arena_topo.cli.command import text
+from arena_topo.cli.declare import text
 from arena_topo.cli.terminal import warn
 from arena_topo.errors import UsageError
+from arena_topo.files import LARGEST_FILE, read_bytes, read_stream
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.user_files import LARGEST_FILE, read_bytes, read_stream
 
 if TYPE_CHECKING:
-    from arena_topo.model.cluster.snapshot import Snapshot
+    from arena_topo.model.cluster import Snapshot
 
 _MOST_WARNINGS = 5
 
@@ -47,7 +47,7 @@ def load_snapshot(
     if file:
         if levels:
             raise UsageError("--topology-levels names labels of a cluster, and --from is a file")
-        from arena_topo.topology.open_file import open_topology
+        from arena_topo.topology.files import open_topology
 
         snapshot = open_topology(read_text(file), "stdin" if file == "-" else file, product)
     else:
@@ -66,7 +66,7 @@ def unreserved(
     """Return the snapshot of ``load_snapshot``; a cluster is without what is reserved in it for jobs."""
     if file or product:
         return load_snapshot(connection, file=file, product=product, levels=levels)
-    from arena_topo.jobs.placement.other_plans import unreserved_snapshot
+    from arena_topo.jobs.other_plans import unreserved_snapshot
     from arena_topo.kube.session import connect
 
     session = connect(connection)

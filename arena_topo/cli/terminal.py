@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NoReturn, TextIO
 
 import click
 
-from arena_topo.model.notation.printable import printable, printable_lines
+from arena_topo.model.text.words import printable, printable_lines
 
 if TYPE_CHECKING:
-    from arena_topo.output.lines import Fitted
+    from arena_topo.output.text import Fitted
 
 _STYLES = {"error": {"fg": "red", "bold": True}, "warning": {"fg": "yellow"}, "hint": {"fg": "cyan"}}
 
@@ -151,7 +151,7 @@ def columns(stream: TextIO | None = None) -> int | None:
 
 def print_table(fitted: "Fitted", more: str = "-o wide shows them") -> None:
     """Print a table in the colours of its states, and on stderr which of its columns are hidden."""
-    from arena_topo.output.lines import tabulate
+    from arena_topo.output.text import tabulate
 
     print_out(tabulate(fitted.rows, paint=status_paint()))
     if note := fitted.note(more):

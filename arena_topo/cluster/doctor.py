@@ -6,12 +6,16 @@ No request is sent here: ``capabilities/detect.py`` has read the facts.
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from hashlib import md5
 
-from arena_topo.cluster.capabilities.worker_schema import POD_FIELDS
+from arena_topo.cluster.capabilities import POD_FIELDS
+from arena_topo.errors import Forbidden, NotFound
 from arena_topo.gang.auto import choose_backend
-from arena_topo.model.cluster.finding import Finding, State
-from arena_topo.model.job.kind import Kind
-from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts
+from arena_topo.kube.resources import CONFIG_MAPS, SELF_SUBJECT_REVIEWS
+from arena_topo.kube.session import Session
+from arena_topo.model.capabilities import AccessReview, ClusterFacts
+from arena_topo.model.kind import Kind
+from arena_topo.model.reports import Finding, State
 from arena_topo.pin.admission import VERSION
 
 _OPERATOR = "https://raw.githubusercontent.com/kubeflow/mpi-operator/v0.8.2/deploy/v2beta1/mpi-operator.yaml"
@@ -422,3 +426,40 @@ _CHECKS = (
     ),
 )
 """The checks in the order in which they are reported; those of the caller's access follow them."""
+
+
+# Who the user is, for the API server and for Arena.
+#
+# Arena reads the name from a token review, and calls everybody with a certificate ``kubecfg:certauth:admin``; the API
+# server itself knows the name of any user. Source: kubeflow/arena 0.15.5, pkg/apis/config/{user,arenaconfig}.go.
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A user's name; the hash of it that Arena puts on jobs; and whether Arena's configuration names him an admin."""
+
+    name: str
+    id: str
+    is_admin: bool
+
+
+def whoami(session: Session, *, arena_namespace: str) -> Identity:
+    """Return the user of *session*. Raises what the server says; an older one than 1.28 has no answer."""
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    answer = session.create(SELF_SUBJECT_REVIEWS.path(), review)
+    name = str(((answer.get("status") or {}).get("userInfo") or {}).get("username") or "")
+    return Identity(name, _id_of(name), name in _admins(session, arena_namespace))
+
+
+def _id_of(name: str) -> str:
+    return md5(name.encode(), usedforsecurity=False).hexdigest()
+
+
+def _admins(session: Session, namespace: str) -> set[str]:
+    try:
+        config = session.get(CONFIG_MAPS.path(namespace, "arena-config"))
+    # Without Arena there is no such object, and its readers have no need of a right to it.
+    except (NotFound, Forbidden):
+        return set()
+    listed = str((config.get("data") or {}).get("adminUsers") or "")
+    return {name.strip() for name in listed.split(",") if name.strip()}

@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
-from arena_topo.cluster.capabilities.system_namespaces import is_system
+from arena_topo.cluster.capabilities import is_system
 from arena_topo.errors import ApiError, ConnectionFailed, DocumentError
 from arena_topo.kube.connection_flags import REQUEST_TIMEOUT
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.resources import SERVICES
 from arena_topo.kube.session import Session
 from arena_topo.kube.static_client import StaticTransport
-from arena_topo.model.notation.words import natural_sort_key
 from arena_topo.model.objects import Object
+from arena_topo.model.text.words import natural_sort_key
 
 _MIB = 1024.0 * 1024.0
 # What a metric says, and in how many bytes, where it says bytes.

@@ -15,30 +15,33 @@ import json
 import zlib
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from enum import Enum
 
 from arena_topo.cluster.snapshot import take_snapshot
 from arena_topo.errors import DocumentError, Forbidden, NotFound
-from arena_topo.kube.resources import CONFIG_MAPS
+from arena_topo.kube.resources import CONFIG_MAPS, NODES
 from arena_topo.kube.session import Session
-from arena_topo.model.cluster.snapshot import Holder, Snapshot
+from arena_topo.model.cluster import Holder, Snapshot
 from arena_topo.model.keys import (
+    ACK_SCHEDULE,
     CONTROLLER,
     CONTROLLER_NAMESPACE,
+    GPU_RESOURCES,
+    GPU_TOPOLOGY,
     MANAGED_BY,
     OWN_NAME,
     SNAPSHOT_PARTS,
     SNAPSHOT_WRITTEN,
 )
-from arena_topo.model.notation.bounded_json import optional_number
-from arena_topo.model.notation.durations import parse_instant
-from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
-from arena_topo.topology.fabric.read import read_fabric
-from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.text.json import optional_number
+from arena_topo.model.text.words import written_duration
+from arena_topo.topology.fabric import read_fabric
+from arena_topo.topology.files import read_snapshot, snapshot_document
 
 MOST_PARTS = 16
 PART_NAMES = tuple(f"{OWN_NAME}-snapshot-{part}" for part in range(MOST_PARTS))
@@ -179,3 +182,82 @@ def _unpacked(parts: Iterable[Object]) -> Snapshot:
         return read_snapshot(json.loads(text), source)
     except (zlib.error, NotBase64, TypeError, ValueError, RecursionError) as error:
         raise DocumentError(f"{source} cannot be read: {error}") from error
+
+
+# The annotation in which an agent publishes a node's topology, written and read.
+
+
+def publisher(session: Session, node: str) -> Callable[[str], None]:
+    """Return a function that writes a value into the annotation of *node*."""
+
+    # A merge patch leaves the other annotations of the node alone.
+    def write(value: str) -> None:
+        session.patch(NODES.path(name=node), {"metadata": {"annotations": {GPU_TOPOLOGY: value}}})
+
+    return write
+
+
+def published(session: Session, node: str) -> str:
+    """Return the value of the annotation of *node*, empty if there is none. Raises ``NotFound``."""
+    metadata = session.get(NODES.path(name=node))["metadata"]
+    return str((metadata.get("annotations") or {}).get(GPU_TOPOLOGY, ""))
+
+
+# Switching the vendor's topology scheduling of nodes on and off: one label, ``topology`` or ``default``.
+#
+# On the vendor's clusters a node with the label ``topology`` offers ``aliyun.com/gpu`` and no longer ``nvidia.com/gpu``.
+
+
+@dataclass(frozen=True, slots=True)
+class LabelChange:
+    """The label of one node before and after; ``old`` is empty where the node has no such label."""
+
+    node: str
+    old: str
+    new: str
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything changes."""
+        return self.old != self.new
+
+
+def changes_by_name(
+    session: Session, names: Iterable[str], value: str
+) -> tuple[list[LabelChange], list[NotFound]]:
+    """Return the changes that set the label of the nodes *names* to *value*, and an error for each missing node."""
+    changes, missing = [], []
+    # A missing node must not stop the others, and a name that is given twice is changed once.
+    for name in dict.fromkeys(names):
+        try:
+            changes.append(_change(session.get(NODES.path(name=name)), value))
+        except NotFound:
+            missing.append(
+                NotFound(f"node {name} does not exist", hint="arena-topo top node lists them", status=404)
+            )
+    return changes, missing
+
+
+def changes_by_selector(session: Session, selector: str, value: str) -> list[LabelChange]:
+    """Return the changes that set the label of the nodes of *selector* to *value*; empty selects all with GPUs."""
+    nodes = session.list(NODES.path(), labelSelector=selector or None)
+    return [_change(node, value) for node in nodes if selector or _has_gpus(node)]
+
+
+def apply(session: Session, changes: Sequence[LabelChange], *, dry_run: bool = False) -> Iterable[str]:
+    """Apply *changes* one by one, and yield the name of each node once it is changed."""
+    for change in changes:
+        body = {"metadata": {"labels": {ACK_SCHEDULE: change.new}}}
+        session.patch(NODES.path(name=change.node), body, "merge", **({"dryRun": "All"} if dry_run else {}))
+        yield change.node
+
+
+def _change(node: Object, value: str) -> LabelChange:
+    labels = node["metadata"].get("labels") or {}
+    return LabelChange(node["metadata"]["name"], labels.get(ACK_SCHEDULE, ""), value)
+
+
+def _has_gpus(node: Object) -> bool:
+    # Capacity, not what is allocatable: unhealthy GPUs are GPUs of the node too.
+    capacity = (node.get("status") or {}).get("capacity") or {}
+    return any(str(capacity.get(resource, "0")) != "0" for resource in GPU_RESOURCES)

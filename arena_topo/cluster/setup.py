@@ -1,25 +1,147 @@
 """What an admin sets up once, so that the plans of all users can be enforced: printed, applied and removed."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
-from arena_topo.cluster.capabilities.detect import pod_group_api, policy_api
-from arena_topo.cluster.capabilities.queues import GROUP as KUEUE
-from arena_topo.cluster.capabilities.queues import VERSIONS
-from arena_topo.cluster.rbac import bindings, roles
-from arena_topo.errors import NotFound
+from arena_topo.cluster.capabilities import KUEUE_GROUP, KUEUE_VERSIONS, pod_group_api, policy_api
+from arena_topo.cluster.capabilities import KUEUE_GROUP as KUEUE
+from arena_topo.errors import ArenaTopoError, NotFound, UsageError, WaitTimeout
 from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
-from arena_topo.kube.resources import path_of, resource_of
+from arena_topo.kube.resources import PODS, path_of, resource_of
 from arena_topo.kube.session import Session
-from arena_topo.model.keys import MANAGED_BY, OWN_NAME
+from arena_topo.model.keys import (
+    CHECK_CONTROLLER,
+    COMPLETION_INDEX,
+    HOSTNAME,
+    MANAGED_BY,
+    OUR_DOMAIN,
+    OWN_NAME,
+)
 from arena_topo.model.objects import Object
+from arena_topo.model.text.words import written_duration
 from arena_topo.pin.admission import APIS, GROUP, policy_objects
+from arena_topo.pin.run_lists import pin_annotations
+
+# The permissions that users of a cluster need, as RBAC objects.
+#
+# docs/reference/permissions.md says what each rule is for.
+
+_GROUP = "rbac.authorization.k8s.io"
+USER, TOPOLOGY = "arena-topo-user", "arena-topo-topology"
+LABELS = {MANAGED_BY: OWN_NAME}
+"""By them ``cluster remove`` finds what the setup installed."""
+
+
+def _rule(groups: str, resources: str, verbs: str) -> Object:
+    """Return a rule from lists in one text each; ``core`` stands for the group without a name."""
+    api_groups = ["" if group == "core" else group for group in groups.split()]
+    return {"apiGroups": api_groups, "resources": resources.split(), "verbs": verbs.split()}
+
+
+USER_RULES = [
+    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "create get list watch delete"),
+    _rule("jobset.x-k8s.io", "jobsets", "create get list watch delete"),
+    _rule("trainer.kubeflow.org", "trainjobs", "create get list watch delete"),
+    _rule("batch", "jobs", "create get list watch delete"),
+    _rule("core", "pods", "get list watch"),
+    _rule("core", "pods/log", "get"),
+    _rule("trainer.kubeflow.org", "trainingruntimes", "get"),
+    _rule("core", "services", "create"),
+    _rule("core", "events", "list watch"),
+    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "patch"),
+    _rule("core", "configmaps", "create patch"),
+    _rule("core", "pods", "patch"),
+    _rule("jobset.x-k8s.io", "jobsets", "patch"),
+    _rule("trainer.kubeflow.org", "trainjobs", "patch"),
+    _rule("batch", "jobs", "patch"),
+    _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
+    _rule("resource.k8s.io", "resourceclaims", "create"),
+    _rule("kueue.x-k8s.io", "localqueues", "get"),
+    _rule("kueue.x-k8s.io", "workloads", "list"),
+]
+"""In the namespace of the jobs: submit, get, logs and delete; then runtimes, Services, events, plans, files, gates, gangs,
+exact GPUs and queues."""
+
+TOPOLOGY_RULES = [
+    _rule("core", "nodes pods", "list"),
+    _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
+    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "list"),
+    _rule("jobset.x-k8s.io", "jobsets", "list"),
+    _rule("trainer.kubeflow.org", "trainjobs", "list"),
+    _rule("trainer.kubeflow.org", "clustertrainingruntimes", "get"),
+    _rule("batch", "jobs", "list"),
+    _rule("core", "resourcequotas", "list"),
+    _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
+    _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
+    _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
+    _rule("kueue.x-k8s.io", "clusterqueues", "get list"),
+    _rule("kueue.x-k8s.io", "admissionchecks", "list"),
+    _rule("topology.volcano.sh", "hypernodes", "list"),
+    _rule("apps", "deployments", "list"),
+    _rule("scheduling.k8s.io", "priorityclasses", "get"),
+    _rule(
+        "admissionregistration.k8s.io",
+        "mutatingadmissionpolicies mutatingadmissionpolicybindings",
+        "get",
+    ),
+]
+"""In the whole cluster: for plan, topology and doctor."""
+
+
+def roles() -> list[Object]:
+    """Return the two ClusterRoles."""
+    return [_role(USER, USER_RULES), _role(TOPOLOGY, TOPOLOGY_RULES)]
+
+
+def bindings(user: str, namespace: str) -> list[Object]:
+    """Return the bindings that let *user* submit in *namespace* and read the topology of the cluster.
+
+    *user* is ``user:NAME``, ``group:NAME`` or ``serviceaccount:NAMESPACE/NAME``. Raises ``UsageError``.
+    """
+    subject = _subject(user)
+    # Names of users may have characters that names of objects may not.
+    suffix = sha256(user.encode()).hexdigest()[:8]
+    return [
+        _binding("RoleBinding", {"name": f"{USER}-{suffix}", "namespace": namespace}, USER, subject),
+        _binding("ClusterRoleBinding", {"name": f"{TOPOLOGY}-{suffix}"}, TOPOLOGY, subject),
+    ]
+
+
+def _subject(user: str) -> Object:
+    kind, _, name = user.partition(":")
+    if kind in {"user", "group"} and name:
+        return {"apiGroup": _GROUP, "kind": kind.capitalize(), "name": name}
+    if kind == "serviceaccount" and (match := re.fullmatch(r"([^/]+)/([^/]+)", name)):
+        return {"kind": "ServiceAccount", "namespace": match[1], "name": match[2]}
+    raise UsageError(
+        f"--users: {user!r} names nobody",
+        hint="write user:NAME, group:NAME or serviceaccount:NAMESPACE/NAME",
+    )
+
+
+def _role(name: str, rules: list[Object]) -> Object:
+    metadata = {"name": name, "labels": LABELS}
+    return {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
+
+
+def _binding(kind: str, metadata: Object, role: str, subject: Object) -> Object:
+    return {
+        "apiVersion": f"{_GROUP}/v1",
+        "kind": kind,
+        "metadata": {**metadata, "labels": LABELS},
+        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [subject],
+    }
+
 
 _RBAC = "rbac.authorization.k8s.io/v1"
 _REMOVED = (
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicyBinding") for api in APIS),
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicy") for api in APIS),
-    *((f"{KUEUE}/{version}", "AdmissionCheck") for version in VERSIONS),
+    *((f"{KUEUE}/{version}", "AdmissionCheck") for version in KUEUE_VERSIONS),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("apps/v1", "DaemonSet"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
@@ -44,7 +166,7 @@ class ServedApis:
     policy_api: str = "v1"
     gangs: bool = False
     validates: bool = True
-    kueue: str = VERSIONS[0]
+    kueue: str = KUEUE_VERSIONS[0]
 
 
 def served_apis(session: Session) -> ServedApis:
@@ -55,7 +177,7 @@ def served_apis(session: Session) -> ServedApis:
         policy_api=policy_api(session, served),
         gangs=bool(pod_group_api(session, served)),
         validates=bool(validating),
-        kueue=preferred_version(served, KUEUE, VERSIONS),
+        kueue=preferred_version(served, KUEUE, KUEUE_VERSIONS),
     )
 
 
@@ -114,3 +236,125 @@ def remove(session: Session, objects: Iterable[Object]) -> Iterator[Object]:
         except NotFound:
             continue
         yield item
+
+
+# What an admin sets up so that our planner answers Kueue: the admission check, and the kind of its parameters.
+
+CHECK = "arena-topo"
+"""The name that setup gives the check; the controller knows its checks by their ``controllerName``."""
+
+PARAMETERS_KIND, PARAMETERS = "PlannerParameters", "plannerparameters"
+
+
+def kueue_objects(version: str) -> list[Object]:
+    """Return the definition of PlannerParameters and an AdmissionCheck in *version* of Kueue's API."""
+    check = {
+        "apiVersion": f"{KUEUE_GROUP}/{version}",
+        "kind": "AdmissionCheck",
+        "metadata": {"name": CHECK, "labels": LABELS},
+        "spec": {"controllerName": CHECK_CONTROLLER},
+    }
+    return [_parameters_definition(), check]
+
+
+def queue_line() -> str:
+    """Return what an admin writes into a ClusterQueue for it."""
+    return (
+        "a ClusterQueue asks the planner once it names the check: kubectl patch clusterqueue NAME --type=merge -p "
+        f'\'{{"spec":{{"admissionChecksStrategy":{{"admissionChecks":[{{"name":"{CHECK}"}}]}}}}}}\''
+    )
+
+
+def _parameters_definition() -> Object:
+    reserve_after = {
+        "type": "string",
+        "maxLength": 32,
+        "description": "Time with quota and without a place after which a place is kept for a job, such as 10m.",
+    }
+    schema = {
+        "type": "object",
+        "required": ["spec"],
+        "properties": {"spec": {"type": "object", "properties": {"reserveAfter": reserve_after}}},
+    }
+    version = {
+        "name": "v1alpha1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{PARAMETERS}.{OUR_DOMAIN}", "labels": LABELS},
+        "spec": {
+            "group": OUR_DOMAIN,
+            "scope": "Cluster",
+            "names": {
+                "kind": PARAMETERS_KIND,
+                "plural": PARAMETERS,
+                "singular": PARAMETERS,
+                "listKind": f"{PARAMETERS_KIND}List",
+            },
+            "versions": [version],
+        },
+    }
+
+
+# Whether the API server applies the admission policy: it learns of a new one about a second after it is stored.
+
+_NODE = "arena-topo-probe"
+_SECONDS, _PAUSE = 30.0, 0.2
+
+
+def wait_until_applied(
+    session: Session,
+    namespace: str,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], None] = time.sleep,
+) -> bool:
+    """Return once the API server pins a worker that is tried out in *namespace*; nothing is stored there.
+
+    False where nothing shows it, as whoever asks may not create pods. Raises ``WaitTimeout`` where it still does not.
+    """
+    deadline = clock() + _SECONDS
+    while True:
+        try:
+            tried = session.create(PODS.path(namespace), _worker(namespace), dry_run=True)
+        except ArenaTopoError:
+            # A quota, or the policy of another tool, that refuses such a pod says nothing of ours.
+            return False
+        if (tried["spec"].get("nodeSelector") or {}).get(HOSTNAME) == _NODE:
+            return True
+        if clock() > deadline:
+            raise WaitTimeout(
+                f"the API server does not apply the admission policy after {written_duration(_SECONDS)}",
+                hint="workers that are created now are not pinned; look again with: arena-topo doctor",
+            )
+        sleep(_PAUSE)
+
+
+def _worker(namespace: str) -> Object:
+    """Return a pod with a pin, which every Pod Security Standard admits.
+
+    It is known by its label, as a policy from before other kinds of jobs than MPIJobs would not: while that one is
+    replaced, it must not pass for the new one.
+    """
+    restricted = {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "runAsNonRoot": True,
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+    annotations = pin_annotations(nodes=[_NODE])
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": _NODE,
+            "namespace": namespace,
+            "labels": {COMPLETION_INDEX: "0"},
+            "annotations": annotations,
+        },
+        "spec": {"containers": [{"name": "mpi", "image": "probe", "securityContext": restricted}]},
+    }

@@ -9,13 +9,21 @@ from functools import lru_cache
 from arena_topo.errors import Forbidden
 from arena_topo.kube.bulk_read import Container, Pod, PodSpec, RawCluster, read_cluster
 from arena_topo.kube.session import Session
-from arena_topo.model.cluster.pod_requests import ContainerRequests, effective_requests
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.notation.quantity import Resources, resources
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.pods import ContainerRequests, effective_requests
+from arena_topo.model.text.quantity import Resources, resources
 from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.node_facts import NodeFacts, node_facts
-from arena_topo.topology.pod_facts import POD_ANNOTATIONS, PodFacts, job_of
-from arena_topo.topology.raw_objects import Malformed, RawObject, identity, skipped
+from arena_topo.topology.objects import (
+    POD_ANNOTATIONS,
+    Malformed,
+    NodeFacts,
+    PodFacts,
+    RawObject,
+    identity,
+    job_of,
+    node_facts,
+    skipped,
+)
 
 
 def take_snapshot(

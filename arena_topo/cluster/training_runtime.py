@@ -14,12 +14,12 @@ from arena_topo.kinds.jobset import NODE
 from arena_topo.kinds.trainjob import MANAGER, TRAINJOB, with_patch
 from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
-from arena_topo.manifest.gang_of_job import quantities
-from arena_topo.model.cluster.pod_requests import pod_spec_requests
-from arena_topo.model.job.object_shapes import TRAINING_RUNTIME
+from arena_topo.manifest.gang import quantities
 from arena_topo.model.keys import POD_COUNT, POD_REQUESTS
-from arena_topo.model.notation.shapes import fitted
+from arena_topo.model.object_shapes import TRAINING_RUNTIME
 from arena_topo.model.objects import Object, section
+from arena_topo.model.pods import pod_spec_requests
+from arena_topo.model.text.shapes import fitted
 
 _DEFAULT = "ClusterTrainingRuntime"
 _RUNTIMES = {

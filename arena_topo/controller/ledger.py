@@ -18,9 +18,10 @@ from datetime import datetime, timedelta
 from functools import cache
 from operator import attrgetter
 
-from arena_topo.controller.faults import Faults
-from arena_topo.jobs.placement.options import grows
-from arena_topo.jobs.placement.other_plans import (
+from arena_topo.controller.kept import Faults
+from arena_topo.jobs.conditions import has_ended
+from arena_topo.jobs.options import grows
+from arena_topo.jobs.other_plans import (
     UNTRUE,
     aged,
     has_node,
@@ -29,15 +30,13 @@ from arena_topo.jobs.placement.other_plans import (
     order_of,
     reserving_plan,
 )
-from arena_topo.jobs.status.conditions import has_ended
-from arena_topo.jobs.waiting.run_facts import limit_of, started
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.job.kind import Kind, Member, offsets
+from arena_topo.jobs.when import limit_of, started
+from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import KUEUE_QUEUE, PLANNED
-from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.kind import Kind, Member, offsets
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import (
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import (
     PlannedRole,
     PlanRecord,
     Stage,
@@ -45,8 +44,9 @@ from arena_topo.model.plan.plan_record import (
     decode,
     plan_text,
 )
-from arena_topo.planner.reservations.conflicts import OtherPlan
-from arena_topo.topology.raw_objects import identity, skipped
+from arena_topo.model.text.quantity import Resources
+from arena_topo.planner.reservations import OtherPlan
+from arena_topo.topology.objects import identity, skipped
 
 JobName = tuple[str, str, str]
 """The namespace of a job, its kind in lower case, and its name."""

@@ -22,7 +22,9 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from arena_topo.controller.actions import (
+from arena_topo.controller.estimates import Awaited, FleetPlanner, Prospect, is_news
+from arena_topo.controller.kept import (
+    AFTER_FAULT,
     BETWEEN_REASONS,
     RETRY_AFTER,
     Action,
@@ -31,59 +33,83 @@ from arena_topo.controller.actions import (
     NoticeKind,
     ReleaseWorker,
     WritePlan,
+    said_of,
 )
-from arena_topo.controller.estimating.estimates import Awaited, Prospect, is_news
-from arena_topo.controller.estimating.fleet_planner import FleetPlanner
-from arena_topo.controller.faults import AFTER_FAULT, said_of
-from arena_topo.controller.growth import grown, without_growth
 from arena_topo.controller.ledger import PlannedJob
 from arena_topo.controller.state import ClusterState, asked_hostname
 from arena_topo.errors import DoesNotFit
-from arena_topo.jobs.placement.demand import Question, question_of
-from arena_topo.jobs.placement.exact_gpus import uuids_of
-from arena_topo.jobs.placement.options import PlanOptions, options_from_annotation
-from arena_topo.jobs.placement.other_plans import (
-    LATEST_CONFIRMATION,
-    age_of_plan,
-)
-from arena_topo.jobs.placement.propose import UNREADABLE, JobPlanner, hostnames_of
-from arena_topo.jobs.placement.reservation import written_now
-from arena_topo.jobs.placement.resume import Replacement
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.start_estimate import MOST_AHEAD, StartEstimate
-from arena_topo.model.notation.bounded_json import reason_of
-from arena_topo.model.notation.durations import parse_instant
-from arena_topo.model.notation.words import plural
+from arena_topo.jobs.enforce import uuids_of
+from arena_topo.jobs.lookup import ServedJob
+from arena_topo.jobs.options import PlanOptions, options_from_annotation
+from arena_topo.jobs.other_plans import LATEST_CONFIRMATION, age_of_plan, settled
+from arena_topo.jobs.plan import UNREADABLE, JobPlanner, Question, hostnames_of, question_of
+from arena_topo.jobs.reserve import written_now
+from arena_topo.jobs.resume import Replacement
+from arena_topo.jobs.scale import GrowthPlanner, elastic_job
+from arena_topo.model.cluster import Snapshot
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import (
-    GpuEnforcement,
-    PlanRecord,
-    Stage,
-    encode,
-    placed_text,
-    plan_text,
-)
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import GpuEnforcement, PlanRecord, Stage, encode, placed_text, plan_text
+from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.text.json import reason_of
+from arena_topo.model.text.words import plural
 from arena_topo.pin.gates import is_gated
-from arena_topo.planner.reservations.conflicts import (
-    Decision,
-    OtherPlan,
-    decide,
-    limited_to,
-    stands,
-    without_reserved,
-)
-from arena_topo.planner.reservations.protocol import Plan
-from arena_topo.planner.reservations.queue import (
+from arena_topo.planner.queue import (
     KeptPlace,
     Refusals,
+    Returned,
     RunningJob,
     Turn,
     Turns,
     WaitingJob,
     take_turns,
+    with_returned,
 )
-from arena_topo.planner.reservations.returned import Returned, with_returned
+from arena_topo.planner.reservations import (
+    Decision,
+    OtherPlan,
+    Plan,
+    decide,
+    limited_to,
+    stands,
+    without_reserved,
+)
+
+# More workers for elastic jobs that were submitted with ``--grow``, out of what nobody waits for.
+#
+# A job has its turn once no job waits: whatever waits may need the very GPUs, however long it takes until it fits. The oldest job
+# takes all that it may have, and what is left goes to the next. Of jobs of at most four workers, with five places free:
+#
+# =====  =======  ======
+#  job   workers  grows to
+# =====  =======  ======
+#  old   1        4
+#  new   1        3
+# =====  =======  ======
+
+
+def grown(job: PlannedJob, left: Callable[[], Snapshot]) -> PlanRecord | None:
+    """Return the plan of *job* with as many more workers as fit into what is *left*, None where none fit or it may have none."""
+    try:
+        elastic = elastic_job(ServedJob(job.kind, job.job))
+        more = elastic.limits.most - elastic.pods
+        if elastic.record is None or more <= 0:
+            return None
+        return GrowthPlanner(job.job, elastic.record, job.bound, more, fewer=True)(left())
+    # What others wrote onto a job is its own matter, and must not stop the others.
+    except UNREADABLE:
+        return None
+
+
+def without_growth(job: PlannedJob) -> PlanRecord | None:
+    """Return the plan that *job* keeps if nobody confirms the growth that it proposes, None where it proposes none."""
+    record = job.record
+    if record is None or record.stage is not Stage.PROPOSED:
+        return None
+    kept = settled(job.job, record)
+    return kept if kept is not record else None
+
 
 _PATIENCE = 3.0
 """Seconds in which the submitter of a younger proposal that is in the way has to yield."""

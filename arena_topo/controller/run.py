@@ -5,37 +5,357 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from threading import Event, Thread
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from arena_topo.cluster.published import Detail
-from arena_topo.controller.actions import RETRY_AFTER, Action, Notice, NoticeKind, PatchStatus, written
-from arena_topo.controller.estimating.estimates import Estimator, Queue, TimedJob
-from arena_topo.controller.faults import AFTER_FAULT, Faults
-from arena_topo.controller.kueue.answerer import Answerer
-from arena_topo.controller.kueue.watched import KueueApi, kueue_api, kueue_collections
-from arena_topo.controller.lease import Lease
-from arena_topo.controller.newly_served import EVERY, NewlyServed
+from arena_topo.controller.answerer import Answerer
+from arena_topo.controller.estimates import Estimator, Queue, TimedJob
+from arena_topo.controller.kept import (
+    AFTER_FAULT,
+    RETRY_AFTER,
+    Action,
+    DeletePod,
+    Faults,
+    Notice,
+    NoticeKind,
+    PatchStatus,
+    ReleaseWorker,
+    WritePlan,
+    said_of,
+    written,
+)
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.controller.reporting.audit import audit
-from arena_topo.controller.reporting.publish import Publisher
-from arena_topo.controller.send import Failure, Sender
-from arena_topo.controller.state import ClusterState, watched
-from arena_topo.errors import ArenaTopoError, ConnectionFailed
-from arena_topo.jobs.reading.watch import Change, Collection, Watch
-from arena_topo.kinds.table import KINDS
-from arena_topo.kube.session import Session
-from arena_topo.model.notation.printable import printable
-from arena_topo.model.notation.words import plural
+from arena_topo.controller.report import Publisher, audit
+from arena_topo.controller.state import EVERY, ClusterState, NewlyServed, watched
+from arena_topo.controller.workloads import KueueApi, kueue_api, kueue_collections
+from arena_topo.errors import ApiError, ArenaTopoError, Conflict, ConnectionFailed, DocumentError, NotFound
+from arena_topo.jobs.reserve import write_plan
+from arena_topo.jobs.watch import Change, Watch, Watched
+from arena_topo.kinds.table import KINDS, kind_of
+from arena_topo.kube.resources import EVENTS, LEASES, PODS, jobs_of
+from arena_topo.kube.session import NotSent, Session, is_unserved
+from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE
+from arena_topo.model.kind import api_version
+from arena_topo.model.object_shapes import TRAINING_JOB
 from arena_topo.model.objects import Object
-from arena_topo.planner.reservations.conflicts import without_reserved
-from arena_topo.topology.raw_objects import identity
+from arena_topo.model.plan_record import Stage, plan_text
+from arena_topo.model.text.json import cut
+from arena_topo.model.text.shapes import fitted
+from arena_topo.model.text.words import plural, printable
+from arena_topo.pin.gates import release_patch
+from arena_topo.planner.reservations import without_reserved
+from arena_topo.topology.objects import identity
 
 if TYPE_CHECKING:
-    from arena_topo.controller.reporting.metrics import Metrics
+    from arena_topo.controller.report import Metrics
+
+
+# Who decides: of several replicas the one that holds the Lease, and only for as long as it is sure to.
+#
+# A holder renews the Lease every few seconds. Another replica takes it once it has seen no renewal for the Lease's whole
+# duration, by its own clock. The holder counts the same time from before it sent its last renewal, so that it stops writing
+# before anybody else begins, also where it was stopped for a while in between. Source: coordination.k8s.io/v1, and client-go's
+# leaderelection, whose rules these are.
+
+DURATION = 10.0
+"""Seconds for which a Lease is held without being renewed."""
+
+_PERIOD = DURATION / 5
+"""Seconds between two renewals, or between two looks at the Lease of another replica."""
+
+_MARGIN = 1.0
+"""Seconds before the end of the Lease in which nothing is sent any more: the server has to take it, too."""
+
+
+@dataclass(slots=True)
+class Lease:
+    """The Lease of this replica, which calls itself *identity*; *clock* counts seconds, and nobody sets it.
+
+    ``may_write`` may be asked by any thread.
+    """
+
+    session: Session
+    identity: str
+    clock: Callable[[], float] = time.monotonic
+    _held_until: float = field(default=0.0, init=False)
+    _seen: tuple[str, float] = field(default=("", 0.0), init=False)
+    _lock: Lock = field(default_factory=Lock, init=False)
+
+    def may_write(self) -> bool:
+        """Whether nobody else can hold the Lease now, nor in the next moment."""
+        with self._lock:
+            return self.clock() < self._held_until - _MARGIN
+
+    def acquire(self, ended: Event, say: Callable[[str], None]) -> bool:
+        """Wait until this replica holds the Lease; return False where it was told to end before."""
+        reported = ""
+        while not ended.is_set():
+            holder = self._try()
+            if holder == self.identity:
+                return True
+            if holder != reported:
+                say(f"waiting: {printable(holder)} decides")
+                reported = holder
+            ended.wait(_PERIOD)
+        return False
+
+    def keep(self, ended: Event, lost: Callable[[str], None]) -> None:
+        """Renew the Lease until the end; *lost* hears of it where somebody else has it, or it could not be renewed."""
+        while not ended.wait(_PERIOD):
+            try:
+                holder = self._renew()
+            except ArenaTopoError as error:
+                # The server may be away for a moment: the Lease is held until its time is over.
+                if not self.may_write():
+                    lost(f"the Lease could not be renewed: {error.message}")
+                    return
+                continue
+            if holder != self.identity:
+                with self._lock:
+                    self._held_until = 0.0
+                lost(f"{printable(holder) or 'nobody'} holds the Lease")
+                return
+
+    def release(self) -> None:
+        """Give the Lease up, so that another replica need not wait for its end."""
+        if not self.may_write():
+            return
+        with self._lock:
+            self._held_until = 0.0
+        try:
+            found = self.session.get(_PATH)
+            if _holder(found) == self.identity:
+                self._write(found, {"holderIdentity": "", "leaseDurationSeconds": 1})
+        except ArenaTopoError:
+            # It ends by itself.
+            return
+
+    def _renew(self) -> str:
+        """Renew the Lease, and return who holds it; nobody where it was given up or deleted.
+
+        It is not taken then: another replica may have decided in between, and this one knows nothing of that.
+        """
+        try:
+            found = self.session.get(_PATH)
+        except NotFound:
+            return ""
+        holder = _holder(found)
+        return self._take(found, {}) if holder == self.identity else holder
+
+    def _try(self) -> str:
+        """Take the Lease where that is possible, and return who holds it."""
+        began = self.clock()
+        try:
+            found = self.session.get(_PATH)
+        except NotFound:
+            return self._created(began)
+        holder, version = _holder(found), str(found["metadata"].get("resourceVersion"))
+        if holder and holder != self.identity:
+            if self._seen[0] != version:
+                self._seen = version, self.clock()
+            if self.clock() - self._seen[1] <= DURATION:
+                return holder
+        transitions = _spec(found).get("leaseTransitions")
+        count = transitions if isinstance(transitions, int) else 0
+        try:
+            return self._take(found, {"acquireTime": _now(), "leaseTransitions": count + 1})
+        except Conflict:
+            # Another replica was quicker, or the answer to our own write got lost: the next look tells.
+            return holder or "another replica"
+
+    def _take(self, found: Object, changed: Object) -> str:
+        """Write this replica into the Lease that was *found*. Raises ``Conflict`` where it is another one by now."""
+        began = self.clock()
+        self._write(
+            found, {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), **changed}
+        )
+        return self._hold(began)
+
+    def _created(self, began: float) -> str:
+        spec = {"holderIdentity": self.identity, "leaseDurationSeconds": int(DURATION), "acquireTime": _now()}
+        body = {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE},
+            "spec": {**spec, "renewTime": _now(), "leaseTransitions": 0},
+        }
+        try:
+            self.session.create(LEASES.path(CONTROLLER_NAMESPACE), body)
+        except Conflict:
+            return "another replica"
+        except NotFound as error:
+            if is_unserved(error):
+                raise NotFound(
+                    "this cluster serves no Leases (coordination.k8s.io/v1), and without one two replicas could decide",
+                    status=404,
+                ) from error
+            raise NotFound(
+                f"there is no namespace {CONTROLLER_NAMESPACE}, in which the controller keeps its Lease",
+                hint="arena-topo controller manifest prints it with all that the controller needs",
+                status=404,
+            ) from error
+        return self._hold(began)
+
+    def _hold(self, began: float) -> str:
+        with self._lock:
+            self._held_until = began + DURATION
+        return self.identity
+
+    def _write(self, found: Object, spec: Object) -> None:
+        # The version that was read makes the server refuse the write after any other.
+        version = found["metadata"].get("resourceVersion")
+        self.session.patch(
+            _PATH, {"metadata": {"resourceVersion": version}, "spec": {**spec, "renewTime": _now()}}
+        )
+
+
+_PATH = LEASES.path(CONTROLLER_NAMESPACE, CONTROLLER)
+
+
+def _spec(lease: Object) -> Object:
+    spec = lease.get("spec")
+    if not isinstance(spec, dict):
+        raise DocumentError("the Lease of the controller has no spec")
+    return spec
+
+
+def _holder(lease: Object) -> str:
+    return str(_spec(lease).get("holderIdentity") or "")
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+# Carrying out what was decided: threads that only send, each request right after a look at the Lease.
+
+_MOST_MESSAGE = 1000
+"""Characters of an event's message; the API server admits 1,024."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """An action that was not carried out, and why."""
+
+    action: Action
+    message: str
+    fault: Exception | None = None
+    """Why nothing could be sent: what others wrote, or what nobody foresaw; None for what the server refused."""
+
+
+@dataclass(slots=True)
+class Sender:
+    """Sends actions over *sessions*, one thread each, while *may_write* says so; ``failures`` has what went wrong."""
+
+    sessions: Sequence[Session]
+    may_write: Callable[[], bool]
+    _actions: SimpleQueue[Action | None] = field(default_factory=SimpleQueue, init=False)
+    _failures: SimpleQueue[Failure] = field(default_factory=SimpleQueue, init=False)
+    _threads: list[Thread] = field(default_factory=list, init=False)
+
+    def start(self) -> None:
+        """Start the threads."""
+        for session in self.sessions:
+            thread = Thread(target=self._run, args=(session,), daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def stop(self) -> None:
+        """Send what was decided, and end the threads."""
+        for _ in self._threads:
+            self._actions.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def send(self, action: Action) -> None:
+        """Send *action* soon."""
+        self._actions.put(action)
+
+    def failures(self) -> list[Failure]:
+        """Return what went wrong since the last call."""
+        return [self._failures.get() for _ in range(self._failures.qsize())]
+
+    def _run(self, session: Session) -> None:
+        while (action := self._actions.get()) is not None:
+            try:
+                carry_out(session.only_while(self.may_write), action)
+            except NotSent:
+                self._failures.put(Failure(action, "the Lease has ended"))
+            except (ApiError, ConnectionFailed) as error:
+                self._failures.put(Failure(action, error.message))
+            except Exception as error:  # noqa: BLE001  # one object that others wrote must not end a thread that all need
+                self._failures.put(Failure(action, said_of(error), error))
+
+
+def carry_out(session: Session, action: Action) -> None:
+    """Send *action*. Raises what the server refuses it with."""
+    match action:
+        case WritePlan(job, record, uuids):
+            # The write that starts it has its templates, of which the controller keeps what it reads.
+            whole = _whole(session, job) if record.stage is Stage.CONFIRMED else job
+            write_plan(session, kind_of(job), whole, record, uuids, manager=CONTROLLER)
+        case ReleaseWorker(pod, hostname, uuids):
+            meta = pod["metadata"]
+            patch = release_patch(pod, hostname, uuids)
+            path = PODS.path(meta["namespace"], meta["name"])
+            session.patch(path, patch, fieldManager=CONTROLLER)
+        case DeletePod(pod):
+            meta = pod["metadata"]
+            try:
+                session.delete(PODS.path(meta["namespace"], meta["name"]), uid=meta["uid"])
+            except NotFound:
+                return
+        case PatchStatus(path, _, body):
+            # A Workload or a check that is gone meanwhile needs no answer.
+            with suppress(NotFound):
+                session.patch(
+                    path, body, "json" if isinstance(body, list) else "merge", fieldManager=CONTROLLER
+                )
+        case Notice(job, reason, message, kind):
+            # Those of objects without a namespace are in this one, and nowhere else.
+            namespace = job["metadata"].get("namespace") or "default"
+            session.create(EVENTS.path(namespace), _event(job, namespace, reason, message, kind.value))
+
+
+def _whole(session: Session, job: Object) -> Object:
+    """Return *job* as the server has it. Raises ``Conflict`` where it has another plan by now, or is another job."""
+    kind, meta = kind_of(job), job["metadata"]
+    found = session.get(jobs_of(kind).path(meta["namespace"], meta["name"]))
+    whole: Object = {**fitted(found, TRAINING_JOB), "apiVersion": api_version(kind), "kind": kind.kind}
+    if (whole["metadata"]["uid"], plan_text(whole)) != (meta["uid"], plan_text(job)):
+        raise Conflict(f"somebody else is placing the job {meta['name']} at this moment", status=409)
+    return whole
+
+
+def _event(job: Object, namespace: str, reason: str, message: str, kind: str) -> Object:
+    meta, now = job["metadata"], datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"name": f"{meta['name'][:200]}.{uuid4().hex[:16]}", "namespace": namespace},
+        "involvedObject": {
+            "apiVersion": job["apiVersion"],
+            "kind": job["kind"],
+            "name": meta["name"],
+            **({"namespace": meta["namespace"]} if meta.get("namespace") else {}),
+            "uid": meta["uid"],
+        },
+        "reason": reason,
+        "message": cut(message, _MOST_MESSAGE),
+        "type": kind,
+        "count": 1,
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+        "source": {"component": CONTROLLER},
+        "reportingComponent": CONTROLLER,
+    }
+
 
 _TICK = 1.0
 """Seconds after which everything is looked at again without a change: times pass, and writes fail."""
@@ -277,7 +597,7 @@ def _warned(warnings: Iterable[str], printed: set[str], say: Say) -> set[str]:
     return current
 
 
-def _collections(session: Session) -> tuple[dict[str, Collection], KueueApi | None]:
+def _collections(session: Session) -> tuple[dict[str, Watched], KueueApi | None]:
     """Return all that is to be watched, by a word for each, and Kueue where there is one."""
     collections, queues = watched(session.anew()), kueue_api(session.anew())
     if queues:
@@ -285,11 +605,11 @@ def _collections(session: Session) -> tuple[dict[str, Collection], KueueApi | No
     return collections, queues
 
 
-def _paths(collections: Mapping[str, Collection]) -> frozenset[str]:
+def _paths(collections: Mapping[str, Watched]) -> frozenset[str]:
     return frozenset(collection.path for collection in collections.values())
 
 
-def _read_apart(name: str, collection: Collection, faults: Faults) -> Collection:
+def _read_apart(name: str, collection: Watched, faults: Faults) -> Watched:
     """Return *collection*, which we call *name*, such that of an object which cannot be read its name alone is kept."""
     *group, _ = collection.path.strip("/").split("/")
     typed = "/".join(group[1:]), _KINDS.get(name, "")

@@ -1,43 +1,45 @@
 """What the API server said last: nodes, pods and jobs, and the cluster that the planner sees in them."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import compress
 from operator import is_not
+from threading import Event, Thread
 from typing import Any, TypeVar
 
-from arena_topo.controller.faults import NODE as A_NODE
-from arena_topo.controller.faults import POD as A_POD
-from arena_topo.controller.faults import QUOTA, Faults, Together, Typed
-from arena_topo.controller.kept import read_of_job, read_of_other, read_of_pod
+from arena_topo.controller.kept import NODE as A_NODE
+from arena_topo.controller.kept import POD as A_POD
+from arena_topo.controller.kept import QUOTA, Faults, Together, Typed, read_of_job, read_of_other, read_of_pod
 from arena_topo.controller.ledger import JobName, Ledger, holding
-from arena_topo.errors import NotFound
-from arena_topo.jobs.placement.other_plans import UNTRUE, quotas_of
-from arena_topo.jobs.reading.watch import Change, Collection
+from arena_topo.errors import ArenaTopoError, NotFound
+from arena_topo.jobs.other_plans import UNTRUE, quotas_of
+from arena_topo.jobs.watch import Change, Watched
 from arena_topo.kinds.table import KINDS, kind_of
 from arena_topo.kube.bulk_read import LIVE_PODS, OPTIONAL
 from arena_topo.kube.discovery import served_kinds, served_versions, version_of_resource
 from arena_topo.kube.resources import NODES, PODS, RESOURCE_QUOTAS, Resource, jobs_of
 from arena_topo.kube.session import Session
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.job.kind import Kind
-from arena_topo.model.job.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
-from arena_topo.model.keys import (
-    HOSTNAME,
-    PLANNED,
-)
-from arena_topo.model.notation.quantity import Resources
+from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.keys import HOSTNAME, PLANNED
+from arena_topo.model.kind import Kind
+from arena_topo.model.object_shapes import NODE, OBJECT, POD, TRAINING_JOB
 from arena_topo.model.objects import Object
-from arena_topo.planner.reservations.conflicts import OtherPlan
-from arena_topo.planner.reservations.queue import RunningJob
-from arena_topo.planner.reservations.quotas import Quota, Quotas, within_quotas
+from arena_topo.model.text.quantity import Resources
+from arena_topo.planner.queue import RunningJob
+from arena_topo.planner.reservations import OtherPlan, Quota, Quotas, within_quotas
 from arena_topo.topology.assemble import ClusterObjects, Layout, assembled, is_alike, with_other_pods
-from arena_topo.topology.node_facts import NodeFacts, node_facts
-from arena_topo.topology.pod_facts import PodFacts, pod_facts
-from arena_topo.topology.raw_objects import Malformed, identity, skipped
+from arena_topo.topology.objects import (
+    Malformed,
+    NodeFacts,
+    PodFacts,
+    identity,
+    node_facts,
+    pod_facts,
+    skipped,
+)
 
 _NODES, _PODS, _QUOTAS = "nodes", "pods", "resourcequotas"
 Facts = TypeVar("Facts", NodeFacts, PodFacts)
@@ -45,7 +47,7 @@ Facts = TypeVar("Facts", NodeFacts, PodFacts)
 _TOPOLOGIES = ("kueue", "kai", "koordinator", "volcano")
 
 
-def watched(session: Session) -> dict[str, Collection]:
+def watched(session: Session) -> dict[str, Watched]:
     """Return what is watched, by a word for each: nodes, pods, planned jobs, quotas, and what else tells the topology.
 
     Raises ``NotFound`` where no kind of job is served.
@@ -55,21 +57,21 @@ def watched(session: Session) -> dict[str, Collection]:
         names = ", ".join(dict.fromkeys(kind.kind for kind in KINDS))
         raise NotFound(f"this cluster serves no kind of job that can be planned: {names}", status=404)
     collections = {
-        _NODES: Collection(NODES.path(), NODE),
-        _PODS: Collection(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
-        _QUOTAS: Collection(RESOURCE_QUOTAS.path(), OBJECT, read=read_of_other),
+        _NODES: Watched(NODES.path(), NODE),
+        _PODS: Watched(PODS.path(), POD, {"fieldSelector": LIVE_PODS}, read_of_pod),
+        _QUOTAS: Watched(RESOURCE_QUOTAS.path(), OBJECT, read=read_of_other),
     }
     for kind in kinds:
         collections[kind.plural] = _jobs(kind)
     for key, (group, plural, versions) in OPTIONAL.items():
         if each := version_of_resource(session, served, group, versions, plural):
-            collections[key] = Collection(Resource(group, each, plural).path(), OBJECT, read=read_of_other)
+            collections[key] = Watched(Resource(group, each, plural).path(), OBJECT, read=read_of_other)
     return collections
 
 
-def _jobs(kind: Kind) -> Collection:
+def _jobs(kind: Kind) -> Watched:
     """Return what is watched of the jobs of *kind*: those that are planned, with their kind, which lists leave out."""
-    return Collection(
+    return Watched(
         jobs_of(kind).path(), TRAINING_JOB, {"labelSelector": f"{PLANNED}=true"}, partial(read_of_job, kind)
     )
 
@@ -342,3 +344,48 @@ def _put(known: dict[str, Facts], uid: str, facts: Facts | None) -> None:
 def asked_hostname(pod: Object) -> str:
     """Return the hostname label that *pod* asks its node for, empty where it asks for none."""
     return str(((pod.get("spec") or {}).get("nodeSelector") or {}).get(HOSTNAME) or "")
+
+
+# Noticing what a cluster serves since the controller began to watch it: kinds of jobs, Kueue, and sources of topology.
+
+EVERY = 60.0
+"""Seconds between two looks at the discovery documents: a few small answers, which take no right as a watch of definitions would."""
+
+
+@dataclass(slots=True)
+class NewlyServed:
+    """Looks every *every* seconds, in a thread of its own, for paths that are served beside the *known* ones.
+
+    What is not served any more is nobody's news here: its stream ends with an error, and a group may be missing from
+    discovery for a moment, when nothing that is watched may be forgotten.
+    """
+
+    look: Callable[[], Iterable[str]]
+    known: Iterable[str]
+    every: float = EVERY
+    paths: tuple[str, ...] = field(default=(), init=False)
+    _ended: Event = field(default_factory=Event, init=False)
+    _thread: Thread | None = field(default=None, init=False)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread = Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._ended.set()
+        if self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        known = frozenset(self.known)
+        while not self._ended.wait(self.every):
+            try:
+                found = self.look()
+            except ArenaTopoError:
+                # The server may be away for a moment: whoever watches it says so.
+                continue
+            if added := sorted(set(found) - known):
+                self.paths = tuple(added)
+                return

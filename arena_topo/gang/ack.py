@@ -8,7 +8,7 @@ import json
 
 from arena_topo.gang.pod_groups import preference_note, refuse_other_operator
 from arena_topo.model import keys
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 
 
 def decorate(gang: Gang) -> Decoration:

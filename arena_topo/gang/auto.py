@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.kind import Kind, title
-from arena_topo.model.plan.capabilities import ClusterFacts
+from arena_topo.model.capabilities import ClusterFacts
+from arena_topo.model.job import Gang
+from arena_topo.model.kind import Kind, title
 
 _SCHEDULERS = {
     "volcano": "scheduling.volcano.sh",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from arena_topo.errors import UsageError
 from arena_topo.gang import ack, coscheduling, gates, kai, koordinator, kueue, native, volcano, yunikorn
 from arena_topo.gang.pod_groups import unsupported_version
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 
 BACKENDS: Mapping[str, Callable[[Gang], Decoration]] = {
     "ack": ack.decorate,

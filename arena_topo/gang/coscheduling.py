@@ -12,7 +12,7 @@ from arena_topo.gang.pod_groups import (
     refuse_other_operator,
 )
 from arena_topo.model import keys
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 
 SCHEDULER = "scheduler-plugins-scheduler"
 

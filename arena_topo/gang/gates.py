@@ -5,8 +5,8 @@ The gate belongs to the plan, whose pins set it; what is enforced is said with t
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import operator_policy, unsupported_version
-from arena_topo.model.job.gang import Decoration, Gang
-from arena_topo.model.job.kind import title
+from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.kind import title
 
 
 def decorate(gang: Gang) -> Decoration:

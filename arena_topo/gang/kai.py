@@ -5,9 +5,9 @@ Source: KAI-Scheduler 0.13 (pkg/podgrouper/podgrouper/plugins/kubeflow/mpi, docs
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import refuse_other_operator
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 from arena_topo.model.keys import KAI_QUEUE
-from arena_topo.model.notation.words import last_part
+from arena_topo.model.text.words import last_part
 
 SCHEDULER = "kai-scheduler"
 

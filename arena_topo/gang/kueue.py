@@ -5,7 +5,7 @@ Source: kueue 0.19 (pkg/controller/jobs/mpijob, apis/kueue/v1beta2/topology_type
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import operator_policy
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 from arena_topo.model.keys import KUEUE_QUEUE, PREFERRED_LEVEL, REQUIRED_LEVEL
 
 _LEVEL = {True: "kueue.x-k8s.io/podset-required-topology", False: "kueue.x-k8s.io/podset-preferred-topology"}

@@ -8,7 +8,7 @@ from typing import Any
 
 from arena_topo.errors import UsageError
 from arena_topo.gang.pod_groups import pod_group, preference_note, refuse_other_operator
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 from arena_topo.model.keys import POD_GROUP
 
 

@@ -5,11 +5,11 @@ from decimal import Decimal
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.gang import Gang
-from arena_topo.model.job.kind import Kind, title
+from arena_topo.model.job import Gang
 from arena_topo.model.keys import MANAGED_BY, OWN_NAME
-from arena_topo.model.notation.quantity import parse_quantity
+from arena_topo.model.kind import Kind, title
 from arena_topo.model.objects import Object
+from arena_topo.model.text.quantity import parse_quantity
 
 
 def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:

@@ -14,7 +14,7 @@ from arena_topo.gang.pod_groups import (
     total_requests,
 )
 from arena_topo.model import keys
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 
 SCHEDULER = "volcano"
 

@@ -9,7 +9,7 @@ from hashlib import sha256
 from typing import Any
 
 from arena_topo.gang.pod_groups import level_note, refuse_other_operator
-from arena_topo.model.job.gang import Decoration, Gang
+from arena_topo.model.job import Decoration, Gang
 from arena_topo.model.keys import YUNIKORN
 
 SCHEDULER = "yunikorn"

@@ -7,7 +7,7 @@ from arena_topo.kube.resources import Resource
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import CLAIMED_GPUS
 from arena_topo.model.objects import Object
-from arena_topo.topology.raw_objects import RawObject, items, mapping, read_each
+from arena_topo.topology.objects import RawObject, items, mapping, read_each
 
 _VERSIONS = ("v1", "v1beta2", "v1beta1")
 _MOST = 256  # of one claim: no node has more GPUs

@@ -4,13 +4,12 @@ import time
 from collections.abc import Callable
 
 from arena_topo.errors import Forbidden, NotFound, WaitTimeout
-from arena_topo.jobs.arena_record import is_arena_record, record_name
-from arena_topo.jobs.lookup import find_job
+from arena_topo.jobs.lookup import find_job, is_arena_record, record_name
 from arena_topo.kube.resources import CONFIG_MAPS, jobs_of
 from arena_topo.kube.session import Session
 from arena_topo.model.keys import ARENA_CREATED_BY, ARENA_CREATED_BY_VALUE, MANAGED_BY
-from arena_topo.model.notation.words import written_duration
 from arena_topo.model.objects import Object
+from arena_topo.model.text.words import written_duration
 
 _PERIOD = 0.2
 """Seconds between two looks at a job that is being deleted."""

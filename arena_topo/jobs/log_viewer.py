@@ -9,7 +9,7 @@ from urllib.parse import quote
 from arena_topo.errors import Forbidden, NotFound
 from arena_topo.kube.resources import SERVICES
 from arena_topo.kube.session import Session
-from arena_topo.model.job.job_view import Instance
+from arena_topo.model.job_view import Instance
 from arena_topo.model.objects import Object
 
 _DASHBOARD = "kubernetes-dashboard"

@@ -11,11 +11,11 @@ import re
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.job.job_spec import WorkerRange
-from arena_topo.model.job.kind import Kind, Member, planned_replicas
+from arena_topo.model.job import WorkerRange
 from arena_topo.model.keys import ELASTIC
-from arena_topo.model.notation.bounded_json import optional_number, shown
+from arena_topo.model.kind import Kind, Member, planned_replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import optional_number, shown
 
 _FIXED = {
     "MPIJob": "v1alpha1 has no discovery of hosts",

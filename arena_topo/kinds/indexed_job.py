@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
-from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import optional_number
 
 _LABELS = "object.metadata.labels"
 _ROLE = "worker"

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 from arena_topo.kinds.indexed_job import pods_at_once
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
-from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import optional_number
 
 _LABELS, _ANNOTATIONS = "object.metadata.labels", "object.metadata.annotations"
 NODE = "node"

@@ -12,9 +12,9 @@ from enum import Enum
 
 from arena_topo.errors import DocumentError
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
-from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import optional_number
 
 _GROUP, _KIND = "kubeflow.org", "MPIJob"
 _WORKER_MARKER = "-worker-"

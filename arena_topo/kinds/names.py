@@ -5,9 +5,11 @@ Sources: the pods of MPIJob v2beta1, and the Services of the training operator's
 """
 
 from arena_topo.errors import UsageError
-from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.job.kind import Kind, Member
-from arena_topo.model.job.validation import is_object_name
+from arena_topo.kinds.mpijob import ApiVersion, is_launcher
+from arena_topo.model import keys
+from arena_topo.model.kind import Kind, Member
+from arena_topo.model.objects import Object
+from arena_topo.model.validation import is_object_name
 
 _DIGIT_MAY_COME_FIRST = (ApiVersion.V1, ApiVersion.V1ALPHA1)
 
@@ -55,3 +57,22 @@ def _words_of_kinds() -> frozenset[str]:
         for word in (kind.kind.lower(), kind.plural)
         for form in (word, f"{word}.{kind.group}", f"{word}.{kind.version}.{kind.group}")
     )
+
+
+# Which pod is the one whose log is its job's, of whatever kind that is.
+
+
+def is_chief(pod: Object) -> bool:
+    """Whether *pod* is its job's launcher, master or first pod."""
+    labels = pod["metadata"].get("labels") or {}
+    # Most commands read jobs of the operators, and need not import these.
+    if keys.JOBSET_NAME in labels:
+        from arena_topo.kinds.jobset import JOBSET
+
+        return JOBSET.is_chief(pod)
+    if keys.COMPLETION_INDEX in labels:
+        from arena_topo.kinds.indexed_job import INDEXED_JOB
+
+        return INDEXED_JOB.is_chief(pod)
+    # The training operator gives the chief of each of its kinds the role that its launchers have.
+    return is_launcher(pod)

@@ -4,10 +4,9 @@ from arena_topo.errors import DocumentError
 from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion, pod_templates
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.kinds.trainjob import TRAINJOB
-from arena_topo.model.job.kind import Kind, api_version
+from arena_topo.model.kind import Kind, api_version
 from arena_topo.model.objects import Object
 
 OTHER_KINDS: tuple[Kind, ...] = (PYTORCHJOB, TFJOB, TRAINJOB, JOBSET, INDEXED_JOB)

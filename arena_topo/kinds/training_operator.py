@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
-from arena_topo.model.notation.bounded_json import optional_number
+from arena_topo.model.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import optional_number
 
 
 # Each is one of a kind, and a key of dictionaries by that.
@@ -123,3 +123,37 @@ class TrainingOperatorKind:
     def chief_role(self, job: Object) -> str:
         """Return the first role of the job by rank: master or chief, and the workers' where there is neither."""
         return next((replicas.role for replicas in self.replicas(job)), "pod")
+
+
+# The PyTorchJob: a master, which is rank 0, and workers; the operator sets what torchrun reads.
+#
+# Without a master torchrun's rendezvous is at worker 0, which is rank 0 then. Source: training-operator 1.9
+# (pkg/apis/kubeflow.org/v1/pytorch_types.go, pkg/controller.v1/pytorch).
+
+PYTORCHJOB = TrainingOperatorKind(
+    kind="PyTorchJob",
+    plural="pytorchjobs",
+    words=("pytorchjob", "pytorch", "py"),
+    container="pytorch",
+    specs="pytorchReplicaSpecs",
+    roles={"master": "Master", "worker": "Worker"},
+    # Without rdzvHost the rendezvous is at worker 0, also where there is a master.
+    elastic=Elastic("worker", "/spec/pytorchReplicaSpecs/Worker/replicas", keeps=1),
+)
+
+
+# The TFJob: a chief, workers, parameter servers and an evaluator, of which a job may lack any; all know all by TF_CONFIG.
+#
+# Source: training-operator 1.9 (pkg/apis/kubeflow.org/v1/tensorflow_types.go, pkg/controller.v1/tensorflow).
+
+TFJOB = TrainingOperatorKind(
+    kind="TFJob",
+    plural="tfjobs",
+    words=("tfjob", "tf", "tensorflow"),
+    container="tensorflow",
+    specs="tfReplicaSpecs",
+    # Chief and master are two names for one role.
+    roles={"chief": "Chief", "master": "Master", "worker": "Worker", "ps": "PS", "evaluator": "Evaluator"},
+    serves={"ps": ("worker", "chief", "master")},
+    anywhere=frozenset({"evaluator"}),
+)

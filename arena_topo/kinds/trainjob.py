@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 
 from arena_topo.kinds.jobset import JOBSET, NODE
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Elastic, Loose, Member, Replicas
-from arena_topo.model.notation.bounded_json import optional_number, read_json
-from arena_topo.model.notation.shapes import Named, misfit, quantity
+from arena_topo.model.kind import Elastic, Loose, Member, Replicas
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import optional_number, read_json
+from arena_topo.model.text.shapes import Named, misfit, quantity
 
 MANAGER = f"{keys.OUR_DOMAIN}/planner"
 """By it Trainer tells our patch from those of others."""

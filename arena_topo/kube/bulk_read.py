@@ -17,9 +17,9 @@ from arena_topo.kube.discovery import preferred_version, served_versions
 from arena_topo.kube.resources import CONFIG_MAPS, NODES, PODS, Resource, answered_at
 from arena_topo.kube.session import Choice, Session
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY
-from arena_topo.model.notation.bounded_json import cut, read_body, without_depths
-from arena_topo.model.notation.shapes import Each, Named, Part, Shape, fitted, text
 from arena_topo.model.objects import Object
+from arena_topo.model.text.json import cut, read_body, without_depths
+from arena_topo.model.text.shapes import Each, Named, Part, Shape, fitted, text
 
 Quantities = dict[str, str | int | float]
 

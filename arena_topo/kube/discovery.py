@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from arena_topo.errors import NotFound
 from arena_topo.kube.session import Session
-from arena_topo.model.job.kind import Kind, api_version
+from arena_topo.model.kind import Kind, api_version
 
 
 def served_versions(session: Session) -> frozenset[str]:

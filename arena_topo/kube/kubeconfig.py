@@ -13,11 +13,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from arena_topo.errors import ArenaTopoError, DocumentError
+from arena_topo.files import LARGEST_SETTING, home_folder, read_bytes
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.model.notation.plain_yaml import plain_mapping
 from arena_topo.model.objects import Object
-from arena_topo.user_files import LARGEST_SETTING, read_bytes
-from arena_topo.user_folders import home_folder
+from arena_topo.model.text.plain_yaml import plain_mapping
 
 _LISTS = {"clusters": "cluster", "users": "user", "contexts": "context"}
 _PATH_KEYS = {"certificate-authority", "client-certificate", "client-key", "tokenFile"}
@@ -157,7 +156,7 @@ def _parsed(text: bytes, path: Path) -> Any:
     # Its import alone takes a tenth of the time of `get`.
     import yaml
 
-    from arena_topo.model.notation.yaml_documents import check_bounds
+    from arena_topo.model.text.yaml import check_bounds
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:

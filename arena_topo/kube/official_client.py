@@ -14,8 +14,7 @@ from typing import Any, Self
 
 from arena_topo.errors import DocumentError, Unauthorized
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.proxies import proxy_of
-from arena_topo.kube.static_client import checked_files, token_of, without_strict_checks
+from arena_topo.kube.static_client import checked_files, proxy_of, token_of, without_strict_checks
 from arena_topo.kube.transport import (
     LARGEST_BODY,
     AnswerClock,

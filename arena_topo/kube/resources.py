@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from arena_topo.model.job import object_shapes
-from arena_topo.model.job.kind import Kind
-from arena_topo.model.notation.shapes import Part
+from arena_topo.model import object_shapes
+from arena_topo.model.kind import Kind
+from arena_topo.model.text.shapes import Part
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import os
 from binascii import crc32
 from pathlib import Path
 
-from arena_topo.user_folders import cache_folder
+from arena_topo.files import cache_folder
 
 _MOST_SERVERS = 100
 """Servers that are kept; clusters for tests come and go, each at an address of its own."""

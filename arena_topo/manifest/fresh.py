@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import Pins, is_shared_gpu_variable, without_pins
 from arena_topo.model import keys
-from arena_topo.model.job.kind import containers
+from arena_topo.model.kind import containers
 from arena_topo.model.objects import Object
 
 _OWN_ANNOTATIONS = (keys.PLAN, "kubectl.kubernetes.io/last-applied-configuration")

@@ -7,7 +7,6 @@ from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import check_templates, kind_of
-from arena_topo.model.job.kind import Kind, Replicas, containers, is_suspended, offsets, planned_replicas
 from arena_topo.model.keys import (
     CLAIMED_GPUS,
     DRA_GPU,
@@ -22,8 +21,9 @@ from arena_topo.model.keys import (
     PLANNED_JOB,
     PLANNED_KIND,
 )
+from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, offsets, planned_replicas
 from arena_topo.model.objects import Object, entries, section
-from arena_topo.model.plan.plan_record import plan_text
+from arena_topo.model.plan_record import plan_text
 
 _SHARED_GPU_ENV: tuple[Object, ...] = (
     {

@@ -1,16 +1,171 @@
 """The pieces of the pods: what a template lays out, as plain values in the API's own shape."""
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from arena_topo.kinds.indexed_job import IndexedJobKind
 from arena_topo.kinds.jobset import JobSetKind
-from arena_topo.manifest import code_sync, tensorboard
+from arena_topo.kinds.mpijob import ApiVersion, worker_name
 from arena_topo.model import keys
-from arena_topo.model.cluster.scheduling import Toleration
-from arena_topo.model.job.job_spec import Compute, JobSpec, RoleSpec
-from arena_topo.model.job.kind import Kind
+from arena_topo.model.job import CodeSync, Compute, JobSpec, RoleSpec, TensorBoard
+from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
+from arena_topo.model.scheduling import Toleration
+
+# TensorBoard beside a job, as Arena runs it: a Deployment and a Service, both owned by the job.
+#
+# Source: kubeflow/arena 0.15.5, charts/mpijob/templates/{tensorboard,service}.yaml and
+# pkg/argsbuilder/submit_tensorboard.go.
+
+_PORT = 6006
+_LOGS_VOLUME, _LOCAL = "training-logs-volume", "/output/training_logs"
+
+
+def log_volume(job: JobSpec) -> Object | None:
+    """Return the node's folder in which the job writes for TensorBoard, None where it writes to a claim or a URL."""
+    board = job.tensorboard
+    if board is None or not _is_local(job, board):
+        return None
+    # Every name is a part of one path, so that no two jobs write to one folder.
+    path = f"/arena_logs/{job.namespace}/{job.name}"
+    return {"name": _LOGS_VOLUME, "hostPath": {"path": path, "type": "DirectoryOrCreate"}}
+
+
+def log_mount(job: JobSpec) -> Object | None:
+    """Return where launcher and workers find that folder."""
+    board = job.tensorboard
+    return {"name": _LOGS_VOLUME, "mountPath": board.logs} if board and _is_local(job, board) else None
+
+
+def tensorboard_objects(job: JobSpec, kind: Kind) -> tuple[Object, ...]:
+    """Return the Service and the Deployment, nothing for a job without TensorBoard."""
+    board = job.tensorboard
+    if board is None:
+        return ()
+    labels = {
+        keys.ARENA_APP: keys.ARENA_APP_VALUE,
+        keys.ARENA_RELEASE: job.name,
+        keys.MANAGED_BY: keys.OWN_NAME,
+        "role": "tensorboard",
+    }
+    metadata = {"name": f"{job.name}-tensorboard", "namespace": job.namespace, "labels": labels}
+    ports = [{"name": "tensorboard", "port": _PORT, "targetPort": _PORT, "protocol": "TCP"}]
+    service: Object = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata,
+        "spec": {"type": "NodePort", "ports": ports, "selector": labels},
+    }
+    deployment: Object = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata,
+        "spec": {
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": _pod(job, board, kind)},
+        },
+    }
+    return service, deployment
+
+
+def _pod(job: JobSpec, board: TensorBoard, kind: Kind) -> Object:
+    local = log_volume(job)
+    if local:
+        volumes, mounts = [local], [{"name": _LOGS_VOLUME, "mountPath": _LOCAL}]
+    else:
+        names = [f"data-{index}" for index, _ in enumerate(job.pod.claims)]
+        volumes = [
+            {"name": name, "persistentVolumeClaim": {"claimName": claim.name}}
+            for name, claim in zip(names, job.pod.claims, strict=True)
+        ]
+        mounts = [
+            {"name": name, "mountPath": claim.path} for name, claim in zip(names, job.pod.claims, strict=True)
+        ]
+    container: Object = {
+        "name": "tensorboard",
+        "image": board.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["tensorboard", "--logdir", _LOCAL if local else board.logs, "--host", "0.0.0.0"],  # noqa: S104  # in its own pod
+        "ports": [{"containerPort": _PORT}],
+        "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
+        "volumeMounts": mounts,
+    }
+    pod: Object = {
+        "containers": [container],
+        "volumes": volumes,
+        "affinity": _beside_first_worker(job, kind),
+    }
+    if job.pod.pull_secrets:
+        pod["imagePullSecrets"] = [{"name": name} for name in job.pod.pull_secrets]
+    if job.pod.priority:
+        pod["priorityClassName"] = job.pod.priority
+    return pod
+
+
+def _beside_first_worker(job: JobSpec, kind: Kind) -> Object:
+    """Return the affinity to the node of worker 0, which has the logs, or has mounted the claim."""
+    if kind is ApiVersion.V1ALPHA1:
+        labels = {keys.ALPHA_JOB_NAME: job.name, "statefulset.kubernetes.io/pod-name": f"{job.name}-worker-0"}
+    else:
+        labels = {keys.OPERATOR_JOB_NAME: job.name, keys.OPERATOR_REPLICA_INDEX: "0"}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": keys.HOSTNAME}
+    return {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def _is_local(job: JobSpec, board: TensorBoard) -> bool:
+    """Whether the logs go to a folder of the node: a path, and none below a mounted claim."""
+    if not board.logs.startswith("/"):
+        return False
+    path = posixpath.normpath(board.logs)
+    mounted = [posixpath.normpath(claim.path) for claim in job.pod.claims]
+    return not any(path == claim or path.startswith(claim.rstrip("/") + "/") for claim in mounted)
+
+
+# Code that is fetched before the job starts, as Arena fetches it: an init container, and a volume that both mount.
+#
+# Source: kubeflow/arena 0.15.5, charts/mpijob/templates/mpijob.yaml and pkg/argsbuilder/submit_sync_code.go.
+
+_VOLUME, _ROOT = "code-sync", "/code"
+
+
+def code_volume() -> Object:
+    """Return the volume of the code."""
+    return {"name": _VOLUME, "emptyDir": {}}
+
+
+def code_mount(working_dir: str) -> Object:
+    """Return where the job finds the code: ``code`` in its working directory, ``/code`` without one."""
+    return {"name": _VOLUME, "mountPath": f"{working_dir.rstrip('/')}{_ROOT}"}
+
+
+def init_container(code: CodeSync, *, pull_policy: str, env: list[Object], resources: Object) -> Object:
+    """Return the container that fetches *code*, with the job's own *env* (proxies, credentials) and *resources*."""
+    container: Object = {
+        "name": "init-code",
+        "image": code.image,
+        "imagePullPolicy": pull_policy,
+        "env": env,
+        "volumeMounts": [{"name": _VOLUME, "mountPath": _ROOT}],
+    }
+    if resources:
+        container["resources"] = resources
+    if code.mode == "rsync":
+        return {**container, "command": ["rsync", "-avP", code.source, _ROOT]}
+    # These names are those of git-sync 3; version 4 knows them too.
+    git = {
+        "GIT_SYNC_REPO": code.source,
+        "GIT_SYNC_DEST": project_name(code.source),
+        "GIT_SYNC_ROOT": _ROOT,
+        "GIT_SYNC_ONE_TIME": "true",
+    }
+    return {**container, "env": [*env, *({"name": name, "value": value} for name, value in git.items())]}
+
+
+def project_name(source: str) -> str:
+    """Return the folder of a repository's code, by its URL: ``vgg16`` of ``https://git.example.com/ml/vgg16.git``."""
+    return source.strip("/").rpartition("/")[2].removesuffix(".git")
+
 
 _TF_PORT = "tfjob-port"
 """The name by which the training operator finds the port of a TFJob's pods."""
@@ -240,7 +395,7 @@ def _init_containers(job: JobSpec, compute: Compute, env: list[Object]) -> list[
     # Requests of the pod are the largest of its containers': as many as the job's own cost nothing.
     resources = _limits(compute, {})
     code = replace(job.pod.code, source=literal(job.pod.code.source))
-    return [code_sync.init_container(code, pull_policy=job.pod.pull_policy, env=env, resources=resources)]
+    return [init_container(code, pull_policy=job.pod.pull_policy, env=env, resources=resources)]
 
 
 def _devices(job: JobSpec, gpu_resource: str) -> dict[str, str]:
@@ -290,15 +445,178 @@ def _storage(job: JobSpec, *, claims: bool) -> tuple[list[Object], list[Object]]
             for index, file in enumerate(pod.files)
         ]
     if pod.code:
-        volumes.append(code_sync.volume())
-        mounts.append(code_sync.mount(pod.working_dir))
-    log_volume, log_mount = tensorboard.log_volume(job), tensorboard.log_mount(job)
-    if log_volume and log_mount:
-        volumes.append(log_volume)
-        mounts.append(log_mount)
+        volumes.append(code_volume())
+        mounts.append(code_mount(pod.working_dir))
+    logs, logs_mount = log_volume(job), log_mount(job)
+    if logs and logs_mount:
+        volumes.append(logs)
+        mounts.append(logs_mount)
     return volumes, mounts
 
 
 def files_name(job: JobSpec) -> str:
     """Return the name of the ConfigMap with the job's small files."""
     return f"{job.name}-files"
+
+
+# What the pods of MPIJob v2beta1 need besides what its operator sets, because its ranks start in sessions of ssh.
+#
+# Seen with mpi-operator 0.8.2, Open MPI 4.1.4 and 5.0.11: an ssh server starts every session with a fresh environment, so
+# that a rank sees neither ``--env`` nor what the image, the device plugin and the plan set in its container; Open MPI 5 does
+# not read the operator's variables, and starts every rank in the launcher (mpi-operator#842); and a launcher that shares the
+# network of a worker's node takes that worker's ranks for its own.
+
+SSH_PORT = 22
+
+# What the operator sets as OMPI_MCA_orte_default_hostfile, OMPI_MCA_plm_rsh_args and OMPI_MCA_orte_keep_fqdn_hostnames,
+# in the names of PRRTE, which starts the ranks of Open MPI 5. Open MPI 4 ignores them.
+_OPEN_MPI_5 = {
+    "PRTE_MCA_prte_default_hostfile": "/etc/mpi/hostfile",
+    "PRTE_MCA_plm_ssh_args": "-o ConnectionAttempts=10",
+    "PRTE_MCA_prte_keep_fqdn_hostnames": "true",
+}
+
+# ``export -p`` writes the environment in a form that the same shell reads back unchanged, line breaks and quotes included;
+# ``SetEnv`` of the server's own configuration has no quoting before OpenSSH 8.7. The command of a session runs in its login
+# shell, as the server itself would have run it.
+# Images that run as a user of their own keep the server's configuration in that user's home, as the operator's do.
+_SERVE = r"""
+session=$(mktemp /tmp/session.XXXXXX) || exit
+{
+  echo 'shell=$SHELL'
+  export -p
+  echo 'SHELL=$shell; unset shell PWD OLDPWD SHLVL'
+  echo 'exec "$SHELL" -c "${SSH_ORIGINAL_COMMAND:-exec \"\$SHELL\" -l}"'
+} > "$session" || exit
+set -- -De -o "ForceCommand=/bin/sh $session"
+[ ! -f "$HOME/.sshd_config" ] || set -- "$@" -f "$HOME/.sshd_config"
+exec /usr/sbin/sshd "$@"
+"""
+
+# Cluster DNS learns the names of pods seconds after they run, and ssh gives up at the first name that it does not know:
+# ConnectionAttempts counts connections alone (mpi-operator#481). The operator writes "HOST slots=N" or "HOST:N".
+# When the time is over, mpirun itself says what it cannot find. Images without getent do not wait.
+_WAIT = r"""
+left=60 pause=1 warned=
+if command -v getent > /dev/null && [ -r /etc/mpi/hostfile ]; then
+  while read -r host rest; do
+    host=${host%%:*}
+    until [ -z "$host" ] || [ "$left" = 0 ] || getent hosts "$host" > /dev/null; do
+      [ -n "$warned" ] || echo "waiting for $host, whose name does not resolve yet" >&2
+      warned=yes left=$((left - 1))
+      sleep "$pause"
+    done
+  done < /etc/mpi/hostfile
+fi
+exec "$@"
+"""
+
+_LAUNCH = ["/bin/sh", "-c", literal(_WAIT.strip()), "launch"]
+
+
+def worker_over_ssh(pod: PodParts) -> PodParts:
+    """Return *pod* with an ssh server whose sessions have the environment of the container.
+
+    The operator itself would start ``/usr/sbin/sshd -De``. Variables whose names no shell can hold, such as ``my.name``,
+    do not reach the sessions.
+    """
+    # With the node's network the port is the node's, and kube-scheduler keeps pods that declare it apart.
+    ports: list[Object] = [{"name": "ssh", "containerPort": SSH_PORT}] if pod.host_network else []
+    return replace(pod, command=["/bin/sh", "-c", literal(_SERVE.strip())], ports=ports)
+
+
+def launcher_over_ssh(pod: PodParts, implementation: str) -> PodParts:
+    """Return *pod* with what mpirun needs to find its hosts: their names, variables for Open MPI 5, a network of its own.
+
+    On the network of a worker's node mpirun would take the worker's address for its own, and start the worker's ranks in
+    the launcher, which has no GPUs.
+    """
+    present = {variable["name"] for variable in pod.env}
+    variables = _OPEN_MPI_5 if implementation == "OpenMPI" else {}
+    added: list[Object] = [
+        {"name": name, "value": value} for name, value in variables.items() if name not in present
+    ]
+    # The user's command follows as it was given, as arguments of the script.
+    return replace(pod, env=[*pod.env, *added], command=_LAUNCH, args=pod.command, host_network=False)
+
+
+def words_of(container: Object) -> list[str]:
+    """Return the command of *container* without what ``launcher`` puts before the user's."""
+    command, args = list(container.get("command") or []), list(container.get("args") or [])
+    return args if command == _LAUNCH else [*command, *args]
+
+
+# How an elastic MPIJob tells its framework which workers it may use: a ConfigMap of our own, mounted in its launcher.
+#
+# mpi-operator's own script names the workers that run, and loses one only when its pod is deleted: then it is too late to tell
+# the framework. So the launcher has both. Our script prints the hosts of our list, in the order of the plan and with their
+# slots, as far as the operator's script names them as well. Take a job of three workers with eight slots each, of which
+# worker 2 is to leave, and worker 1 does not run yet::
+#
+#     our list          the operator's script     what Horovod reads
+#     job-worker-0...   job-worker-0...           job-worker-0.job.ns.svc:8
+#     job-worker-1...   job-worker-2...
+#
+# Sources: mpi-operator 0.8.2 (``updateDiscoverHostsInConfigMap``), Horovod 0.28 (docs/elastic.rst).
+
+FOLDER = "/etc/elastic"
+SCRIPT, HOSTS = "discover_hosts.sh", "hosts"
+_SCRIPT_VOLUME = "elastic"
+
+# The operator's ConfigMap and ours reach the launcher at different times: a host must be on both lists. Horovod bars a host
+# for good that it cannot reach once, so that a name which does not resolve yet is left out as well.
+_DISCOVER = r"""#!/bin/sh
+running=$(/bin/sh /etc/mpi/discover_hosts.sh)
+while IFS= read -r line; do
+  host=${line%:*}
+  case "
+$running
+" in
+  *"
+$host
+"*) ;;
+  *) continue ;;
+  esac
+  ! command -v getent > /dev/null || getent hosts "$host" > /dev/null || continue
+  echo "$line"
+done < "${0%/*}/hosts"
+"""
+
+
+def config_name(job: str) -> str:
+    """Return the name of the ConfigMap of *job*."""
+    return f"{job}-elastic"
+
+
+def host_lines(job: Object, workers: int) -> str:
+    """Return the list of the first *workers* of *job*, an MPIJob: a line for each, as Horovod's discovery prints it.
+
+    By index, which is the order of the plan: neighbours in it are close to each other, and those who leave are its end.
+    """
+    meta = job["metadata"]
+    return _lines(
+        str(meta["name"]), str(meta["namespace"]), workers, int(job["spec"].get("slotsPerWorker") or 1)
+    )
+
+
+def config_map(job: JobSpec, labels: dict[str, str]) -> Object:
+    """Return the ConfigMap of *job*, with all workers that it may ever have: those that do not run are left out."""
+    most = job.elastic.most if job.elastic else job.workers
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": config_name(job.name), "namespace": job.namespace, "labels": labels},
+        "data": {SCRIPT: _DISCOVER, HOSTS: _lines(job.name, job.namespace, most, job.slots)},
+    }
+
+
+def launcher_with_discovery(pod: PodParts, job: str) -> PodParts:
+    """Return *pod*, the launcher of *job*, with the ConfigMap in a folder: a file that is mounted alone never changes."""
+    volume = {"name": _SCRIPT_VOLUME, "configMap": {"name": config_name(job), "defaultMode": 0o555}}
+    mount = {"name": _SCRIPT_VOLUME, "mountPath": FOLDER}
+    return replace(pod, volumes=[*pod.volumes, volume], mounts=[*pod.mounts, mount])
+
+
+def _lines(name: str, namespace: str, workers: int, slots: int) -> str:
+    hosts = (f"{worker_name(name, index)}.{name}.{namespace}.svc" for index in range(workers))
+    return "".join(f"{host}:{slots}\n" for host in hosts)

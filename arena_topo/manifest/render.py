@@ -11,17 +11,19 @@ from arena_topo.kinds.mpijob import ApiVersion, version_of
 from arena_topo.kinds.names import check_pod_names
 from arena_topo.kinds.table import kind_of
 from arena_topo.kinds.trainjob import MANAGER, TRAINJOB
-from arena_topo.manifest import host_discovery, over_ssh, pods
+from arena_topo.manifest import pods
+from arena_topo.manifest import pods as host_discovery
+from arena_topo.manifest import pods as over_ssh
+from arena_topo.manifest.pods import tensorboard_objects
 from arena_topo.manifest.templates import render_template
-from arena_topo.manifest.tensorboard import tensorboard_objects
 from arena_topo.model import keys
-from arena_topo.model.cluster.pod_requests import pod_spec_requests
-from arena_topo.model.job.job_spec import JobSpec, PodOptions
-from arena_topo.model.job.kind import Kind, title
-from arena_topo.model.job.object_shapes import TRAINING_JOB
-from arena_topo.model.notation.shapes import misfit
-from arena_topo.model.notation.yaml_documents import load
+from arena_topo.model.job import JobSpec, PodOptions
+from arena_topo.model.kind import Kind, title
+from arena_topo.model.object_shapes import TRAINING_JOB
 from arena_topo.model.objects import Object
+from arena_topo.model.pods import pod_spec_requests
+from arena_topo.model.text.shapes import misfit
+from arena_topo.model.text.yaml import load
 
 # The API server's limit on the values of a ConfigMap together.
 _LARGEST_CONFIG_MAP = 1024 * 1024
@@ -108,9 +110,12 @@ def _values(job: JobSpec, context: RenderContext) -> Mapping[str, Any]:
         return {**common, "pod": pods.shared(job, gpu_resource=context.gpu_resource, host_network=network)}
     # The operators of the other versions start ranks with kubectl exec, in the container's own environment.
     if context.kind is ApiVersion.V2BETA1:
-        worker, launcher = over_ssh.worker(worker), over_ssh.launcher(launcher, job.mpi.implementation)
+        worker, launcher = (
+            over_ssh.worker_over_ssh(worker),
+            over_ssh.launcher_over_ssh(launcher, job.mpi.implementation),
+        )
         if job.elastic:
-            launcher = host_discovery.launcher(launcher, job.name)
+            launcher = host_discovery.launcher_with_discovery(launcher, job.name)
     return {**common, "worker": worker, "launcher": launcher}
 
 

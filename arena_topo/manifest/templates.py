@@ -23,8 +23,7 @@ from jinja2.loaders import DictLoader
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.user_files import LARGEST_SETTING, read_bytes
-from arena_topo.user_folders import config_folder
+from arena_topo.files import LARGEST_SETTING, config_folder, read_bytes
 
 _LONGEST_FAULT = 300
 """Characters of what is wrong, which may quote a value of any size."""

@@ -3,13 +3,15 @@
 Source: kubeflow/arena 0.15.5, pkg/training/get.go and pkg/apis/types/training.go.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import groupby
 from typing import Any
 
-from arena_topo.model.job.job_view import Instance, JobView, PlanView, QueueView
-from arena_topo.model.notation.durations import short_duration
-from arena_topo.output.lines import Fitted, Paint, fitted, tabulate
+from arena_topo.model.job_view import Instance, JobEvent, JobStatus, JobView, PlanView, QueueView
+from arena_topo.model.text.durations import short_duration
+from arena_topo.model.text.words import printable
+from arena_topo.output.text import Fitted, Paint, fitted, tabulate
 
 _NONE = "N/A"
 INSTANCE_HEADINGS: tuple[str, ...] = ("NAME", "STATUS", "AGE", "IS_CHIEF", "GPU(Requested)", "NODE")
@@ -137,7 +139,7 @@ def _standing_document(waiting: PlanView | QueueView) -> dict[str, Any]:
     start = None
     if waiting.start:
         # What draws plans takes its time to import, and few jobs wait.
-        from arena_topo.output.plan.start_estimate import estimate_document
+        from arena_topo.output.plan import estimate_document
 
         start = estimate_document(waiting.start)
     return {"reason": waiting.reason, "position": waiting.position, "start": start}
@@ -148,7 +150,7 @@ def start_line(job: JobView) -> str:
     waiting = job.queue or job.plan
     if waiting is None or waiting.start is None:
         return ""
-    from arena_topo.output.plan.start_estimate import after_text, waiting_text
+    from arena_topo.output.plan import after_text, waiting_text
 
     return ", ".join(filter(None, (waiting_text(waiting.start, job.seen), after_text(waiting.start))))
 
@@ -161,7 +163,7 @@ def queue_line(job: JobView) -> str:
     waiting = job.queue or job.plan
     if waiting is None or waiting.start is None:
         return ""
-    from arena_topo.output.plan.start_estimate import waiting_text
+    from arena_topo.output.plan import waiting_text
 
     if not waiting.position:
         # Kueue says why, or the plan.
@@ -189,3 +191,308 @@ def _instance_document(instance: Instance) -> dict[str, Any]:
 
 def _seconds(duration: float) -> str:
     return f"{int(duration)}s"
+
+
+# What Arena's ``get -e`` and ``get -g`` add to a job's table: its events, and how busy its GPUs are.
+#
+# Source: kubeflow/arena 0.15.5, ``printEvents`` and ``displayGPUUsage`` in pkg/training/get.go.
+
+_MIB = 1024.0 * 1024.0
+_GIB = 1024.0 * _MIB
+_GPU_HEADERS = (
+    "INSTANCE", "NODE(IP)", "GPU(Requested)", "GPU(IndexId)", "GPU(DutyCycle)", "GPU Memory(Used/Total)",
+)  # fmt: skip
+_GPU_SPARE = ("NODE(IP)", "GPU(Requested)", "GPU Memory(Used/Total)")
+
+EventRow = tuple[str, str, datetime, str]
+"""What an event is about, its type, when it was last seen, and its reason with its message."""
+UseRow = tuple[float, float, float]
+"""How busy a GPU was in percent, the bytes of its memory in use, and those that it has."""
+
+
+def events_text(events: Sequence[EventRow], *, now: datetime, width: int | None = None) -> str:
+    """Return the events as Arena lays them out: a blank line after those of each object.
+
+    Where *width* has no room for that, they are one table, whose messages go on below themselves.
+    """
+    if not events:
+        return "\nEvents:\n  No events for resources\n"
+    headers = ("SOURCE", "TYPE", "AGE", "MESSAGE")
+    rows: list[tuple[str, ...]] = [headers, tuple("-" * len(header) for header in headers)]
+    for _, about in groupby(events, key=lambda event: event[0]):
+        for source, kind, seen, message in about:
+            age = short_duration((now - seen).total_seconds())
+            rows.append((printable(source), printable(kind), age, printable(message)))
+        rows.append(())
+    text = tabulate(("  " + row[0], *row[1:]) if row else ("",) for row in rows)
+    if width and max(map(len, text.splitlines())) > width:
+        table = fitted(
+            [("  " + row[0], *row[1:]) for row in rows if row], width, spare=("TYPE", "AGE"), words=True
+        )
+        text = table.text()
+    return f"\nEvents:\n{text}"
+
+
+def gpus_text(job: JobView, uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None) -> str:
+    """Return the GPUs of each instance, by index; what nobody measured is the index that was planned, or N/A.
+
+    Columns for which *width* has no room are left out.
+    """
+    planned = {worker.name: worker.gpus for worker in job.plan.workers} if job.plan else {}
+    rows: list[tuple[str, ...]] = [_GPU_HEADERS, tuple("-" * len(header) for header in _GPU_HEADERS)]
+    for instance in job.instances:
+        rows += _gpu_rows(instance, uses.get(instance.name, {}), planned.get(instance.name))
+    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_GPU_SPARE)
+    total = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
+    return f"\nGPUs:\n{table.text()}\n{total}"
+
+
+def _gpu_rows(
+    instance: Instance, uses: Mapping[str, UseRow], planned: Sequence[int] | None
+) -> list[tuple[str, ...]]:
+    head = (instance.name, instance.node_ip or _NONE, str(instance.gpus))
+    if not uses:
+        return [(*head, ",".join(map(str, planned)) if planned else _NONE, _NONE, _NONE)]
+    # Arena names the instance on the first of its lines alone.
+    return [
+        (
+            *(head if number == 0 else ("", "", "")),
+            printable(index),
+            f"{duty:.1f}%",
+            f"{used / _MIB:.1f}/{total / _MIB:.1f}(MiB)",
+        )
+        for number, (index, (duty, used, total)) in enumerate(uses.items())
+    ]
+
+
+def node_gpus_text(
+    nodes: Sequence[str], uses: Mapping[str, Mapping[str, UseRow]], *, width: int | None = None
+) -> str:
+    """Return the GPUs of each of *nodes* that anything was measured of, without columns for which *width* has no room."""
+    headers = ("NODE", "INDEX", "MEMORY(Used)", "MEMORY(Total)", "DUTY_CYCLE")
+    rows: list[tuple[str, ...]] = [headers]
+    for node in nodes:
+        rows += [
+            (node, printable(index), f"{used / _GIB:.1f} GiB", f"{total / _GIB:.1f} GiB", f"{duty:.1f}%")
+            for index, (duty, used, total) in uses.get(node, {}).items()
+        ]
+    if len(rows) == 1:
+        return ""
+    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=("MEMORY(Total)",))
+    return f"\nGPUs:\n{table.text()}"
+
+
+# Many jobs as Arena prints them: the tables of ``list`` and of ``top job``, and rows for what changes.
+#
+# Source: kubeflow/arena 0.15.5, pkg/training/list.go and top_job.go.
+
+_HEADINGS = ("NAME", "STATUS", "TRAINER", "DURATION", "GPU(Requested)", "GPU(Allocated)", "NODE")
+SPARE = ("TRAINER", "NODE", "GPU(Allocated)", "DURATION", "AGE", "GPU(Requested)")
+"""The headings of columns that go where there is no room, the first first."""
+_WIDE = ("WORKERS", "PRIORITY", "REASON")
+_TOP = (
+    "NAME",
+    "STATUS",
+    "GPU(Request)",
+    "NODE",
+    "GPU(DeviceIndex)",
+    "GPU(DutyCycle)",
+    "GPU_MEMORY(Used/Total)",
+)
+_TOP_RULES = (
+    "----",
+    "------",
+    "------------",
+    "----",
+    "----------------",
+    "--------------",
+    "---------------",
+)
+"""Arena's, whose last one is shorter than its heading."""
+_TOP_SPARE = ("GPU_MEMORY(Used/Total)", "GPU(DutyCycle)", "NODE", "GPU(DeviceIndex)")
+
+
+def job_list_rows(
+    jobs: Sequence[JobView], *, namespaces: bool = False, wide: bool = False
+) -> list[tuple[str, ...]]:
+    """Return Arena's table of *jobs*; *wide* has more columns behind Arena's, *namespaces* one before them."""
+    rows = [job_row(job, namespaces=namespaces, wide=wide) for job in jobs]
+    return [headings(namespaces=namespaces, wide=wide), *rows]
+
+
+def headings(*, namespaces: bool, wide: bool) -> tuple[str, ...]:
+    """Return the headings of the table."""
+    return (*(("NAMESPACE",) if namespaces else ()), *_HEADINGS, *(_WIDE if wide else ()))
+
+
+def job_row(job: JobView, *, namespaces: bool = False, wide: bool = False) -> tuple[str, ...]:
+    """Return the cells of *job*."""
+    active = job.status in (JobStatus.PENDING, JobStatus.RUNNING)
+    cells = (
+        job.name,
+        job.status.value,
+        job.kind.upper(),
+        short_duration(job.duration),
+        str(job.requested_gpus),
+        str(job.allocated_gpus) if active else _NONE,
+        _chief_address(job),
+    )
+    more = (str(job.workers), job.priority or _NONE, queue_line(job) or job.message or _NONE)
+    return (*((job.namespace,) if namespaces else ()), *cells, *(more if wide else ()))
+
+
+def _chief_address(job: JobView) -> str:
+    # Arena prints the address of the chief's node here, and the name of the node for get.
+    return (job.chief.node_ip if job.chief else "") or _NONE
+
+
+def top_jobs_rows(jobs: Sequence[JobView], *, namespaces: bool = False) -> list[tuple[str, ...]]:
+    """Return the table of *jobs*, those that request most GPUs first."""
+    first = ("NAMESPACE",) if namespaces else ()
+    titles = (*first, "NAME", "STATUS", "TRAINER", "AGE", "GPU(Requested)", "GPU(Allocated)", "NODE")
+    rows: list[tuple[str, ...]] = [titles]
+    for job in by_gpus(jobs):
+        row = list(job_row(job, namespaces=namespaces))
+        # Unlike list, top job prints a number for jobs that have ended too.
+        row[-2] = str(job.allocated_gpus)
+        rows.append(tuple(row))
+    return rows
+
+
+def top_jobs_total(jobs: Sequence[JobView]) -> str:
+    """Return the line below the table: how many of the GPUs of running jobs are allocated."""
+    running = [job for job in jobs if job.status is JobStatus.RUNNING]
+    allocated, requested = (
+        sum(job.allocated_gpus for job in running),
+        sum(job.requested_gpus for job in running),
+    )
+    return f"\nTotal Allocated/Requested GPUs of Training Jobs: {allocated}/{requested}\n"
+
+
+def by_gpus(jobs: Sequence[JobView]) -> list[JobView]:
+    """Return *jobs*, those that request most GPUs first."""
+    return sorted(jobs, key=lambda job: -job.requested_gpus)
+
+
+def top_job_table(
+    job: JobView, *, instance: str = "", paint: Paint | None = None, width: int | None = None
+) -> str:
+    """Return the GPUs of each instance of *job*, or of one *instance*, as far as *width* has room for them."""
+    rows: list[tuple[str, ...]] = [_TOP, _TOP_RULES]
+    rows += [_top_row(job, one) for one in job.instances if instance in ("", one.name)]
+    table = fitted([("  " + row[0], *row[1:]) for row in rows], width, spare=_TOP_SPARE)
+    head = job_head(job, wide=True, paint=paint)
+    counts = f"  Allocated/Requested GPUs of Job: {job.allocated_gpus}/{job.requested_gpus}\n"
+    return f"{head}\nInstances:\n{table.text(paint=paint)}\nGPUs:\n{counts}"
+
+
+def _top_row(job: JobView, instance: Instance) -> tuple[str, ...]:
+    planned = (
+        next((worker.gpus for worker in job.plan.workers if worker.name == instance.name), None)
+        if job.plan
+        else None
+    )
+    # Which GPUs a pod got is known where a plan enforces them; how busy they are, nothing here measures.
+    indices = ",".join(map(str, planned)) if planned and job.plan and job.plan.gpu_enforcement else _NONE
+    return (
+        instance.name,
+        instance.status,
+        str(instance.gpus),
+        instance.node_ip or _NONE,
+        indices,
+        _NONE,
+        _NONE,
+    )
+
+
+# What happened to a job, and all about it on one page: what ``events`` and ``describe`` print.
+
+EVENT_HEADINGS = ("LAST SEEN", "TYPE", "REASON", "OBJECT", "MESSAGE")
+"""kubectl's."""
+
+
+def event_row(event: JobEvent, now: datetime) -> tuple[str, ...]:
+    """Return the cells of one event."""
+    age = short_duration((now - event.last_seen).total_seconds())
+    return age, event.kind, event.reason, event.source, event.message
+
+
+def fitted_events(events: Sequence[JobEvent], now: datetime, width: int | None = None) -> Fitted:
+    """Return the table of *events*, in their order, as far as *width* has room for it."""
+    rows = [EVENT_HEADINGS, *(event_row(event, now) for event in events)]
+    return fitted(rows, width, spare=("TYPE", "LAST SEEN", "REASON"), words=True, least=32)
+
+
+def job_page(
+    job: JobView,
+    events: Sequence[JobEvent] | None,
+    now: datetime,
+    *,
+    paint: Paint | None = None,
+    width: int | None = None,
+) -> str:
+    """Return all about *job*: itself, why it does not run, its plan, its instances and its *events*.
+
+    None for *events* says that they may not be read; *width* is the room of the terminal, None for no bound.
+    """
+    room = None if width is None else width - 2
+    more = [
+        ("Workers:", str(job.workers)),
+        ("GPUs:", f"{job.allocated_gpus} allocated, {job.requested_gpus} requested"),
+        (f"{job.kind}:", f"{job.group}/{job.version}"),
+    ]
+    parts = [job_head(job, wide=True, paint=paint, more=more)]
+    if job.message:
+        parts.append(f"\nWhy {job.status.value.lower()}:\n  {printable(job.message)}\n")
+    if job.advice:
+        parts.append(f"\nNext:\n  {printable(job.advice)}\n")
+    if job.plan:
+        parts.append(_plan_section(job, job.plan, room))
+    if start := start_line(job):
+        parts.append(f"\nStart:\n  {printable(start)}\n")
+    parts.append(_instances_section(job, paint, room))
+    if events is None:
+        parts.append("\nEvents:\n  you may not list the events of this namespace\n")
+    elif not events:
+        parts.append("\nEvents:\n  none, or none any more: a cluster keeps them for an hour\n")
+    else:
+        parts.append("\nEvents:\n" + _section(fitted_events(events, now, room), paint))
+    return "".join(parts)
+
+
+def _plan_section(job: JobView, plan: PlanView, room: int | None) -> str:
+    lines = [f"\nPlan:\n  {printable(plan.message)}\n"]
+    if plan.workers:
+        nodes = {instance.name: instance.node for instance in job.instances}
+        rows = [("WORKER", "PLANNED NODE", "PLANNED GPUS", "RUNS ON")]
+        rows += [
+            (
+                worker.name,
+                worker.node,
+                "any" if worker.gpus is None else ",".join(map(str, worker.gpus)) or "none",
+                nodes.get(worker.name) or _NONE,
+            )
+            for worker in plan.workers
+        ]
+        lines.append(_section(fitted(rows, room, spare=("PLANNED GPUS",))))
+    return "".join(lines)
+
+
+def _instances_section(job: JobView, paint: Paint | None, room: int | None) -> str:
+    if not job.instances:
+        return "\nInstances:\n  none\n"
+    rows = [(*INSTANCE_HEADINGS, "REASON")]
+    rows += [(*instance_row(instance), instance.reason) for instance in job.instances]
+    # Where no instance has one, a column for reasons takes room from others.
+    if room is not None and not any(instance.reason for instance in job.instances):
+        rows = [row[:-1] for row in rows]
+    table = fitted(rows, room, spare=(*INSTANCE_SPARE, "NODE"), words=rows[0][-1] == "REASON")
+    return "\nInstances:\n" + _section(table, paint)
+
+
+def _section(table: Fitted, paint: Paint | None = None) -> str:
+    """Return *table* below its heading, and what of it is hidden."""
+    # Without a reason the line ends with its node.
+    lines = [line.rstrip() for line in tabulate(table.rows, paint=paint).splitlines()]
+    note = table.note()
+    return "".join(f"  {line}\n" for line in (*lines, *([f"({note})"] if note else [])))

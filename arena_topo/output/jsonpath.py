@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from arena_topo.errors import UsageError
-from arena_topo.model.notation.words import natural_sort_key
+from arena_topo.model.text.words import natural_sort_key
 
 _DEEPEST = 50
 """Ranges and paths within each other that a template may have; nobody writes five."""

@@ -8,10 +8,11 @@ import re
 from collections.abc import Callable
 from zlib import crc32
 
-from arena_topo.model.job.log_line import LogLine
+from arena_topo.model.log_line import LogLine
 
 _COLOURS = (36, 32, 33, 35, 34, 96, 92, 93, 95, 94)
 """Codes of the ANSI standard; red is left to errors."""
+
 
 _ESCAPES = (
     # A control sequence, an operating system command up to its end, or any other escape of two characters.
@@ -19,8 +20,11 @@ _ESCAPES = (
     # Other controls but the tab and the line's end.
     rb"|[\x00-\x08\x0b-\x1f\x7f]"
 )
+
+
 _UPPER_CONTROLS = rb"\xc2+[\x80-\x9f]"
 """The controls of the upper half as UTF-8 writes them; more of its first byte would make another one of what is left."""
+
 
 Printer = Callable[[LogLine], bytes]
 

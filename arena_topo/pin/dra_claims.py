@@ -7,8 +7,8 @@ k8s-dra-driver-gpu publishes ``uuid`` for every full GPU, under the class ``gpu.
 from collections.abc import Sequence
 
 from arena_topo.kinds.table import kind_of
-from arena_topo.model.job.kind import owner_reference, pod_name_at
 from arena_topo.model.keys import DRA_GPU, MANAGED_BY, OWN_NAME, PLANNED_JOB
+from arena_topo.model.kind import owner_reference, pod_name_at
 from arena_topo.model.objects import Object
 
 GROUP = "resource.k8s.io"

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from arena_topo.errors import UsageError
 from arena_topo.model.keys import PIN_CLAIMS, PIN_GPUS, PIN_NODES
-from arena_topo.model.notation.bounded_json import cut, whole_number
+from arena_topo.model.text.json import cut, whole_number
 
 LONGEST = 240 * 1024
 """Bytes that pins may take. All annotations of an object have 262144 together (apimachinery, ValidateAnnotations)."""

@@ -7,18 +7,28 @@ was asked before. What is kept between questions (``memo``) only saves time.
 from collections.abc import Iterator
 from dataclasses import replace
 
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.demand import Demand, TopologyPolicy
-from arena_topo.model.plan.placement import Infeasible, Placement, Verdict
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.plan import Demand, Infeasible, Placement, TopologyPolicy, Verdict
 from arena_topo.planner.assign import placement
-from arena_topo.planner.explain.infeasible import infeasible, no_launcher, too_wide
+from arena_topo.planner.choice import Problem, choose_domain
+from arena_topo.planner.explain import infeasible, no_launcher, too_wide
+from arena_topo.planner.fleet import (
+    Capacity,
+    Fleet,
+    LevelLimits,
+    aligned,
+    capacity_for,
+    closest_level,
+    emptied,
+    launcher_fits,
+    launcher_hosts,
+    level_limits,
+    level_names,
+    make_fleet,
+    reshaped,
+)
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.groups.place import place_groups
-from arena_topo.planner.nodes.domain_choice import choose_domain
-from arena_topo.planner.nodes.fit import capacity_for, launcher_fits, launcher_hosts, reshaped
-from arena_topo.planner.nodes.fleet import Fleet, aligned, emptied, make_fleet
-from arena_topo.planner.nodes.levels import Capacity, LevelLimits, closest_level, level_limits, level_names
-from arena_topo.planner.nodes.node_choice import Problem
+from arena_topo.planner.groups import place_groups
 
 
 def plan(demand: Demand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> Verdict:

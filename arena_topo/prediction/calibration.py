@@ -12,11 +12,10 @@ from importlib.resources import files
 from types import MappingProxyType
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.model.notation.strict_documents import Part
-from arena_topo.model.notation.yaml_documents import load
-from arena_topo.model.plan.placement import Range
-from arena_topo.prediction.networks import MODELS
-from arena_topo.prediction.training import EXCHANGES
+from arena_topo.model.plan import Range
+from arena_topo.model.text.record_tables import Part
+from arena_topo.model.text.yaml import load
+from arena_topo.prediction.training import EXCHANGES, MODELS
 
 API_VERSION = "arena-topo.dev/v1alpha1"
 KIND = "Calibration"

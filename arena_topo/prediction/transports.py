@@ -9,9 +9,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arena_topo.model.cluster.hardware import Nic
-from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.plan.placement import NodeShare, Prediction, Range, Transport
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import Nic
+from arena_topo.model.plan import NodeShare, Prediction, Range, Transport
 from arena_topo.prediction.calibration import Bandwidths, Calibration
 
 _RDMA_NAMES = re.compile(

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 from arena_topo.errors import ArenaTopoError
-from arena_topo.sandbox.home import Home
-from arena_topo.sandbox.serving import serve
+from arena_topo.sandbox.lifecycle import Home
+from arena_topo.sandbox.server import serve
 
 
 async def _serve_until_signalled(home: Home) -> None:

@@ -26,18 +26,17 @@ from pathlib import Path
 from typing import Any
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.model.cluster.hardware import Hardware
+from arena_topo.files import read_bytes
+from arena_topo.model.hardware import Hardware
 from arena_topo.model.keys import ACK_SCHEDULE, ACK_SCHEDULE_TOPOLOGY, GPU_TOPOLOGY
-from arena_topo.model.notation import yaml_documents
-from arena_topo.model.notation.bounded_json import MOST_SHOWN
 from arena_topo.model.objects import Object
+from arena_topo.model.text import yaml
+from arena_topo.model.text.json import MOST_SHOWN
 from arena_topo.sandbox.import_snapshot import objects_of
 from arena_topo.sandbox.vendor_agents import Machine, hami_annotations, sleeping_pod, topology_config_map
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.raw_objects import MOST_GPUS
-from arena_topo.topology.reading import PodKey
+from arena_topo.topology.objects import MOST_GPUS, PodKey
 from arena_topo.topology.sources import annotation
-from arena_topo.user_files import read_bytes
 
 _DATA = files("arena_topo.sandbox") / "data"
 _CAPACITY = {"cpu": "96", "memory": "768Gi", "pods": "110", "ephemeral-storage": "1Ti"}
@@ -110,7 +109,7 @@ def _text(path: str | Path) -> str:
 
 
 def _document(text: str, name: str) -> Object:
-    document = _json(text) or yaml_documents.load(text, name=f"the layout {name}")
+    document = _json(text) or yaml.load(text, name=f"the layout {name}")
     if not isinstance(document, dict):
         raise DocumentError(f"the layout {name} is not a mapping", hint="see docs/how-to/sandbox.md")
     return document

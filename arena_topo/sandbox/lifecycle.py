@@ -7,18 +7,217 @@ import math
 import os
 import random
 import shutil
+import signal
 import socket
+import ssl
+import stat
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from arena_topo.errors import ArenaTopoError, UsageError
 from arena_topo.extras import require
-from arena_topo.sandbox import layouts, process
-from arena_topo.sandbox.home import Home
+from arena_topo.files import state_folder
+from arena_topo.model.objects import Object
+from arena_topo.sandbox import layouts
+
+# The sandbox's folder: ``$XDG_STATE_HOME/arena-topo/sandbox``, by default below ``~/.local/state``.
+
+_TIMEOUT_SECONDS = 20.0
+
+
+class Home:
+    """The files of one sandbox.
+
+    ``certificate`` is the server's, which is its own authority; ``tokens`` are those of the administrator and of the
+    reader, who may only read; ``state`` holds all objects and logs, ``settings`` the layout, the speed and the port.
+    The server's process holds a lock on ``served``, which the kernel releases however the process ends.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.kubeconfig = folder / "kubeconfig"
+        self.reader_kubeconfig = folder / "kubeconfig-reader"
+        self.state = folder / "state.json"
+        self.settings = folder / "settings.json"
+        self.process = folder / "server.process"
+        self.served = folder / "server.lock"
+        self.log = folder / "server.log"
+        self.certificate = folder / "server.crt"
+        self.key = folder / "server.key"
+        self.tokens = folder / "tokens.json"
+
+    @classmethod
+    def of_user(cls) -> "Home":
+        """Return the folder of the user's own sandbox."""
+        return cls(state_folder() / "sandbox")
+
+    def prepare(self) -> None:
+        """Create the folder, for its owner only; raises ``ArenaTopoError`` where it is somebody else's."""
+        # Like the XDG specification, for each folder that is missing on the way; mkdir's own parents ignore a mode.
+        for missing in reversed([path for path in self.folder.parents if not path.exists()]):
+            missing.mkdir(mode=0o700, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            self.folder.mkdir(mode=0o700)
+        self.check()
+        self.folder.chmod(0o700)
+
+    def check(self) -> None:
+        """Raise ``ArenaTopoError`` unless the folder, where there is one, is a folder of this user's alone.
+
+        Whoever else can write there chooses which server gets the administrator's requests.
+        """
+        try:
+            found = self.folder.lstat()
+        except FileNotFoundError:
+            return
+        if not stat.S_ISDIR(found.st_mode):
+            what = "a symbolic link" if stat.S_ISLNK(found.st_mode) else "not a folder"
+            raise _unsafe(self.folder, f"is {what}")
+        if found.st_uid != os.getuid():
+            raise _unsafe(self.folder, f"belongs to the user {found.st_uid}")
+        if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise _unsafe(self.folder, "can be written by other users")
+
+    def hold(self) -> int:
+        """Return the descriptor of the lock that a server's process holds until it ends, or closes the descriptor.
+
+        Raises ``ArenaTopoError`` where another process serves from this folder.
+        """
+        descriptor = os.open(self.served, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ArenaTopoError(f"another process serves the sandbox in {self.folder}") from None
+        return descriptor
+
+    def is_held(self) -> bool:
+        """Whether a server's process is alive, even one that answers nobody."""
+        try:
+            os.close(self.hold())
+        except ArenaTopoError:
+            return True
+        return False
+
+    def ask(self, method: str, path: str, body: Object | None = None) -> Object | None:
+        """Return the answer of the running sandbox to its administrator, or None when it does not answer.
+
+        Raises ``ArenaTopoError`` where others could have written the folder.
+        """
+        self.check()
+        try:
+            config = json.loads(self.kubeconfig.read_text("utf-8"))
+            context = ssl.create_default_context(cafile=str(self.certificate))
+        # Without a kubeconfig or a certificate, no sandbox has served from this folder yet.
+        except (OSError, ValueError):
+            return None
+        request = urllib.request.Request(  # noqa: S310  # the address of our own server
+            config["clusters"][0]["cluster"]["server"] + path,
+            data=None if body is None else json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {config['users'][0]['user']['token']}",
+                "Content-Type": "application/json",
+            },
+            method=method,
+        )
+        # A proxy of the environment is not meant for loopback.
+        handlers = (urllib.request.HTTPSHandler(context=context), urllib.request.ProxyHandler({}))
+        try:
+            with urllib.request.build_opener(*handlers).open(request, timeout=_TIMEOUT_SECONDS) as answer:
+                document: Object = json.loads(answer.read())
+                return document
+        # Nobody listens, somebody else has the port (and another certificate), or the server is about to end.
+        except (urllib.error.URLError, OSError, ValueError):
+            return None
+
+
+def _unsafe(folder: Path, why: str) -> ArenaTopoError:
+    hint = "move it away, or name another folder for state in XDG_STATE_HOME"
+    return ArenaTopoError(f"the sandbox's folder {folder} {why}", hint=hint)
+
+
+# The server's process as a record on disk, and how it is recognised before it gets a signal.
+#
+# A process number alone names nobody: the kernel gives it to another process once the server has ended. Example: the
+# record says process 4711, started at tick 903144, and meanwhile 4711 is an editor: its start and its command line
+# differ, so it gets no signal.
+
+_PIDS = range(2, 2**22 + 1)  # 1 is init, 0 and below are groups of processes to kill(), 2^22 is Linux's limit
+_START = 19  # the 22nd field of /proc/PID/stat, counted after the command's name: proc_pid_stat(5)
+
+
+def command_of(home: Home, python: str) -> list[str]:
+    """Return the command line of the server of *home*."""
+    return [python, "-m", "arena_topo.sandbox", str(home.folder)]
+
+
+def record(home: Home, pid: int) -> None:
+    """Write down which process serves *home*."""
+    home.process.write_text(json.dumps({"pid": pid, "started": _started(pid)}), "utf-8")
+
+
+def terminate(home: Home) -> int:
+    """Send SIGTERM to the server of *home*, which does not answer, and return its number.
+
+    Raises ``ArenaTopoError`` where the recorded process is not recognised as this server.
+    """
+    pid, started = _recorded(home)
+    if pid not in _PIDS or not hasattr(os, "pidfd_open"):
+        raise _unrecognised(home)
+    try:
+        # The descriptor stays with this very process: nothing that gets its number later is signalled.
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        raise _unrecognised(home) from None
+    try:
+        if not started or _started(pid) != started or not _is_server(home, pid):
+            raise _unrecognised(home)
+        signal.pidfd_send_signal(descriptor, signal.SIGTERM)
+    finally:
+        os.close(descriptor)
+    return pid
+
+
+def _recorded(home: Home) -> tuple[int, int]:
+    """Return the process and the start that are on record, zeros where nothing usable is."""
+    try:
+        document: Any = json.loads(home.process.read_text("utf-8"))
+        return int(document["pid"]), int(document["started"])
+    except (OSError, ValueError, KeyError, TypeError, OverflowError):
+        return 0, 0
+
+
+def _started(pid: int) -> int:
+    """Return when a process started, in clock ticks since the machine did; 0 where the system does not say."""
+    try:
+        # The command's name is in parentheses, and may itself contain spaces and parentheses.
+        return int(Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[_START])
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _is_server(home: Home, pid: int) -> bool:
+    """Whether a process of this user has the command line of the server of *home*."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
+        owner = Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return False
+    expected = [os.fsencode(word) for word in command_of(home, "")]
+    return owner == os.getuid() and words[1:] == expected[1:]
+
+
+def _unrecognised(home: Home) -> ArenaTopoError:
+    hint = f"find it with: ps -ef | grep {home.folder} and end it with: kill PID"
+    return ArenaTopoError("the sandbox does not answer, and its process is not recognised", hint=hint)
+
 
 CONTEXT = "arena-topo-sandbox"
 _BELOW_EPHEMERAL = range(12000, 32000)  # ports that no outgoing connection takes
@@ -146,7 +345,7 @@ def _spawn(home: Home) -> subprocess.Popen[bytes]:
     """Start the server's process, in a session of its own so that the terminal's signals do not reach it."""
     with home.log.open("wb") as log:
         server = subprocess.Popen(  # noqa: S603  # our own module, by this very interpreter
-            process.command_of(home, sys.executable),
+            command_of(home, sys.executable),
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -155,7 +354,7 @@ def _spawn(home: Home) -> subprocess.Popen[bytes]:
             # Wherever this process found its modules, the server finds the same ones.
             env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
         )
-    process.record(home, server.pid)
+    record(home, server.pid)
     return server
 
 
@@ -197,7 +396,7 @@ def stop(home: Home) -> bool:
         answer = home.ask("POST", "/_sandbox/stop")
         if answer is None and not home.is_held():
             return False
-        pid = process.terminate(home) if answer is None else int(answer["pid"])
+        pid = terminate(home) if answer is None else int(answer["pid"])
         end = time.monotonic() + STOP_SECONDS
         while time.monotonic() < end:
             if not home.is_held():

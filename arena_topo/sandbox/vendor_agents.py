@@ -9,10 +9,20 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arena_topo.model.cluster.hardware import Hardware, Link, LinkClass, ShareMode
+from arena_topo.model.hardware import Hardware, Link, LinkClass, ShareMode
 from arena_topo.model.keys import HAMI_REGISTER, HAMI_SCORE
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.keys import AS_PUBLISHED
+
+# Annotation and label keys that only the sandbox knows.
+
+LOST = "sandbox.arena-topo.dev/lost"
+"""Annotation that makes a node lost: its kubelet falls silent and its pods are evicted."""
+SILENT = "silent"
+"""Value of that annotation with which the pods stay, as they do in the first minutes."""
+TIER_PREFIX = "sandbox.arena-topo.dev/"
+"""Prefix of the labels that stand for a tier whose own label key a snapshot does not have."""
+AS_PUBLISHED = "sandbox.arena-topo.dev/as-published"
+"""Annotation of pods that a layout brings: they hold the GPUs that the layout publishes, if it publishes any."""
 
 _FAMILIES = {
     "V100": ("volta", "7", "0"),

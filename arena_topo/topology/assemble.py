@@ -5,23 +5,292 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
+from itertools import combinations
 from operator import attrgetter
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import ShareMode
-from arena_topo.model.cluster.snapshot import Fact, GpuNode, Snapshot
+from arena_topo.model.cluster import Fact, GpuNode, Holder, Snapshot
+from arena_topo.model.hardware import Gpu, Link, LinkGraph, Nic, NumaZones, ShareMode
 from arena_topo.model.keys import DRA_GPU, GPU_RESOURCES, NVIDIA_GPU
-from arena_topo.model.notation.bounded_json import cut
-from arena_topo.model.notation.durations import parse_instant
-from arena_topo.model.notation.quantity import Resources
-from arena_topo.topology.fabric.read import read_fabric
-from arena_topo.topology.merge import NodeHardware, merge
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.occupancy import Occupancy, occupancy
-from arena_topo.topology.pod_facts import PodFacts
-from arena_topo.topology.raw_objects import Malformed, RawObject, labels, name, read_each, skipped
-from arena_topo.topology.reading import Reading, Trust
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.text.json import cut, shown
+from arena_topo.model.text.quantity import Resources
+from arena_topo.topology.fabric import read_fabric
+from arena_topo.topology.objects import (
+    Malformed,
+    NodeFacts,
+    PodFacts,
+    RawObject,
+    Reading,
+    Trust,
+    labels,
+    name,
+    read_each,
+    skipped,
+)
 from arena_topo.topology.sources import ack, annotation, dra, gfd, hami, koordinator, node_resource_topology
+
+# One picture of a node's hardware from what several sources say: the one to be trusted most counts.
+#
+# For example, of a node with eight GPUs the agent's annotation, a DRA slice and the product labels are read. Links and
+# GPUs are the agent's; the UUIDs and the memory that it lacks come from the slice, the NICs that both lack from the
+# labels. Where the slice puts a GPU on another NUMA node than the agent, that becomes a warning.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeHardware:
+    """The merged hardware of a node; ``readings`` are those that were used, most trusted first."""
+
+    readings: tuple[Reading, ...] = ()
+    machine: str = ""
+    gpus: tuple[Gpu, ...] = ()
+    links: LinkGraph | None = None
+    nics: tuple[Nic, ...] = ()
+    measured: tuple[tuple[float, ...], ...] = ()
+    facts: tuple[Fact, ...] = ()
+    zones: NumaZones | None = None
+
+
+def merge(node: str, readings: Iterable[Reading], capacity: int, warnings: list[str]) -> NodeHardware:
+    """Return the hardware of *node*, which has *capacity* GPUs by its own account.
+
+    A reading of another number of GPUs is about another state of the node and is left out; contradictions become
+    *warnings* that name both sources.
+    """
+    fitting = _fitting(node, sorted(readings, key=lambda reading: -reading.trust), capacity, warnings)
+    if not fitting:
+        return NodeHardware()
+    with_links = next((reading for reading in fitting if reading.links is not None), None)
+    with_nics = next((reading for reading in fitting if reading.nics), None)
+    with_gpus = [reading for reading in fitting if reading.gpus]
+    with_zones = next((reading for reading in fitting if reading.zones), None)
+    _warn_of_contradictions(node, fitting, warnings)
+    origins = {
+        "links": with_links,
+        "gpus": with_gpus[0] if with_gpus else None,
+        "nics": with_nics,
+        "numa": with_zones,
+    }
+    # The machine type describes the links, so it comes from where they come from.
+    machines = [with_links.machine] if with_links else [reading.machine for reading in fitting]
+    return NodeHardware(
+        readings=tuple(fitting),
+        machine=next(filter(None, machines), ""),
+        gpus=_merged_gpus(with_gpus),
+        links=with_links.links if with_links else None,
+        nics=with_nics.nics if with_nics else (),
+        measured=next((reading.measured for reading in fitting if reading.measured), ()),
+        facts=tuple(_fact(subject, reading) for subject, reading in origins.items() if reading is not None),
+        zones=with_zones.zones if with_zones else None,
+    )
+
+
+def _fitting(node: str, readings: Sequence[Reading], capacity: int, warnings: list[str]) -> list[Reading]:
+    """Return the readings that agree on the number of GPUs.
+
+    The node's capacity decides it. But a shared GPU is offered several times, and one of a DRA driver not at all:
+    then the most trusted reading with GPUs does.
+    """
+    shared = [r for r in readings if any(gpu.mode is not ShareMode.WHOLE for gpu in r.gpus)]
+    deciding = shared or ([] if capacity > 0 else [reading for reading in readings if reading.gpus])
+    expected = len(deciding[0].gpus) if deciding else capacity
+    fitting = []
+    for reading in readings:
+        if reading.gpus and len(reading.gpus) != expected:
+            warnings.append(
+                f"{reading.source}: lists {len(reading.gpus)} GPUs, node {node} has {expected}; skipped"
+            )
+        else:
+            fitting.append(reading)
+    return fitting
+
+
+def _fact(subject: str, reading: Reading) -> Fact:
+    # Where a GPU is does not depend on the rates of its links.
+    phrases = (*reading.assumptions, *(reading.assumed_rates if subject == "links" else ()))
+    if subject == "numa":
+        # What a NUMA node has is counted there, and which GPUs those are is another fact.
+        phrases = ()
+    remark = f" ({'; '.join(phrases)})" if phrases else ""
+    assumed = reading.trust is Trust.PRODUCT_TABLE or bool(phrases)
+    return Fact(subject, f"{reading.source}{remark}", reading.age, assumed=assumed)
+
+
+def _merged_gpus(readings: Sequence[Reading]) -> tuple[Gpu, ...]:
+    """Return the GPUs of the most trusted reading, with what the others add to them.
+
+    GPUs are the same by their UUIDs, since sources may number them differently; only where one of the two sides has
+    no UUIDs do their positions count.
+    """
+    if not readings:
+        return ()
+    merged = list(readings[0].gpus)
+    for reading in readings[1:]:
+        by_uuid = {gpu.uuid: gpu for gpu in reading.gpus if gpu.uuid}
+        for position, gpu in enumerate(merged):
+            other = by_uuid.get(gpu.uuid) or (None if gpu.uuid and by_uuid else reading.gpus[position])
+            merged[position] = _filled(gpu, other) if other else gpu
+    return tuple(merged)
+
+
+def _filled(gpu: Gpu, other: Gpu) -> Gpu:
+    return replace(
+        gpu,
+        uuid=gpu.uuid or other.uuid,
+        product=gpu.product or other.product,
+        memory=gpu.memory or other.memory,
+        numa=other.numa if gpu.numa is None else gpu.numa,
+        socket=other.socket if gpu.socket is None else gpu.socket,
+        pcie_root=gpu.pcie_root or other.pcie_root,
+        nics=gpu.nics or other.nics,
+        # Health and sharing are not contradicted but noticed: whoever sees a GPU fail or divided is right.
+        healthy=gpu.healthy and other.healthy,
+        mode=other.mode if gpu.mode is ShareMode.WHOLE else gpu.mode,
+    )
+
+
+def _warn_of_contradictions(node: str, readings: Sequence[Reading], warnings: list[str]) -> None:
+    """Compare the sources that see GPU links themselves; the others only list PCIe."""
+    # Assumed links come from the product table: they cannot contradict what a driver reports.
+    seen = [(r, r.links) for r in readings if r.trust >= Trust.HAMI and r.links and not r.assumptions]
+    for other, other_links in seen[1:]:
+        best, links = seen[0]
+        for a, b in combinations(range(links.size), 2):
+            link, other_link = links.between(a, b), other_links.between(a, b)
+            if _contradict(link, other_link):
+                warnings.append(
+                    f"node {node}: {best.source} says {link.label} between GPU{a} and GPU{b}, "
+                    f"{other.source} says {other_link.label}; the former counts"
+                )
+                break  # one pair is enough to look into it
+    _warn_of_numa(node, readings, warnings)
+
+
+def _contradict(one: Link, other: Link) -> bool:
+    """Whether two links differ in more than their PCIe class, which sources word differently."""
+    return one.kind.is_direct != other.kind.is_direct or (one.kind.is_direct and one.count != other.count)
+
+
+def _warn_of_numa(node: str, readings: Sequence[Reading], warnings: list[str]) -> None:
+    seen = [r for r in readings if not r.assumptions and any(gpu.numa is not None for gpu in r.gpus)]
+    for other in seen[1:]:
+        # Strict, since only readings with the same number of GPUs are left.
+        for gpu, other_gpu in zip(seen[0].gpus, other.gpus, strict=True):
+            if None not in (gpu.numa, other_gpu.numa) and gpu.numa != other_gpu.numa:
+                warnings.append(
+                    f"node {node}: {seen[0].source} puts GPU{gpu.index} on NUMA node {gpu.numa}, "
+                    f"{other.source} on {other_gpu.numa}; the former counts"
+                )
+                break
+
+
+# Which pods hold which GPUs of a node, by the pods' annotations or by the sources of the node.
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """The pods that hold GPUs of a node; ``used`` is None unless the GPUs of every holder are known."""
+
+    holders: tuple[Holder, ...] = ()
+    used: frozenset[int] | None = None
+    source: str = ""
+
+
+def occupancy(
+    pods: Iterable[PodFacts],
+    resource: str,
+    gpus: Sequence[Gpu],
+    readings: Sequence[Reading],
+    warnings: list[str],
+) -> Occupancy:
+    """Return the holders among *pods* of one node, which offers its GPUs as *resource*.
+
+    *readings* stand most trusted first. A pod's own annotation counts before them. Annotations that cannot be read,
+    and indices that the node does not have, become *warnings*.
+    """
+    by_uuid = {gpu.uuid: gpu.index for gpu in gpus if gpu.uuid}
+    with_users = [reading for reading in readings if reading.users]
+    holders, sources = [], set()
+    for pod in pods:
+        requested = pod.requests.get(resource, 0)
+        indices, source = _indices(pod, resource, by_uuid, with_users, warnings)
+        if requested or indices:
+            # Claims and shares of GPUs are no requests of the resource: then the indices count.
+            gpus_held = max(requested, len(indices or ()))
+            holders.append(Holder(pod.namespace, pod.name, pod.job, gpus_held, indices, pod.phase))
+            sources.add(source)
+    # A claim that no pod holds yet keeps its GPUs from everybody else. Only the most trusted source counts.
+    reserved = {index for reading in with_users[:1] for index in reading.users.get(("", ""), ())}
+    # Indices mean nothing on a node whose GPUs no source lists.
+    used = _used(holders, reserved, len(gpus), warnings) if gpus else None
+    return Occupancy(tuple(holders), used, ", ".join(sorted(sources - {""})))
+
+
+def _indices(
+    pod: PodFacts,
+    resource: str,
+    by_uuid: Mapping[str, int],
+    readings: Sequence[Reading],
+    warnings: list[str],
+) -> tuple[tuple[int, ...] | None, str]:
+    """Return the GPUs of a pod and the source that names them, or None where no source does."""
+    if pod.annotations:
+        try:
+            indices = _annotated(pod, resource, by_uuid)
+        except Malformed as error:
+            warnings.append(skipped(f"Pod {pod.namespace}/{pod.name}", error))
+        else:
+            if indices is not None:
+                return indices, "pod annotations"
+    for reading in readings:
+        if (pod.namespace, pod.name) in reading.users:
+            return tuple(sorted(reading.users[pod.namespace, pod.name])), reading.source
+    return None, ""
+
+
+def _annotated(pod: PodFacts, resource: str, by_uuid: Mapping[str, int]) -> tuple[int, ...] | None:
+    """Return the GPUs that the annotations of a pod name, None where they name none; raises ``Malformed``.
+
+    Whoever creates a pod writes its annotations, whatever it requests, and a scheduler writes them only onto pods that
+    ask for GPUs. So they count up to what the pod requests: by number where it requests whole GPUs as *resource*, and at
+    all only where it requests a GPU by some name, such as ``koordinator.sh/gpu-core``.
+    """
+    indices = ack.pod_gpus(pod.annotations)
+    if indices is None:
+        indices = koordinator.pod_gpus(pod.annotations)
+    if indices is None:
+        uuids = hami.pod_gpus(pod.annotations) or ()
+        # HAMi names GPUs by UUID, and only a source that lists UUIDs says which GPUs those are.
+        if not uuids or any(uuid not in by_uuid for uuid in uuids):
+            return None
+        indices = tuple(sorted(by_uuid[uuid] for uuid in uuids))
+    requested = pod.requests.get(resource, 0)
+    if requested and len(indices) > requested:
+        raise Malformed(f"its annotations name {len(indices)} GPUs, and it requests {requested}")
+    if indices and not any(amount > 0 and "gpu" in name for name, amount in pod.requests.items()):
+        raise Malformed(f"its annotations name {len(indices)} GPUs, and it requests none")
+    return indices
+
+
+def _used(
+    holders: Iterable[Holder], reserved: Iterable[int], size: int, warnings: list[str]
+) -> frozenset[int] | None:
+    """Return the union of the holders' GPUs, or None where those of one holder are not known."""
+    used = set(reserved)
+    for holder in holders:
+        # One unknown holder may hold any GPU, so that no GPU is known to be free.
+        if holder.indices is None:
+            return None
+        # Such indices follow another numbering, and a wrong set of free GPUs would be worse than none.
+        if any(index >= size for index in holder.indices):
+            warnings.append(
+                f"Pod {holder.namespace}/{holder.pod} holds GPUs {shown(list(holder.indices))}, but its node has {size}; "
+                "they are not used"
+            )
+            return None
+        used.update(holder.indices)
+    return frozenset(used)
+
 
 _LONGEST_WARNING = 400
 """Characters of a warning."""

@@ -10,10 +10,10 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 
-from arena_topo.controller.actions import Action
+from arena_topo.controller.kept import Action
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.model.objects import Object
-from tests.controller.kueue.workload_objects import NOW, Cluster, condition, workload
+from tests.controller.workload_objects import NOW, Cluster, condition, workload
 from tests.controller.world import server
 
 

@@ -14,18 +14,17 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from statistics import median, quantiles
 
-from arena_topo.controller.actions import WritePlan
-from arena_topo.controller.estimating.estimates import Estimator
-from arena_topo.controller.kept import read_of_pod
+from arena_topo.controller.estimates import Estimator
+from arena_topo.controller.kept import WritePlan, read_of_pod
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.state import ClusterState
-from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
-from arena_topo.jobs.reading.watch import Change
+from arena_topo.jobs.enforce import rewritten, suspended_with_plan
+from arena_topo.jobs.watch import Change
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode, plan_text
 from benchmarks.snapshot import name, node, pod
 from tests.objects import mpijob
 

@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from statistics import median, quantiles
 
-from arena_topo.controller.estimating.estimates import Estimator
+from arena_topo.controller.estimates import Estimator
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.state import ClusterState
 from benchmarks.controller.decisions import QUEUE, World, waiting

@@ -12,18 +12,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from arena_topo.controller.faults import Faults
-from arena_topo.controller.kept import read_of_job
+from arena_topo.controller.kept import Faults, read_of_job
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.controller.state import ClusterState
-from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import with_pins
-from arena_topo.model.job.object_shapes import TRAINING_JOB
 from arena_topo.model.keys import PLAN
-from arena_topo.model.notation.shapes import fitted
+from arena_topo.model.object_shapes import TRAINING_JOB
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.text.shapes import fitted
 from benchmarks.snapshot import node
 from tests.objects import mpijob
 

@@ -15,17 +15,14 @@ from datetime import UTC, datetime, timedelta
 from random import Random
 from statistics import mean, median
 
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.start_estimate import StartEstimate
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement
-from arena_topo.model.plan.plan_record import PlanRecord, Stage
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.plan import Demand, Placement
+from arena_topo.model.plan_record import PlanRecord, Stage
+from arena_topo.model.start_estimate import StartEstimate
 from arena_topo.planner.plan import plan
-from arena_topo.planner.reservations.conflicts import OtherPlan, without_reserved
-from arena_topo.planner.reservations.protocol import Plan
-from arena_topo.planner.reservations.queue import KeptPlace, RunningJob, WaitingJob, take_turns
-from arena_topo.planner.reservations.run_time import PastRun, RunHistory, Work
-from arena_topo.planner.reservations.start_time import EndingJob, StartingJob, estimate_starts
+from arena_topo.planner.queue import KeptPlace, RunningJob, WaitingJob, take_turns
+from arena_topo.planner.reservations import OtherPlan, Plan, without_reserved
+from arena_topo.planner.start_time import EndingJob, PastRun, RunHistory, StartingJob, Work, estimate_starts
 from tests.planner.fleets import NVIDIA, cluster, node
 
 SERVERS = 32

@@ -11,13 +11,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from arena_topo.model.cluster.hardware import Nic
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.roles import GangDemand, GangPlacement, Role, Slice, Tie
-from arena_topo.planner.nodes.fleet import make_fleet
+from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.hardware import Nic
+from arena_topo.model.plan import Demand, GangDemand, GangPlacement, Role, Slice, Tie
+from arena_topo.planner.fleet import make_fleet
 from arena_topo.planner.plan import plan_shape
-from arena_topo.planner.roles.plan_gang import plan_gang_on
+from arena_topo.planner.roles.answer import plan_gang_on
 from benchmarks.fleet import p95, timed
 from benchmarks.fleets import FILLS, large
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import combinations
 
-from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.hardware import Link, LinkClass, LinkGraph
+from arena_topo.planner.gpus import packing
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.gpus.machine import Machine
-from arena_topo.planner.gpus.packing import tables
 
 SWITCH = Link(LinkClass.NVSWITCH, 6, 150.0)
 PAIR, SOCKET, FAR = Link(LinkClass.PIX, 0, 12.0), Link(LinkClass.NODE, 0, 10.0), Link(LinkClass.SYS, 0, 8.3)
@@ -37,9 +37,9 @@ def costs(v100: LinkGraph) -> Iterator[tuple[str, float]]:
 
 def _of_v100(graph: LinkGraph) -> Iterator[tuple[str, float]]:
     counts = tuple(tuple(link.count for link in row) for row in graph.links)
-    yield "V100, packings of all sets, computed", _timed(lambda: tables.compute(counts))
+    yield "V100, packings of all sets, computed", _timed(lambda: packing.compute(counts))
     # In a new process nothing is cached in memory, so the table has to be read again.
-    tables.packings.cache_clear()
+    packing.packings.cache_clear()
     machine = machine_of(graph)
     yield "V100, first choice, shipped table read", _timed(lambda: machine.best(255, 4))
     states = [(free, k) for free in range(256) for k in range(1, free.bit_count() + 1)]

@@ -14,7 +14,7 @@ import tempfile
 from itertools import combinations
 from random import Random
 
-from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.hardware import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
 from arena_topo.planner.gpus.machine import Machine
 

@@ -9,11 +9,10 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from itertools import combinations
 
-from arena_topo.model.cluster.hardware import LinkGraph
-from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
-from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.model.hardware import LinkGraph
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, positions_of
 from arena_topo.planner.gpus.machine import Machine
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.topology.hardware import usual_hardware
 from benchmarks.gpus.costs import costs
 from benchmarks.gpus.jobs import Lot, play
 from benchmarks.peers import gpu_sets as peers

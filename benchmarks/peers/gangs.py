@@ -1,16 +1,15 @@
 """Rules by which others put a gang onto nodes, given how many workers each node takes.
 
-First fit and Kueue's rule are what ``plan`` shows beside its own spread of groups (``planner/groups/rules.py``).
+First fit and Kueue's rule are what ``plan`` shows beside its own spread of groups (``planner/groups.py``).
 """
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
 
-from arena_topo.planner.groups import rules
-from arena_topo.planner.groups.rules import Answer
-from arena_topo.planner.groups.units import Parts, parts_of
-from arena_topo.planner.nodes.fleet import Fleet
+from arena_topo.planner import groups
+from arena_topo.planner.fleet import Fleet
+from arena_topo.planner.groups import Answer, Parts, parts_of
 
 Rule = Callable[[Fleet, Sequence[int], int], Answer]
 # What a scheduler knows of its fabric is no part of a decision's time.
@@ -19,12 +18,12 @@ _parts: Callable[[Fleet], Parts] = lru_cache(maxsize=4)(parts_of)
 
 def kueue_best_fit(fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
     """Choose as Kueue's topology-aware scheduling does, profile BestFit."""
-    return rules.kueue_best_fit(_parts(fleet), places, workers)
+    return groups.kueue_best_fit(_parts(fleet), places, workers)
 
 
 def first_fit(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:
     """Fill the nodes in their order."""
-    return rules.first_fit(places, workers)
+    return groups.first_fit(places, workers)
 
 
 def random_nodes(_fleet: Fleet, places: Sequence[int], workers: int) -> Answer:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from math import log10
 
-from arena_topo.output.topology.svg.elements import element, label, picture, titled
+from arena_topo.output.svg import element, label, picture, titled
 from benchmarks.worth.figures import Figures, GangFigures
 
 WORKS = (("16 MiB", "all-reduce of 16 MiB"), ("step", "training step"))

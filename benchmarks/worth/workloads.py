@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from arena_topo.prediction.networks import network
-from arena_topo.prediction.training import gradients, horovod_buckets
+from arena_topo.prediction.training import gradients, horovod_buckets, network
 from tests.ranks.fabric import Fabric, three_tiers, two_tiers
 
 MODEL = "vgg16"

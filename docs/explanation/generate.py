@@ -3,11 +3,11 @@
 import sys
 from pathlib import Path
 
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.output.plan.render import render_plan
+from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot
+from arena_topo.model.plan import Demand
+from arena_topo.output.plan import render_plan
 from arena_topo.planner.plan import plan
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.topology.hardware import usual_hardware
 
 FOLDER = Path(__file__).parent
 _GPU = "nvidia.com/gpu"

@@ -8,14 +8,13 @@ from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
-from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.placement.plan import plan_demand
-from arena_topo.model.cluster.hardware import Hardware
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.output.plan.render import drawn_plan, render_plan
-from arena_topo.output.topology.svg.cluster import cluster_picture
-from arena_topo.output.topology.svg.node import node_picture
+from arena_topo.jobs.options import PlanOptions
+from arena_topo.jobs.plan import plan_demand
+from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot
+from arena_topo.model.hardware import Hardware
+from arena_topo.model.plan import Demand
+from arena_topo.output.plan import drawn_plan, render_plan
+from arena_topo.output.svg import cluster_picture, node_picture
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 
 FOLDER = Path(__file__).parent

@@ -8,7 +8,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from arena_topo.agent.pod_resources import METHOD
+from arena_topo.agent.hardware import METHOD
 from tests.agent.kubelet import ANSWER
 
 

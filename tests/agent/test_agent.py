@@ -5,13 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.agent.agent import Agent
+from arena_topo.agent.run import Agent
 from arena_topo.errors import ArenaTopoError
-from arena_topo.model.cluster.hardware import Hardware
+from arena_topo.model.hardware import Hardware
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.reading import PodKey
+from arena_topo.topology.objects import NodeFacts, PodKey
 from arena_topo.topology.sources.annotation import read_annotation
 from tests.topology.texts import saved
 

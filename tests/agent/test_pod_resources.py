@@ -3,7 +3,7 @@
 import grpc
 import pytest
 
-from arena_topo.agent.pod_resources import gpu_users, list_pod_resources
+from arena_topo.agent.hardware import gpu_users, list_pod_resources
 from arena_topo.errors import ArenaTopoError
 from tests.agent.kubelet import ANSWER, UUIDS
 

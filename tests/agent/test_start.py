@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from arena_topo.agent.start import file_agent, node_agent
+from arena_topo.agent.run import file_agent, node_agent
 from tests.agent.fake_nvml import FakeNvml
 from tests.agent.kubelet import UUIDS
 from tests.topology.formats.test_nvidia_smi import uniform
@@ -17,7 +17,7 @@ def test_the_agent_of_a_node_joins_nvml_and_the_kubelet(socket: str, monkeypatch
     nvml = FakeNvml(uniform("NV4", 3))
     monkeypatch.setattr(FakeNvml, "nvmlDeviceGetUUID", lambda _, handle: UUIDS[handle])
     monkeypatch.setitem(sys.modules, "pynvml", nvml)
-    monkeypatch.setattr("arena_topo.agent.start.require", lambda *_, **__: None)
+    monkeypatch.setattr("arena_topo.agent.run.require", lambda *_, **__: None)
     published: list[str] = []
     node_agent(
         published.append, lambda _: None, found=str, socket=socket, sysfs="/nowhere"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from arena_topo.cli.app import cli
 from arena_topo.cli.errors import run
-from arena_topo.cli.options.kube import connection_options
+from arena_topo.cli.options.common import connection_options
 from arena_topo.errors import ArenaTopoError
 from tests.cli.conftest import Invoke
 from tests.examples import examples

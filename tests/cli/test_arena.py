@@ -8,7 +8,7 @@ import click
 import pytest
 
 from arena_topo.cli.app import cli
-from arena_topo.cli.options.arena import Refused
+from arena_topo.cli.options.common import Refused
 from tests.e2e.arena_help import recorded
 from tests.paths import ROOT
 

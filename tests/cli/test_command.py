@@ -5,7 +5,7 @@ from dataclasses import FrozenInstanceError, dataclass
 import click
 import pytest
 
-from arena_topo.cli.command import argument, command, many, option, switch, text
+from arena_topo.cli.declare import argument, command, many, option, switch, text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

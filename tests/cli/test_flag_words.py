@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.cli.flag_words import FlagWord, as_click_takes, check_values, flags_before_values
+from arena_topo.cli.declare import FlagWord, as_click_takes, check_values, flags_before_values
 
 OPTIONS = [
     click.Option(["-n", "--namespace"]),

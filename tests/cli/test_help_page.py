@@ -6,7 +6,7 @@ import click
 import pytest
 
 from arena_topo.cli.app import cli
-from arena_topo.cli.options.kube import connection_options
+from arena_topo.cli.options.common import connection_options
 from tests.cli.conftest import Invoke
 from tests.paths import ROOT
 
@@ -90,7 +90,7 @@ def test_many_flags_stand_under_headings(invoke: Invoke) -> None:
 def test_what_is_left_without_a_heading_is_help_alone(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A new flag of a job belongs under one of the headings, in ``arena_topo/cli/help_page.py``."""
+    """A new flag of a job belongs under one of the headings, in ``arena_topo/cli/declare.py``."""
     monkeypatch.setenv("COLUMNS", "60")
     for command in ("submit", "plan"):
         _, _, rest = invoke(command, "mpi", "--help").out.partition("\nOptions:\n")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.cli.refused import REFUSED
+from arena_topo.cli.groups import REFUSED
 from tests.cli.conftest import Invoke
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.cli.suggestions import similar
+from arena_topo.cli.errors import similar
 
 COMMANDS = ["submit", "get", "logs", "log", "delete", "del", "topology", "top", "exec", "resume"]
 

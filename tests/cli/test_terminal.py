@@ -82,7 +82,7 @@ def on_terminal(width: int, program: str, **environment: str) -> str:
     """Return what a *program* prints on a terminal of *width* columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    imports = "from arena_topo.cli.terminal import columns, print_table\nfrom arena_topo.output.lines import fitted\n"
+    imports = "from arena_topo.cli.terminal import columns, print_table\nfrom arena_topo.output.text import fitted\n"
     with subprocess.Popen(
         [sys.executable, "-c", imports + program],
         env={"TERM": "xterm", "PATH": "", **environment},

@@ -7,9 +7,9 @@ import pytest
 
 from arena_topo.cluster.doctor import diagnose
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.cluster.finding import Finding, State
-from arena_topo.model.plan.capabilities import AccessReview, ClusterFacts, Policy, Program
-from arena_topo.output.doctor import findings_document, findings_text
+from arena_topo.model.capabilities import AccessReview, ClusterFacts, Policy, Program
+from arena_topo.model.reports import Finding, State
+from arena_topo.output.reports import findings_document, findings_text
 from arena_topo.pin.admission import VERSION
 
 V2, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1ALPHA1

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.cluster.identity import Identity, whoami
+from arena_topo.cluster.doctor import Identity, whoami
 from tests.fakes import Answer, in_turn, missing, refusal, session
 
 ANN = Answer(body={"status": {"userInfo": {"username": "ann"}}})

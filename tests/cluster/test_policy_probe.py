@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from arena_topo.cluster.policy_probe import wait_until_applied
+from arena_topo.cluster.setup import wait_until_applied
 from arena_topo.errors import WaitTimeout
 from tests.fakes import Answer, Call, refusal, session
 

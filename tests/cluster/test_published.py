@@ -21,10 +21,10 @@ from arena_topo.cluster.published import (
     visible_snapshot,
 )
 from arena_topo.errors import DocumentError, Forbidden
-from arena_topo.model.cluster.snapshot import Fabric, Holder, Snapshot
+from arena_topo.model.cluster import Fabric, Holder, Snapshot
 from arena_topo.model.keys import SNAPSHOT_PARTS, SNAPSHOT_WRITTEN
 from arena_topo.model.objects import Object
-from arena_topo.topology.snapshot_file import snapshot_document
+from arena_topo.topology.files import snapshot_document
 from tests.fakes import Answer, Call, refusal, session
 from tests.planner.fleets import node
 

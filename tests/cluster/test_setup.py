@@ -5,10 +5,19 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES, bindings
-from arena_topo.cluster.setup import ServedApis, apply, installed_objects, remove, served_apis, setup_objects
+from arena_topo.cluster.setup import (
+    TOPOLOGY_RULES,
+    USER_RULES,
+    ServedApis,
+    apply,
+    bindings,
+    installed_objects,
+    remove,
+    served_apis,
+    setup_objects,
+)
 from arena_topo.errors import UsageError
-from arena_topo.model.notation.yaml_documents import load
+from arena_topo.model.text.yaml import load
 from tests.fakes import Answer, Call, missing, session, unserved
 from tests.paths import ROOT
 

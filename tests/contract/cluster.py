@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import pytest
 
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.lifecycle import Home
 from tests.contract.client import Client, Object
 from tests.controlplane.availability import MARKER
 from tests.controlplane.machines.logs import FakeLog

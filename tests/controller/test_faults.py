@@ -9,27 +9,35 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.controller.actions import Notice, PatchStatus, WritePlan
-from arena_topo.controller.estimating.estimates import Estimator
-from arena_topo.controller.faults import SAID_AGAIN, Faults
-from arena_topo.controller.kept import read_of_job, read_of_other, read_of_pod, read_of_workload
-from arena_topo.controller.kueue.workloads import CheckState
+from arena_topo.controller.estimates import Estimator
+from arena_topo.controller.kept import (
+    SAID_AGAIN,
+    Faults,
+    Notice,
+    PatchStatus,
+    WritePlan,
+    read_of_job,
+    read_of_other,
+    read_of_pod,
+    read_of_workload,
+)
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.controller.reporting.audit import audit
+from arena_topo.controller.report import audit
 from arena_topo.controller.state import ClusterState
-from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
-from arena_topo.jobs.reading.watch import Change
+from arena_topo.controller.workloads import CheckState
+from arena_topo.jobs.enforce import rewritten, suspended_with_plan
+from arena_topo.jobs.watch import Change
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import with_pins
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.job.kind import Kind
-from arena_topo.model.job.object_shapes import NODE, OBJECT, POD, TRAINING_JOB, WORKLOAD
+from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import COMPLETION_INDEX, OPERATOR_JOB_NAME, PLAN, PLANNED
-from arena_topo.model.notation.shapes import Part, fitted
+from arena_topo.model.kind import Kind
+from arena_topo.model.object_shapes import NODE, OBJECT, POD, TRAINING_JOB, WORKLOAD
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode, encode, plan_text
-from tests.controller.kueue.workload_objects import Cluster, check, flavor, workload
+from arena_topo.model.plan_record import PlanRecord, Stage, decode, encode, plan_text
+from arena_topo.model.text.shapes import Part, fitted
+from tests.controller.workload_objects import Cluster, check, flavor, workload
 from tests.controller.world import GPU, START, Objects, at, server
 from tests.hostile_objects import OBJECTS, RECORD, spoiled_parts
 from tests.objects import mpijob
@@ -137,7 +145,7 @@ STEPS = {
     "what a job asks for": "arena_topo.controller.placer.question_of",
     "what its plan reserves": "arena_topo.controller.ledger.reserving_plan",
     "writing why it waits": "arena_topo.controller.placer.encode",
-    "an audit": "arena_topo.controller.reporting.audit.plan_writers",
+    "an audit": "arena_topo.controller.report.plan_writers",
 }
 """What is done with one job after the other."""
 PLANS = {"reserving_plan": encode(RECORD), "plan_writers": encode(PlanRecord(stage=Stage.PROPOSED))}

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.controller.placer import Placer, Rules
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
 from tests.controller.world import GPU, Controller, World
 
 BOTH = pytest.mark.parametrize("enforcement", [Enforcement.ADMISSION, Enforcement.GATES])

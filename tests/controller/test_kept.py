@@ -5,14 +5,14 @@ import pytest
 from arena_topo.controller.kept import read_of_job, read_of_other, read_of_pod, read_of_workload
 from arena_topo.controller.ledger import PlannedJob
 from arena_topo.errors import DocumentError
-from arena_topo.jobs.placement.enforcement import rewritten
+from arena_topo.jobs.enforce import rewritten
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import changes, with_pins
 from arena_topo.model import keys
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
-from tests.controller.kueue.workload_objects import workload
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from tests.controller.workload_objects import workload
 from tests.objects import mpijob, pod
 
 LARGE = "x" * 200_000

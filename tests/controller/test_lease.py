@@ -4,7 +4,7 @@ from threading import Event
 
 import pytest
 
-from arena_topo.controller.lease import DURATION, Lease
+from arena_topo.controller.run import DURATION, Lease
 from arena_topo.errors import NotFound
 from arena_topo.kube.session import Session
 from arena_topo.model.objects import Object

@@ -5,28 +5,27 @@ from threading import Event
 
 import pytest
 
-from arena_topo.cluster.capabilities.controller import controller_runs
+from arena_topo.cluster.capabilities import controller_runs
 from arena_topo.cluster.published import PART_NAMES, read_published
-from arena_topo.controller.actions import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
-from arena_topo.controller.kueue.watched import kueue_api, kueue_collections
-from arena_topo.controller.lease import Lease
+from arena_topo.controller.kept import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.manifests import (
     CLUSTER_RULES,
     NAMESPACE_RULES,
     READER_RULES,
     controller_objects,
 )
-from arena_topo.controller.send import carry_out
+from arena_topo.controller.run import Lease, carry_out
 from arena_topo.controller.state import watched
+from arena_topo.controller.workloads import kueue_api, kueue_collections
 from arena_topo.errors import Conflict
 from arena_topo.kinds.table import KINDS
 from arena_topo.kube.bulk_read import OPTIONAL
 from arena_topo.kube.session import Session
-from arena_topo.model.job.kind import Kind, api_version
 from arena_topo.model.keys import PLAN
+from arena_topo.model.kind import Kind, api_version
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage
 from arena_topo.pin.dra_claims import claim
 from tests.fakes import Answer, Call, missing, refusal, session
 from tests.objects import mpijob, pod

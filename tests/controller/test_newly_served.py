@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from threading import Event
 
-from arena_topo.controller.newly_served import NewlyServed
+from arena_topo.controller.state import NewlyServed
 from arena_topo.errors import ConnectionFailed
 
 PODS, JOBSETS = "/api/v1/pods", "/apis/jobset.x-k8s.io/v1alpha2/jobsets"

@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from arena_topo.controller.actions import ReleaseWorker, WritePlan
+from arena_topo.controller.kept import ReleaseWorker, WritePlan
 from arena_topo.controller.placer import Placer, Rules
 from arena_topo.model.keys import HOSTNAME
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
 from tests.controller.world import GPU, Controller, World
 
 BOTH = pytest.mark.parametrize("enforcement", [Enforcement.ADMISSION, Enforcement.GATES])

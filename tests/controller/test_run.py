@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from arena_topo.controller.placer import Rules
-from arena_topo.controller.reporting.metrics import Metrics
+from arena_topo.controller.report import Metrics
 from arena_topo.controller.run import ControllerSessions, run_controller
-from arena_topo.jobs.placement.demand import Question, question_of
-from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.jobs.enforce import suspended_with_plan
+from arena_topo.jobs.plan import Question, question_of
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.session import connect
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode
-from arena_topo.sandbox.home import Home
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode
+from arena_topo.sandbox.lifecycle import Home
 from tests.contract.bodies import mpijob
 from tests.contract.client import Client
 from tests.contract.cluster import eventually

@@ -4,15 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from arena_topo.controller.actions import Action, Notice, PatchStatus, ReleaseWorker, WritePlan
-from arena_topo.controller.kept import read_of_job
-from arena_topo.controller.send import Failure, Sender, carry_out
+from arena_topo.controller.kept import Action, Notice, PatchStatus, ReleaseWorker, WritePlan, read_of_job
+from arena_topo.controller.run import Failure, Sender, carry_out
 from arena_topo.errors import Conflict
-from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.manifest.plan_on_job import Pins, with_pins
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
 from tests.fakes import Answer, refusal, session
 from tests.objects import mpijob
 

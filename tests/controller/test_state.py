@@ -9,15 +9,15 @@ import pytest
 
 from arena_topo.controller.kept import read_of_pod
 from arena_topo.controller.state import ClusterState
-from arena_topo.jobs.placement.enforcement import rewritten
-from arena_topo.jobs.reading.watch import Change
+from arena_topo.jobs.enforce import rewritten
+from arena_topo.jobs.watch import Change
 from arena_topo.manifest.plan_on_job import with_pins
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
-from arena_topo.planner.reservations.conflicts import OtherPlan
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.planner.reservations import OtherPlan
 from tests.controller.world import GPU, START, at, server
 from tests.objects import condition, mpijob, pod
 

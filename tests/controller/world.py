@@ -5,19 +5,19 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from arena_topo.controller.actions import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
+from arena_topo.controller.kept import Action, DeletePod, Notice, PatchStatus, ReleaseWorker, WritePlan
 from arena_topo.controller.placer import Placer
 from arena_topo.controller.state import ClusterState
-from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
+from arena_topo.jobs.enforce import rewritten, suspended_with_plan
 from arena_topo.kinds.elastic import worker_range
 from arena_topo.kinds.mpijob import worker_name
 from arena_topo.kinds.table import kind_of
 from arena_topo.manifest.plan_on_job import Pins, resized, with_pins
-from arena_topo.model.job.kind import is_suspended
 from arena_topo.model.keys import ELASTIC, HOSTNAME, OPERATOR_JOB_NAME, PLAN, PLANNED
+from arena_topo.model.kind import is_suspended
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, decode, encode, plan_text
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, decode, encode, plan_text
 from arena_topo.pin.gates import is_gated, release_patch
 from tests.objects import mpijob
 

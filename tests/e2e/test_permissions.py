@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
+from arena_topo.cluster.setup import TOPOLOGY_RULES, USER_RULES
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane

@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.model.job.gang import Gang
+from arena_topo.manifest.gang import gang_of
+from arena_topo.model.job import Gang
 from tests.objects import mpijob
 
 V2, V1, ALPHA = ApiVersion.V2BETA1, ApiVersion.V1, ApiVersion.V1ALPHA1

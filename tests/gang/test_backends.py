@@ -8,9 +8,9 @@ import pytest
 from arena_topo.errors import UsageError
 from arena_topo.gang.backends import BACKENDS, decorate
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.decorate import decorated
-from arena_topo.model.job.gang import Decoration
-from arena_topo.model.notation.yaml_documents import dump
+from arena_topo.manifest.gang import decorated
+from arena_topo.model.job import Decoration
+from arena_topo.model.text.yaml import dump
 from tests import paths
 from tests.gang.jobs import ALPHA, V1, V2, gang, job
 

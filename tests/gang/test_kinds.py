@@ -8,14 +8,13 @@ from arena_topo.errors import UsageError
 from arena_topo.gang.backends import BACKENDS, decorate
 from arena_topo.kinds.table import OTHER_KINDS
 from arena_topo.kinds.trainjob import TRAINJOB, with_patch
-from arena_topo.manifest.decorate import decorated
-from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.model.job.kind import Kind
-from arena_topo.model.notation.yaml_documents import dump
+from arena_topo.manifest.gang import decorated, gang_of
+from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
+from arena_topo.model.text.yaml import dump
 from tests import paths
 from tests.gang.test_backends import KNOWN
-from tests.jobs.submit.manifests import MANIFESTS
+from tests.jobs.manifests import MANIFESTS
 
 GOLDEN = paths.GOLDEN / "gang"
 LEGAL = [(name, kind) for kind in OTHER_KINDS for name in BACKENDS if name not in kind.refused_by]

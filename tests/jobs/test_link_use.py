@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.link_use import link_uses
-from arena_topo.jobs.status.view import job_view
+from arena_topo.jobs.overview import link_uses
+from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import PLAN
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.overview import LinkUse
-from arena_topo.model.plan.placement import Slot, Transport
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan import Slot, Transport
+from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.reports import LinkUse
 from arena_topo.planner.gpus.machine import MachineCatalog
 from tests.objects import condition, mpijob, pod
 from tests.planner.fleets import NVIDIA, SWITCHED, cluster, node

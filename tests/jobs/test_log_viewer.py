@@ -7,7 +7,7 @@ import pytest
 
 from arena_topo.errors import NotFound
 from arena_topo.jobs.log_viewer import log_viewer_url
-from arena_topo.model.job.job_view import Instance
+from arena_topo.model.job_view import Instance
 from tests.fakes import Answer, Call, missing, session
 
 CHIEF = Instance("job-launcher-x", "Running", True, 0, 1.0, datetime.now(UTC), node_ip="10.1.1.1")

@@ -7,9 +7,9 @@ import pytest
 
 from arena_topo.errors import ExitCode, JobFailed, NotFound, WaitTimeout
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.outcome import followed_to_the_end, wait_for_goal
+from arena_topo.jobs.wait import followed_to_the_end, wait_for_goal
 from arena_topo.kube.session import Session
-from arena_topo.model.job.job_view import Goal, JobStatus
+from arena_topo.model.job_view import Goal, JobStatus
 from arena_topo.model.objects import Object
 from tests.fakes import Answer, Call, Script, missing, session
 from tests.jobs.logs.scripted import LAUNCHER, Cluster, launcher, line

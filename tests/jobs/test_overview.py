@@ -6,10 +6,10 @@ import pytest
 
 from arena_topo.errors import ConnectionFailed
 from arena_topo.jobs.overview import ClusterWatch
-from arena_topo.model.job.job_view import JobStatus
+from arena_topo.model.job_view import JobStatus
 from arena_topo.model.objects import Object
 from tests.fakes import Answer, Broken, Call, Line, refusal, session
-from tests.jobs.reading.streams import JOBS, PODS, Streams, event, versioned
+from tests.jobs.streams import JOBS, PODS, Streams, event, versioned
 from tests.objects import mpijob, pod
 
 JOB = mpijob("job", workers=1)

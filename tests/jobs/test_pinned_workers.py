@@ -4,12 +4,12 @@ import pytest
 
 from arena_topo.jobs.logs.wait import Waiter
 from arena_topo.jobs.lookup import ServedJob
-from arena_topo.jobs.pinned_workers import unpinned_workers
+from arena_topo.jobs.reserve import unpinned_workers
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.model.keys import HOSTNAME
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
 from tests.fakes import Answer, Call, refusal, session
 from tests.objects import mpijob, pod
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from arena_topo.jobs.prune import old_jobs
+from arena_topo.jobs.lists import old_jobs
 from tests.fakes import Answer, Call, session
-from tests.jobs.reading.test_job_list import table
+from tests.jobs.test_job_list import table
 from tests.objects import mpijob
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from arena_topo.kinds.training_operator import TrainingOperatorKind
-from arena_topo.model.job.kind import api_version
+from arena_topo.model.kind import api_version
 from arena_topo.model.objects import Object
 
 

@@ -10,11 +10,10 @@ from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.elastic import elastic_range, least_pods, pods_of_job, read_range, worker_range
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
-from arena_topo.model.job.job_spec import WorkerRange
-from arena_topo.model.job.kind import Kind
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
+from arena_topo.model.job import WorkerRange
 from arena_topo.model.keys import ELASTIC
+from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
 from tests.kinds.jobs import training_job
 from tests.objects import mpijob

@@ -1,7 +1,7 @@
 """The anatomy of an indexed Job."""
 
 from arena_topo.kinds.indexed_job import INDEXED_JOB
-from arena_topo.model.job.kind import Member
+from arena_topo.model.kind import Member
 
 _INDEX = "batch.kubernetes.io/job-completion-index"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.kinds.jobset import JOBSET
-from arena_topo.model.job.kind import Member, offsets, planned_members
+from arena_topo.model.kind import Member, offsets, planned_members
 from arena_topo.model.objects import Object
 
 _INDEX, _JOB = "batch.kubernetes.io/job-completion-index", "jobset.sigs.k8s.io/job-index"

@@ -15,7 +15,7 @@ from arena_topo.kinds.mpijob import (
     worker_count,
     worker_name,
 )
-from arena_topo.model.job.kind import pod_selector
+from arena_topo.model.kind import pod_selector
 from tests.objects import mpijob
 
 

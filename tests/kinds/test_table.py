@@ -4,9 +4,9 @@ import pytest
 
 from arena_topo.errors import DocumentError
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
 from arena_topo.kinds.table import KINDS, kind_of, kinds_called
-from arena_topo.model.job.kind import Kind, api_version
+from arena_topo.kinds.training_operator import PYTORCHJOB
+from arena_topo.model.kind import Kind, api_version
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=api_version)

@@ -2,10 +2,8 @@
 
 import pytest
 
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
-from arena_topo.kinds.training_operator import TrainingOperatorKind
-from arena_topo.model.job.kind import Member, is_suspended, offsets, planned_members, pod_selector
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB, TrainingOperatorKind
+from arena_topo.model.kind import Member, is_suspended, offsets, planned_members, pod_selector
 from tests.kinds.jobs import pod_of, training_job
 
 

@@ -16,8 +16,8 @@ import pytest
 from arena_topo.errors import ArenaTopoError
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.proxies import proxy_of
 from arena_topo.kube.session import connect, is_static
+from arena_topo.kube.static_client import proxy_of
 from tests.kube.server import Reply, Seen, Server, serve
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"

@@ -22,8 +22,7 @@ from arena_topo.errors import (
     TooManyRequests,
     Unauthorized,
 )
-from arena_topo.kube.session import NotSent, Session
-from arena_topo.kube.status_errors import is_unserved
+from arena_topo.kube.session import NotSent, Session, is_unserved
 from arena_topo.model.objects import Object
 from tests.kube.asking import Make, session, target
 from tests.kube.server import Reply, Seen, Server, status

@@ -29,7 +29,7 @@ from arena_topo.errors import (
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.official_client import from_target, in_cluster
-from arena_topo.kube.remote.start import start
+from arena_topo.kube.remote import start
 from arena_topo.kube.session import connect, is_static
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import AnswerTooLarge, Request

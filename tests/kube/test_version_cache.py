@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from arena_topo.files import cache_folder
 from arena_topo.kube import version_cache
-from arena_topo.user_folders import cache_folder
 
 
 @pytest.fixture(autouse=True)

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.manifest import code_sync
+from arena_topo.manifest import pods
 from arena_topo.manifest.pods import launcher, worker
-from arena_topo.model.job.job_spec import CodeSync, Compute, JobSpec, PodOptions
+from arena_topo.model.job import CodeSync, Compute, JobSpec, PodOptions
 
 GIT = CodeSync("git", "https://git.example.com/ml/vgg16.git", "git-sync:1")
 JOB = JobSpec(
@@ -30,14 +30,12 @@ JOB = JobSpec(
 )
 def test_a_repository_is_called_as_its_last_part(source: str, name: str) -> None:
     """Its code is in a folder of that name."""
-    assert name == code_sync.project_name(source)
+    assert name == pods.project_name(source)
 
 
 def test_git_is_told_what_and_where() -> None:
     """By variables that every version of git-sync reads, after the job's own."""
-    container = code_sync.init_container(
-        GIT, pull_policy="Never", env=[{"name": "A", "value": "b"}], resources={}
-    )
+    container = pods.init_container(GIT, pull_policy="Never", env=[{"name": "A", "value": "b"}], resources={})
 
     assert {
         "A": "b",

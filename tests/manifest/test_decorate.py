@@ -7,8 +7,8 @@ import pytest
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.decorate import decorated
-from arena_topo.model.job.gang import Decoration
+from arena_topo.manifest.gang import decorated
+from arena_topo.model.job import Decoration
 from tests.gang.jobs import V1, V2, job
 
 FULL = Decoration(

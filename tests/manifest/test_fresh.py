@@ -6,18 +6,17 @@ from typing import Any
 import pytest
 
 from arena_topo.gang.backends import BACKENDS, decorate
-from arena_topo.jobs.placement.enforcement import rewritten, suspended_with_plan
+from arena_topo.jobs.enforce import rewritten, suspended_with_plan
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.decorate import decorated
 from arena_topo.manifest.fresh import as_submitted, fresh
-from arena_topo.manifest.gang_of_job import gang_of
+from arena_topo.manifest.gang import decorated, gang_of
 from arena_topo.manifest.plan_on_job import Pins, with_pins
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.model import keys
-from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
+from arena_topo.model.job import ConfigFile, JobSpec, PodOptions
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage
 
 SPEC = JobSpec(
     name="job",

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.kinds.mpijob import ApiVersion, Role, pod_templates
-from arena_topo.manifest.gang_of_job import gang_of
+from arena_topo.manifest.gang import gang_of
 from tests.gang.jobs import ALPHA, V1, V2, job
 
 

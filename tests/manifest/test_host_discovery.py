@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.manifest.host_discovery import SCRIPT, config_map, config_name, host_lines
+from arena_topo.manifest.pods import SCRIPT, config_map, config_name, host_lines
 from arena_topo.manifest.render import RenderContext, render
-from arena_topo.model.job.job_spec import JobSpec, WorkerRange
+from arena_topo.model.job import JobSpec, WorkerRange
 from tests.objects import mpijob
 
 JOB = JobSpec(

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.over_ssh import words_of
+from arena_topo.manifest.pods import words_of
 from arena_topo.manifest.render import RenderContext, render
-from arena_topo.model.job.job_spec import JobSpec, MpiOptions, PodOptions
+from arena_topo.model.job import JobSpec, MpiOptions, PodOptions
 from arena_topo.model.objects import Object
 from tests.ranks.agent.environment import expanded
 

@@ -6,10 +6,9 @@ import pytest
 
 from arena_topo.errors import DocumentError
 from arena_topo.kinds.mpijob import Role, pod_templates
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.manifest.plan_on_job import Pins, changes, resized, with_pins
-from arena_topo.model.job.kind import containers
+from arena_topo.model.kind import containers
 from arena_topo.model.objects import Object
 from tests.kinds.jobs import training_job
 from tests.objects import mpijob

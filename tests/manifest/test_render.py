@@ -11,12 +11,10 @@ from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.manifest.pods import literal
 from arena_topo.manifest.render import RenderContext, render
-from arena_topo.model.cluster.scheduling import Toleration
-from arena_topo.model.job.job_spec import (
+from arena_topo.model.job import (
     Claim,
     CodeSync,
     Compute,
@@ -33,7 +31,8 @@ from arena_topo.model.job.job_spec import (
     TrainedModel,
 )
 from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
-from arena_topo.model.notation.yaml_documents import dump
+from arena_topo.model.scheduling import Toleration
+from arena_topo.model.text.yaml import dump
 from tests.paths import GOLDEN
 
 PLAIN = JobSpec(

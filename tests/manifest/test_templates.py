@@ -7,8 +7,8 @@ import pytest
 from arena_topo.errors import DocumentError, UsageError
 from arena_topo.manifest.render import RenderContext, render
 from arena_topo.manifest.templates import as_json, packaged, render_apart, render_template
-from arena_topo.model.job.job_spec import JobSpec
-from arena_topo.model.notation.yaml_documents import load
+from arena_topo.model.job import JobSpec
+from arena_topo.model.text.yaml import load
 
 NAME = "mpijob.v2beta1.yaml.j2"
 JOB = JobSpec(name="a", namespace="b", image="c", command=("d",))

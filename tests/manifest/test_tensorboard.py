@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.tensorboard import log_mount, log_volume, tensorboard_objects
-from arena_topo.model.job.job_spec import Claim, JobSpec, PodOptions, TensorBoard
+from arena_topo.manifest.pods import log_mount, log_volume, tensorboard_objects
+from arena_topo.model.job import Claim, JobSpec, PodOptions, TensorBoard
 
 JOB = JobSpec(
     name="job",

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.output.custom_columns import parse_columns
+from arena_topo.output.text import parse_columns
 
 ITEMS = [
     {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data}

@@ -6,15 +6,15 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from arena_topo.model.cluster.finding import Finding, State
-from arena_topo.model.cluster.hardware import Gpu, Nic
-from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.notation.yaml_documents import load
-from arena_topo.output.doctor import findings_text
-from arena_topo.output.lines import Span, rendered, tabulate
-from arena_topo.output.top_node.text import node_details, top_nodes
-from arena_topo.output.topology.render import FORMS, render_topology
-from arena_topo.topology.snapshot_file import read_snapshot
+from arena_topo.model.cluster import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.hardware import Gpu, Nic
+from arena_topo.model.reports import Finding, State
+from arena_topo.model.text.yaml import load
+from arena_topo.output.render import FORMS, render_topology
+from arena_topo.output.reports import findings_text
+from arena_topo.output.text import Span, rendered, tabulate
+from arena_topo.output.top_node import node_details, top_nodes
+from arena_topo.topology.files import read_snapshot
 from tests.planner.fleets import V100, node
 
 HOSTILE = "x\x1b[2J\x9b31m\x07\x00\r\n\t\u202e\u200b\u2066\ufeff\u2028<script>&\"'\U000e0041"

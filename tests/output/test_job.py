@@ -5,11 +5,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arena_topo.jobs.status.view import job_view
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
-from arena_topo.kinds.training_operator import TrainingOperatorKind
-from arena_topo.model.job.job_view import Instance, JobView
+from arena_topo.jobs.status import job_view
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB, TrainingOperatorKind
+from arena_topo.model.job_view import Instance, JobView
 from arena_topo.model.objects import Object
 from arena_topo.output.job import job_document, job_table
 from tests.documented_jobs import DOCUMENTED_JOBS, DocumentedJob

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from arena_topo.model.job.job_view import Instance, PlannedWorker, PlanView
-from arena_topo.output.job_details import events_text, gpus_text, node_gpus_text
+from arena_topo.model.job_view import Instance, PlannedWorker, PlanView
+from arena_topo.output.job import events_text, gpus_text, node_gpus_text
 from tests.objects import viewed
 from tests.output.golden import golden
 

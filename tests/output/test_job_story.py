@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from arena_topo.model.job.job_view import Instance, JobEvent, JobStatus, PlannedWorker, PlanView
-from arena_topo.output.job_story import fitted_events, job_page
-from arena_topo.output.lines import tabulate
+from arena_topo.model.job_view import Instance, JobEvent, JobStatus, PlannedWorker, PlanView
+from arena_topo.output.job import fitted_events, job_page
+from arena_topo.output.text import tabulate
 from tests.objects import viewed
 from tests.output.golden import golden, too_wide
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.output.lines import fitted, tabulate
+from arena_topo.output.text import fitted, tabulate
 
 CELL = st.text(alphabet="abcXYZ-. ", max_size=12)
 

@@ -8,23 +8,35 @@ from functools import partial
 import jsonschema
 import pytest
 
-from arena_topo.model.cluster.numa import AlignmentPolicy
-from arena_topo.model.plan.change import GangFigures, Growth, Scaling, Shrinkage
-from arena_topo.model.plan.comparison import Chance, Comparison, Figure, Scenario, TopologyUnaware
-from arena_topo.model.plan.fragmentation import (
+from arena_topo.model.hardware import AlignmentPolicy
+from arena_topo.model.plan import (
+    GangFigures,
+    Growth,
+    NodeAlignment,
+    NodeShare,
+    Range,
+    Scaling,
+    Shrinkage,
+    Slot,
+    Step,
+    WorkerPlace,
+)
+from arena_topo.model.reports import (
+    Chance,
+    Comparison,
+    Figure,
     Fragmentation,
     Gain,
     JobShare,
     Move,
+    Scenario,
     ShapeCapacity,
+    TopologyUnaware,
     WholeNodeCapacity,
 )
-from arena_topo.model.plan.placement import NodeAlignment, NodeShare, Range, Slot, Step, WorkerPlace
-from arena_topo.output.lines import rendered
-from arena_topo.output.plan.alignment import alignment_lines, alignment_text
-from arena_topo.output.plan.comparison import render_comparison
-from arena_topo.output.plan.fragmentation import render_fragmentation
-from arena_topo.output.plan.scaling import render_scaling
+from arena_topo.output.plan import alignment_lines, alignment_text, render_scaling
+from arena_topo.output.reports import render_comparison, render_fragmentation
+from arena_topo.output.text import rendered
 from tests.output.golden import golden, uncoloured
 from tests.paths import ROOT
 

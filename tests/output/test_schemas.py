@@ -13,19 +13,19 @@ import pytest
 
 from arena_topo.cli.app import cli
 from arena_topo.cli.errors import run
-from arena_topo.cli.options.output_form import OutputNotation
-from arena_topo.jobs.status.view import job_view
+from arena_topo.cli.options.common import OutputNotation
+from arena_topo.jobs.status import job_view
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.model.cluster.snapshot import Fabric, Snapshot
-from arena_topo.model.job.job_view import QueueView
-from arena_topo.model.job.log_line import LogLine
-from arena_topo.model.job.start_estimate import StartEstimate
-from arena_topo.model.plan.placement import Slot
-from arena_topo.model.plan.plan_record import Enforcement, PlanRecord, Stage, encode
-from arena_topo.output.documents import compact
+from arena_topo.model.cluster import Fabric, Snapshot
+from arena_topo.model.job_view import QueueView
+from arena_topo.model.log_line import LogLine
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
+from arena_topo.model.start_estimate import StartEstimate
 from arena_topo.output.job import job_document
 from arena_topo.output.log_lines import printer
-from arena_topo.topology.snapshot_file import snapshot_document
+from arena_topo.output.text import compact
+from arena_topo.topology.files import snapshot_document
 from tests.objects import condition, mpijob, pod
 from tests.output.clusters import machine, small_cluster
 from tests.paths import ROOT

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.model.cluster.snapshot import GpuNode, Holder
-from arena_topo.output.top_node.document import top_nodes_document
-from arena_topo.output.top_node.text import node_details, shortest_float32, top_nodes
+from arena_topo.model.cluster import GpuNode, Holder
+from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
+from arena_topo.output.top_node import node_details, shortest_float32, top_nodes, top_nodes_document
 from tests.output.golden import golden
 
 SELF, NV2 = Link(LinkClass.SELF), Link(LinkClass.NVLINK, 2, 48.1)

@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.model.cluster.hardware import ShareMode
-from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZone, NumaZones
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.output.topology.node import node_view
-from arena_topo.output.topology.tree import MOST_NODES, cluster_tree
+from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, NumaZone, NumaZones, ShareMode
+from arena_topo.output.topology import MOST_NODES, cluster_tree, node_view
 from tests.output.clusters import machine, small_cluster
 from tests.output.golden import golden, too_wide, uncoloured
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.plan.plan_record import MOST_WORKERS
+from arena_topo.model.plan_record import MOST_WORKERS
 from arena_topo.pin.admission import APIS, VERSION, installed_version, policy_objects, sets_gangs
 from arena_topo.pin.run_lists import encoded
 

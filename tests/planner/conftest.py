@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.planner.gpus.packing import tables
+from arena_topo.planner.gpus import packing
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Give each test an empty cache folder."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    tables.packings.cache_clear()
+    packing.packings.cache_clear()
     yield tmp_path / "cache" / "arena-topo" / "gpusets"
-    tables.packings.cache_clear()
+    packing.packings.cache_clear()

@@ -5,12 +5,20 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph, Nic
-from arena_topo.model.cluster.numa import AlignmentPolicy, NumaZone, NumaZones
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.plan.demand import Demand, Objective
+from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.hardware import (
+    AlignmentPolicy,
+    Gpu,
+    Link,
+    LinkClass,
+    LinkGraph,
+    Nic,
+    NumaZone,
+    NumaZones,
+)
+from arena_topo.model.plan import Demand, Objective
+from arena_topo.planner.fleet import Fleet, make_fleet
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
-from arena_topo.planner.nodes.fleet import Fleet, make_fleet
 from tests.planner.machines import catalog_of
 
 NVIDIA = "nvidia.com/gpu"

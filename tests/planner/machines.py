@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 
-from arena_topo.model.cluster.hardware import LinkGraph
-from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import LinkGraph
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 from arena_topo.planner.gpus.machine import Machine, MachineCatalog
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
+from arena_topo.topology.hardware import usual_hardware
 
 V100 = "Tesla-V100-SXM2-16GB"
 

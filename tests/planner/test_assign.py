@@ -9,20 +9,17 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
-from arena_topo.model.cluster.hardware import Gpu, LinkGraph, ShareMode
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode, Holder, Snapshot, Taint
-from arena_topo.model.plan.demand import Demand, TopologyPolicy
-from arena_topo.model.plan.placement import Infeasible, Placement
-from arena_topo.output.plan.comparison import render_comparison
-from arena_topo.output.plan.fragmentation import render_fragmentation
-from arena_topo.output.plan.render import render_plan
-from arena_topo.planner.advise.compare import compare
-from arena_topo.planner.advise.fragmentation import fragmentation
-from arena_topo.planner.gpus.machine import GpuChoice
-from arena_topo.planner.gpus.ring_order import RingOrder, rotated_for_workers
-from arena_topo.planner.gpus.zone_rule import ZoneRule
-from arena_topo.planner.nodes.fleet import make_fleet
-from arena_topo.planner.nodes.node_state import NodeState, best_set
+from arena_topo.model.cluster import Fabric, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.hardware import Gpu, LinkGraph, ShareMode
+from arena_topo.model.plan import Demand, Infeasible, Placement, TopologyPolicy
+from arena_topo.output.plan import render_plan
+from arena_topo.output.reports import render_comparison, render_fragmentation
+from arena_topo.planner.advise import fragmentation
+from arena_topo.planner.compare import compare
+from arena_topo.planner.fleet import make_fleet
+from arena_topo.planner.gpus.bandwidth import RingOrder, rotated_for_workers
+from arena_topo.planner.gpus.machine import GpuChoice, ZoneRule
+from arena_topo.planner.offers import NodeState, best_set
 from arena_topo.planner.plan import plan, plan_shape
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, PCIE, SWITCHED, V100, cluster, node
@@ -143,7 +140,7 @@ def test_a_machine_too_irregular_to_compare_all_sets_on_is_not_called_proven(
         return replace(choice, exact=False) if choice else None
 
     proven = placed(Demand(4, 1), node("a"))
-    monkeypatch.setattr("arena_topo.planner.nodes.node_state.best_set", guessed)
+    monkeypatch.setattr("arena_topo.planner.offers.best_set", guessed)
     guess = placed(Demand(4, 1), node("b"))
 
     assert all(step.proven for step in proven.why)

@@ -7,13 +7,10 @@ from random import Random
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.demand import Demand, Objective
-from arena_topo.model.plan.placement import Infeasible, Placement
-from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Domain, Fleet
-from arena_topo.planner.nodes.levels import Capacity, domains_at, level_names
-from arena_topo.planner.nodes.node_state import Offer, Use
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.plan import Demand, Infeasible, Objective, Placement
+from arena_topo.planner.fleet import Capacity, Domain, Fleet, capacity_for, domains_at, level_names
+from arena_topo.planner.offers import Offer, Use
 from arena_topo.planner.plan import plan_shape
 from tests.examples import examples
 from tests.planner.fleets import demands, fleet_of, racked, snapshots, wide

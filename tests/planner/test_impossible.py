@@ -5,11 +5,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot, Taint
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement
-from arena_topo.planner.impossible import never_fits
+from arena_topo.model.cluster import GpuNode, Snapshot, Taint
+from arena_topo.model.plan import Demand, Placement
 from arena_topo.planner.plan import plan
+from arena_topo.planner.roles.answer import never_fits
 from tests.planner.fleets import cluster, demands, node, snapshots
 
 FULL = range(8)

@@ -7,11 +7,10 @@ from random import Random
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.hardware import LinkGraph
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import Placement, Verdict
-from arena_topo.planner.nodes.fleet import make_fleet
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.hardware import LinkGraph
+from arena_topo.model.plan import Demand, Placement, Verdict
+from arena_topo.planner.fleet import make_fleet
 from arena_topo.planner.plan import plan_on
 from tests.examples import examples
 from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, fleet_of, graph, node

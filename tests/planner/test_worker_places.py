@@ -5,11 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena_topo.model.cluster.hardware import Gpu
-from arena_topo.model.cluster.numa import AlignmentPolicy, NumaZone, NumaZones
-from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.plan.demand import Demand
-from arena_topo.model.plan.placement import NodeAlignment, Placement, WorkerPlace
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import AlignmentPolicy, Gpu, NumaZone, NumaZones
+from arena_topo.model.plan import Demand, NodeAlignment, Placement, WorkerPlace
 from arena_topo.planner.plan import plan
 from tests.planner.fleets import NVIDIA, cluster, node
 

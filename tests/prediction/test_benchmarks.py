@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.prediction.benchmarks import Benchmark, benchmark_of
+from arena_topo.prediction.training import Benchmark, benchmark_of
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import DocumentError, UsageError
-from arena_topo.model.plan.placement import Range
+from arena_topo.model.plan import Range
 from arena_topo.prediction.calibration import read_calibration, shipped_calibration
 from tests.topology.test_snapshot_file import put
 

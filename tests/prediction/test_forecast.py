@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import UsageError
-from arena_topo.model.plan.placement import Range, Transport
+from arena_topo.model.plan import Range, Transport
 from arena_topo.prediction.calibration import read_calibration, shipped_calibration
 from arena_topo.prediction.forecast import Workload, predict
 from benchmarks import predictions

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.prediction.networks import network
+from arena_topo.prediction.training import network
 
 
 @pytest.mark.parametrize(

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.prediction.networks import MODELS, network
 from arena_topo.prediction.training import (
     EXCHANGES,
     HOROVOD_FUSION,
+    MODELS,
     Fusing,
     Gradient,
     RingSpeed,
@@ -15,6 +15,7 @@ from arena_topo.prediction.training import (
     ddp_buckets,
     gradients,
     horovod_buckets,
+    network,
     step_seconds,
 )
 

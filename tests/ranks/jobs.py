@@ -5,7 +5,7 @@ import re
 import subprocess
 from dataclasses import dataclass
 
-from arena_topo.model.plan.plan_record import PlanRecord, decode, plan_text
+from arena_topo.model.plan_record import PlanRecord, decode, plan_text
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines.pods import running
 from tests.controlplane.polling import eventually

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.lifecycle import Home
 from tests.contract.client import Client
 from tests.contract.cluster import SandboxCluster, connected, fresh_namespace
 from tests.sandbox.served import served

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from arena_topo.sandbox.home import Home
-from arena_topo.sandbox.serving import serve
+from arena_topo.sandbox.lifecycle import Home
+from arena_topo.sandbox.server import serve
 
 TIMEOUT_SECONDS = 120.0
 

@@ -8,7 +8,7 @@ import pytest
 
 from arena_topo.errors import ArenaTopoError
 from arena_topo.sandbox import lifecycle
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.lifecycle import Home
 
 USES: list[Callable[[Home], object]] = [lifecycle.start, lifecycle.stop, lifecycle.status, Home.prepare]
 EVERY_USE = pytest.mark.parametrize("use", USES, ids=["start", "stop", "status", "prepare"])

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, ShareMode
-from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.cluster import Fabric, Fact, GpuNode, Holder, Snapshot, Taint
+from arena_topo.model.hardware import Gpu, ShareMode
 from arena_topo.sandbox import layouts, lifecycle
-from arena_topo.sandbox.home import Home
 from arena_topo.sandbox.import_snapshot import layout_document
+from arena_topo.sandbox.lifecycle import Home
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.cli.conftest import Invoke, invoke
 from tests.paths import DATA

@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.agent.manifests import agent_objects
 from arena_topo.cluster.setup import ServedApis, setup_objects
-from arena_topo.output.documents import objects
+from arena_topo.output.text import objects
 from tests.contract.bodies import mpijob, pod
 from tests.sandbox.conftest import Kubectl
 

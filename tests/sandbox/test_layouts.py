@@ -8,7 +8,7 @@ import pytest
 from arena_topo.errors import DocumentError
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.sandbox import layouts
-from arena_topo.sandbox.cluster import Cluster
+from arena_topo.sandbox.server import Cluster
 from arena_topo.sandbox.sim.loops import Clock
 
 _AT = "2026-11-21T08:00:00Z"

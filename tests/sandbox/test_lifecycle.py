@@ -10,7 +10,7 @@ import pytest
 
 from arena_topo.errors import ArenaTopoError, DocumentError, UsageError
 from arena_topo.sandbox import lifecycle
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.lifecycle import Home
 from tests.contract.bodies import config_map
 from tests.contract.client import Client
 from tests.contract.cluster import eventually

@@ -1,6 +1,6 @@
 """Nodes whose kubelet is lost."""
 
-from arena_topo.sandbox.keys import LOST
+from arena_topo.sandbox.vendor_agents import LOST
 from tests.contract.bodies import pod
 from tests.contract.client import MERGE_PATCH
 from tests.contract.cluster import SandboxCluster, eventually

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from arena_topo.errors import ArenaTopoError
-from arena_topo.sandbox import lifecycle, process
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox import lifecycle
+from arena_topo.sandbox import lifecycle as process
+from arena_topo.sandbox.lifecycle import Home
 from tests.sandbox.served import served
 
 Bystander = subprocess.Popen[bytes]

@@ -1,6 +1,6 @@
 """Watches and pages from versions whose history is forgotten."""
 
-from arena_topo.sandbox.home import Home
+from arena_topo.sandbox.lifecycle import Home
 from tests.contract.bodies import config_map
 from tests.contract.client import Client
 

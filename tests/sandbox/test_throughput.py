@@ -2,9 +2,9 @@
 
 import pytest
 
-from arena_topo.prediction.benchmarks import Benchmark
 from arena_topo.prediction.calibration import shipped_calibration
-from arena_topo.sandbox.sim.kubelets.throughput import RankGroup, exchange, images_per_second
+from arena_topo.prediction.training import Benchmark
+from arena_topo.sandbox.sim.programs import RankGroup, exchange, images_per_second
 
 _V100 = "Tesla-V100-SXM2-16GB"
 _SEEN = [RankGroup("a", 1, _V100, visible=True)] * 4

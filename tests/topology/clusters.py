@@ -2,11 +2,10 @@
 
 from typing import Any
 
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.topology.assemble import ClusterObjects, assemble
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.node_facts import node_facts
-from arena_topo.topology.pod_facts import pod_facts
+from arena_topo.topology.objects import node_facts, pod_facts
 from arena_topo.topology.sources.annotation import encode
 from tests.topology.objects import (
     NOW,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from arena_topo.model.cluster.snapshot import Fabric, GpuNode
-from arena_topo.topology.fabric.read import read_fabric
+from arena_topo.model.cluster import Fabric, GpuNode
+from arena_topo.topology.fabric import read_fabric
 
 ZONE, RACK, REGION = (f"topology.kubernetes.io/{level}" for level in ("zone", "rack", "region"))
 

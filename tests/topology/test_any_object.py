@@ -7,13 +7,11 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.node_facts import NodeFacts, node_facts
-from arena_topo.topology.pod_facts import PodFacts, pod_facts
-from arena_topo.topology.raw_objects import read_each
-from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
+from arena_topo.topology.files import read_snapshot, snapshot_document
+from arena_topo.topology.objects import NodeFacts, PodFacts, node_facts, pod_facts, read_each
 from tests.topology.clusters import PRODUCT, agent_value
 from tests.topology.fabrics import LEAVES, LEVELS, hyper_node, network_topology
 from tests.topology.objects import NOW, config_map, hami_register, hami_scores, koordinator_device, node, pod

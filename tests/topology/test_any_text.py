@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Hardware
+from arena_topo.model.hardware import Hardware
+from arena_topo.topology.files import read_snapshot, snapshot_document
 from arena_topo.topology.formats.parse import parse_topology
-from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from tests.topology.formats.test_nccl_xml import DUMP, P4D
 from tests.topology.formats.test_nvidia_smi import REAL
 from tests.topology.formats.test_p2p_bandwidth import CUDA_SAMPLE, P2P

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from arena_topo.model.cluster.snapshot import Snapshot
+from arena_topo.model.cluster import Snapshot
 from arena_topo.model.keys import GPU_TOPOLOGY
 from tests.topology.clusters import ACK, PRODUCT, agent_value, cluster, one
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform

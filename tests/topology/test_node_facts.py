@@ -2,8 +2,7 @@
 
 import pytest
 
-from arena_topo.topology.node_facts import node_facts
-from arena_topo.topology.raw_objects import Malformed
+from arena_topo.topology.objects import Malformed, node_facts
 from tests.topology.objects import node
 
 

@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
+from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.topology.assemble import ClusterObjects, assemble
-from arena_topo.topology.node_facts import node_facts
-from arena_topo.topology.pod_facts import pod_facts
+from arena_topo.topology.objects import node_facts, pod_facts
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes
 from tests.topology.clusters import agent_value

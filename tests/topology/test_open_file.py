@@ -5,9 +5,8 @@ import json
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.notation.yaml_documents import dump
-from arena_topo.topology.open_file import open_topology
-from arena_topo.topology.snapshot_file import snapshot_document
+from arena_topo.model.text.yaml import dump
+from arena_topo.topology.files import open_topology, snapshot_document
 from tests.topology.clusters import PRODUCT, cluster
 from tests.topology.objects import node
 from tests.topology.texts import saved

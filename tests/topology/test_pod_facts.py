@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.topology.pod_facts import pod_facts
-from arena_topo.topology.raw_objects import Malformed
-from tests.model.cluster.test_pod_requests import REQUESTS
+from arena_topo.topology.objects import Malformed, pod_facts
+from tests.model.test_pod_requests import REQUESTS
 from tests.topology.objects import pod
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.snapshot import Fabric, Fact, GpuNode, Snapshot
+from arena_topo.model.cluster import Fabric, Fact, GpuNode, Snapshot
+from arena_topo.topology.files import read_snapshot, snapshot_document
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
-from arena_topo.topology.snapshot_file import read_snapshot, snapshot_document
 from tests.topology.clusters import ACK, PRODUCT, cluster
 from tests.topology.machines import Machine, machines, written
 from tests.topology.objects import config_map, node, pod

@@ -21,13 +21,12 @@ from typing import Any, NamedTuple
 
 import click
 
-from arena_topo.cli.command import parameters
-from arena_topo.cli.flag_words import as_click_takes
+from arena_topo.cli.declare import as_click_takes, parameters
+from arena_topo.cli.options.common import KubeFlags
 from arena_topo.cli.options.job import JobCommand
-from arena_topo.cli.options.kube import KubeFlags
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
-from arena_topo.user_files import LARGEST_SETTING
+from arena_topo.files import LARGEST_SETTING
 
 _COMMAND, _ARGV = "command", "argv"
 _EXAMPLE = (
@@ -89,7 +88,7 @@ class FileCommand(JobCommand):
         return [param for param in self.params if isinstance(param, click.Option)]
 
     def _with_file(self, ctx: click.Context, args: Sequence[str], file: str) -> list[str]:
-        from arena_topo.cli.defaults.profile import parse_profile
+        from arena_topo.cli.defaults import parse_profile
 
         shown = "stdin" if file == "-" else file
         text = read_text(file, "--file", LARGEST_SETTING)

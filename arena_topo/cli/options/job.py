@@ -1,56 +1,500 @@
 """The flags that describe a job, Arena's and those that its users miss, and the job that they describe."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import FlagCommand, many, option, text
-from arena_topo.cli.options.arena_job import ArenaJobFlags, code_sync, tensorboard, trained_model
-from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.job_notations import (
-    ABSOLUTE_PATH,
-    ANNOTATION,
-    CLEAN_POLICY,
-    DEVICE,
-    ENV,
-    LABEL,
-    MPI_IMPLEMENTATION,
-    PERIOD,
-    PULL_POLICY,
-    QUANTITY,
-    SECONDS,
-    TEXT,
-    ArenaToleration,
-    ClaimMount,
-    DirectoryMount,
-    EnvSourceName,
-    LocalFile,
-)
-from arena_topo.cli.options.kinds.elastic import (
-    ElasticFlags,
-    NodeCount,
-    elastic_job,
-    with_nodes,
-    worker_range,
-)
-from arena_topo.cli.options.notations import Notation, checked_text
-from arena_topo.cli.options.numbers import Whole
+from arena_topo.cli.declare import FlagCommand, many, option, text
+from arena_topo.cli.options.common import MOST, Duration, Notation, Whole, checked_text, go_flag
 from arena_topo.errors import UsageError
-from arena_topo.model.job import validation
+from arena_topo.model import validation
+from arena_topo.model.keys import NVIDIA_GPU
+from arena_topo.model.text.quantity import checked_quantity
 
 if TYPE_CHECKING:
-    from arena_topo.model.cluster.scheduling import Toleration
-    from arena_topo.model.job.job_spec import (
+    from arena_topo.jobs.options import PlanOptions
+    from arena_topo.model.job import (
         Claim,
+        CodeSync,
         ConfigFile,
         EnvSource,
         HostDirectory,
         JobSpec,
         PodOptions,
         RuntimeRef,
+        TensorBoard,
+        TrainedModel,
+        WorkerRange,
     )
+    from arena_topo.model.scheduling import Toleration
+
+
+# The notations of the flags that describe a job, as click types.
+
+# The API keeps such times in 32 bits.
+_MOST_SECONDS = 2**31 - 1
+_EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+# The names of the two kinds that kubectl takes: singular, plural, and the short one.
+_ENV_KINDS = {
+    "secret": "secret",
+    "secrets": "secret",
+    "configmap": "configmap",
+    "configmaps": "configmap",
+    "cm": "configmap",
+}
+
+
+class Text(Notation[str]):
+    """A text that is sent as it is."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        del flag
+        return text
+
+
+class OneOf(Notation[str]):
+    """One of a few words."""
+
+    name = "text"
+
+    def __init__(self, *allowed: str) -> None:
+        self._allowed = allowed
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*."""
+        if text not in self._allowed:
+            raise UsageError(f"unsupported {flag} {text!r}", hint=f"use one of {', '.join(self._allowed)}")
+        return text
+
+
+class Quantity(Notation[str]):
+    """A Kubernetes quantity such as ``500m`` or ``64Gi``, or nothing."""
+
+    name = "text"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*, which is a quantity."""
+        return checked_quantity(flag, text) if text else ""
+
+
+class WholeSeconds(Notation[int]):
+    """A duration in whole seconds, as the API counts them."""
+
+    name = "duration"
+    empty_is_default = True
+
+    def __init__(self, *, least: int = 0) -> None:
+        self._duration = Duration(bare_seconds=True, least=least)
+
+    def read(self, text: str, flag: str) -> int:
+        """Return the seconds."""
+        seconds = self._duration.read(text, flag)
+        # Half a second rounded down to 0 would stop the job at once, or delete it as soon as it has ended.
+        if seconds != int(seconds):
+            raise UsageError(
+                f"{flag}: {text} is not a whole number of seconds", hint="write for example 1s or 90s"
+            )
+        if seconds > _MOST_SECONDS:
+            raise UsageError(
+                f"{flag}: {text} is more than {_MOST_SECONDS} s, the longest time that the API takes"
+            )
+        return int(seconds)
+
+
+class Pair(Notation[tuple[str, str]]):
+    """``NAME=VALUE``; *check* takes the flag, the name and the value."""
+
+    name = "name=value"
+
+    def __init__(self, check: Callable[[str, str, str], None]) -> None:
+        self._check = check
+
+    def read(self, text: str, flag: str) -> tuple[str, str]:
+        """Return the name and the value."""
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"{flag}: {text!r} is not NAME=VALUE", hint=f"for example {flag}=name=value")
+        self._check(flag, name, value)
+        return name, value
+
+
+class ArenaToleration(Notation["Toleration"]):
+    """Arena's ``key=value:effect,operator``, its parts, or ``all``.
+
+    Without a value the operator is ``Exists``, without an effect every effect is tolerated.
+    """
+
+    name = "toleration"
+
+    def read(self, text: str, flag: str) -> "Toleration":
+        """Return the toleration: ``gpu=a100:NoSchedule,Equal`` or ``gpu`` (whatever its value and effect)."""
+        from arena_topo.model.scheduling import Toleration
+
+        # A toleration that names no key and needs no value matches every taint.
+        if text == "all":
+            return Toleration(operator="Exists")
+        rest, _, operator = text.partition(",")
+        pair, _, effect = rest.partition(":")
+        key, equals, value = pair.partition("=")
+        operator = operator or ("Equal" if equals else "Exists")
+        wrong = (
+            not key
+            or operator not in ("Equal", "Exists")
+            or (effect and effect not in _EFFECTS)
+            # The API server refuses a value beside Exists.
+            or (operator == "Exists" and value)
+        )
+        if wrong:
+            raise UsageError(
+                f"{flag}: {text!r} is not KEY[=VALUE][:EFFECT][,OPERATOR]",
+                hint=f"effects are {', '.join(_EFFECTS)}; operators are Equal and Exists, the latter without a value",
+            )
+        return Toleration(key=key, operator=operator, value=value, effect=effect)
+
+
+class EnvSourceName(Notation["EnvSource"]):
+    """``secret/NAME`` or ``configmap/NAME``."""
+
+    name = "kind/name"
+
+    def read(self, text: str, flag: str) -> "EnvSource":
+        """Return the source."""
+        from arena_topo.model.job import EnvSource
+
+        kind, slash, name = text.partition("/")
+        if not slash or kind.lower() not in _ENV_KINDS:
+            raise UsageError(f"{flag}: {text!r} is not KIND/NAME", hint="use secret/NAME or configmap/NAME")
+        validation.check_object_name(flag, name)
+        return EnvSource(_ENV_KINDS[kind.lower()], name)
+
+
+class ClaimMount(Notation["Claim"]):
+    """``PVC:PATH``."""
+
+    name = "pvc:path"
+
+    def read(self, text: str, flag: str) -> "Claim":
+        """Return the claim."""
+        from arena_topo.model.job import Claim
+
+        name, colon, path = text.partition(":")
+        if not colon or not path.startswith("/"):
+            raise UsageError(
+                f"{flag}: {text!r} is not PVC:PATH with an absolute PATH",
+                hint=f"for example {flag}=dataset:/data",
+            )
+        validation.check_object_name(flag, name)
+        _check_mount(flag, path)
+        return Claim(name, path)
+
+
+class DirectoryMount(Notation["HostDirectory"]):
+    """``DIR`` or ``DIR:PATH``."""
+
+    name = "dir[:path]"
+
+    def read(self, text: str, flag: str) -> "HostDirectory":
+        """Return the directory; without a PATH it is mounted at the same path."""
+        from arena_topo.model.job import HostDirectory
+
+        source, colon, path = text.partition(":")
+        target = path if colon else source
+        if not (source.startswith("/") and target.startswith("/")):
+            raise UsageError(
+                f"{flag}: {text!r} is not DIR or DIR:PATH with absolute paths",
+                hint=f"for example {flag}=/mnt/data:/data",
+            )
+        _check_mount(flag, target)
+        return HostDirectory(source, target)
+
+
+class LocalFile(Notation["ConfigFile"]):
+    """``FILE`` or ``FILE:PATH``; the file is read at once."""
+
+    name = "file[:path]"
+
+    def read(self, text: str, flag: str) -> "ConfigFile":
+        """Return the file with its content."""
+        from arena_topo.files import LARGEST_SETTING, read_bytes
+        from arena_topo.model.job import ConfigFile
+
+        source, colon, path = text.partition(":")
+        target = path if colon else str(Path(source).absolute())
+        if not source or not target.startswith("/"):
+            raise UsageError(
+                f"{flag}: {text!r} is not FILE or FILE:PATH with an absolute PATH in the container",
+                hint=f"for example {flag}=./train.yaml:/etc/train/train.yaml",
+            )
+        # At once, so that a wrong path is reported before anything is created.
+        try:
+            return ConfigFile(target, read_bytes(source, LARGEST_SETTING))
+        except OSError as error:
+            raise UsageError(f"{flag}: {source} cannot be read: {error.strerror}") from error
+
+
+class AbsolutePath(Notation[str]):
+    """An absolute path in the container; empty stays empty."""
+
+    name = "path"
+
+    def read(self, text: str, flag: str) -> str:
+        """Return *text*, which is an absolute path."""
+        if text and not text.startswith("/"):
+            raise UsageError(f"{flag}: {text!r} is not an absolute path")
+        return text
+
+
+def _check_mount(flag: str, path: str) -> None:
+    # There it would hide every file of the image, the job's program among them. POSIX keeps two slashes as they are.
+    if os.path.normpath(path).strip("/") == "":
+        raise UsageError(f"{flag}: a directory cannot be mounted at /", hint=f"for example {flag}=NAME:/data")
+    if ":" in path:
+        raise UsageError(f"{flag}: {path!r} has a colon, which the path of a mount must not have")
+
+
+def _check_device(flag: str, name: str, count: str) -> None:
+    validation.check_key(flag, name)
+    # Slots, plans and requested GPUs are counted by --gpus, and two flags for one resource could disagree.
+    if name == NVIDIA_GPU:
+        raise UsageError(f"use '--gpus {count}' instead of '{flag} {name}={count}'")
+    checked_quantity(f"{flag} {name}", count)
+
+
+LABEL = Pair(lambda flag, name, value: validation.check_labels(flag, {name: value}))
+ANNOTATION = Pair(lambda flag, name, _: validation.check_key(flag, name))
+ENV = Pair(lambda _flag, name, _value: validation.check_env_name(name))
+DEVICE = Pair(_check_device)
+TEXT = Text()
+QUANTITY = Quantity()
+PULL_POLICY = OneOf("Always", "IfNotPresent", "Never")
+CLEAN_POLICY = OneOf("All", "Running", "None")
+ABSOLUTE_PATH = AbsolutePath()
+MPI_IMPLEMENTATION = OneOf("OpenMPI", "MPICH", "Intel")
+SECONDS = WholeSeconds()
+PERIOD = WholeSeconds(least=1)
+
+
+# The flags of Arena's that bring something beside a job: its code, TensorBoard, and a name for what it trains.
+
+# The images that kubernetes/git-sync and TensorFlow publish themselves; the latter has TensorBoard in it.
+_GIT_SYNC = "registry.k8s.io/git-sync/git-sync:v4.4.0"
+_TENSORBOARD = "tensorflow/tensorflow:2.17.0"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArenaJobFlags:
+    """What comes beside a job; the spellings in camel case are Arena's older ones."""
+
+    sync_mode: str = text(
+        "--sync-mode", "--syncMode", type=TEXT, help="Fetch code before the job starts: git or rsync."
+    )
+    sync_source: str = text(
+        "--sync-source",
+        "--syncSource",
+        type=TEXT,
+        help="Where the code is: a URL of git, or a source of rsync. It is found in WORKING-DIR/code.",
+    )
+    sync_image: str = text(
+        "--sync-image",
+        "--syncImage",
+        type=TEXT,
+        help=f"Image that fetches the code; {_GIT_SYNC} for git, and none for rsync.",
+    )
+    tensorboard: bool = go_flag("--tensorboard", help="Run TensorBoard beside the job, behind a Service.")
+    tensorboard_image: str = text(
+        "--tensorboard-image",
+        "--tensorboardImage",
+        type=TEXT,
+        default=_TENSORBOARD,
+        help="Image of TensorBoard.",
+    )
+    logdir: str = text(
+        "--logdir",
+        type=TEXT,
+        default="/training_logs",
+        help="Folder that TensorBoard reads; outside of --data one of the node's is mounted there.",
+    )
+    model_name: str = text("--model-name", type=TEXT, help="Name of the model, kept as a label of the job.")
+    model_source: str = text(
+        "--model-source", type=TEXT, help="Where the model will be, kept as an annotation of the job."
+    )
+
+
+def code_sync(flags: ArenaJobFlags) -> "CodeSync | None":
+    """Return how the job's code is fetched, None where it is in the image. Raises ``UsageError``."""
+    from arena_topo.model.job import CodeSync
+
+    mode = flags.sync_mode
+    if not mode:
+        if flags.sync_source or flags.sync_image:
+            raise UsageError("--sync-source and --sync-image need --sync-mode", hint="use git or rsync")
+        return None
+    if mode not in ("git", "rsync"):
+        known = "Arena's help names it, and Arena cannot do it either; " if mode == "hdfs" else ""
+        raise UsageError(f"unsupported --sync-mode {mode!r}", hint=f"{known}use git or rsync")
+    if not flags.sync_source:
+        raise UsageError(
+            f"--sync-source must be set for --sync-mode={mode}", hint="it says where the code is"
+        )
+    image = flags.sync_image or {"git": _GIT_SYNC}.get(mode, "")
+    if not image:
+        raise UsageError(
+            "--sync-mode=rsync needs --sync-image",
+            hint="nobody publishes an image of rsync that could be the default: name one that has it",
+        )
+    return CodeSync(mode, flags.sync_source, image)
+
+
+def tensorboard(flags: ArenaJobFlags) -> "TensorBoard | None":
+    """Return the TensorBoard beside the job, None without one."""
+    from arena_topo.model.job import TensorBoard
+
+    return TensorBoard(flags.tensorboard_image, flags.logdir) if flags.tensorboard else None
+
+
+def trained_model(flags: ArenaJobFlags) -> "TrainedModel | None":
+    """Return the model that the job trains, None where it has no name. Raises ``UsageError``."""
+    from arena_topo.model.job import TrainedModel
+
+    if not flags.model_name:
+        if flags.model_source:
+            raise UsageError("--model-source needs --model-name", hint="the source is that of a named model")
+        return None
+    validation.check_labels("--model-name", {"modelName": flags.model_name})
+    if not flags.model_source:
+        raise UsageError(
+            "--model-source must be set with --model-name", hint="for example pvc://ml/models/vgg16"
+        )
+    return TrainedModel(flags.model_name, flags.model_source)
+
+
+# The flags of a job that may have fewer workers than it could use, and the range that they give.
+
+
+def _bound(name: str, help: str) -> int | None:
+    return option(name, type=Whole(least=1), metavar="N", help=help)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticFlags:
+    """How few and how many workers an elastic job may have."""
+
+    min_workers: int | None = _bound(
+        "--min-workers", help="Fewest workers with which it starts: it is elastic, and has as many as fit."
+    )
+    max_workers: int | None = _bound(
+        "--max-workers", help="Most workers that it may ever have; arena-topo scale changes their number."
+    )
+    grow: bool = go_flag(
+        "--grow",
+        help="Let the controller give it more workers, up to the most, when there is room and no job waits.",
+    )
+
+
+class NodeCount(Notation["tuple[int, int] | None"]):
+    """torchrun's ``--nnodes``: a number, or ``MIN:MAX``."""
+
+    name = "nodes"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> "tuple[int, int] | None":
+        """Return the fewest and the most."""
+        least, _, most = text.partition(":")
+        numbers = [
+            int(word) if word.isascii() and word.isdecimal() and len(word) < 8 else 0
+            for word in (least, most or least)
+        ]
+        if not 0 < numbers[0] <= numbers[1] <= MOST or text.endswith(":"):
+            raise UsageError(
+                f"{flag}: {text!r} is no number of nodes",
+                hint="use a number such as 4, or a range such as 2:8",
+            )
+        return numbers[0], numbers[1]
+
+
+def worker_range(flags: ElasticFlags) -> "WorkerRange | None":
+    """Return the range that *flags* give, None for a job of a fixed size. Raises ``UsageError``."""
+    from arena_topo.model.job import WorkerRange
+
+    if flags.min_workers is None and flags.max_workers is None:
+        return None
+    if flags.max_workers is None:
+        raise UsageError(
+            "--min-workers needs --max-workers", hint="the most workers that the job may ever have"
+        )
+    # A single worker is the fewest that anything has.
+    least = flags.min_workers or 1
+    if least > flags.max_workers:
+        raise UsageError(f"--min-workers={least} is more than --max-workers={flags.max_workers}")
+    return WorkerRange(least, flags.max_workers)
+
+
+def with_nodes(
+    elastic: "WorkerRange | None", nodes: tuple[int, int] | None, workers: int | None
+) -> "tuple[WorkerRange | None, int | None]":
+    """Return the range and the number of workers that torchrun's ``--nnodes`` gives beside the others' flags, None for no number.
+
+    ``--nnodes=4`` is ``--workers=4``, and ``--nnodes=2:8`` is ``--min-workers=2 --max-workers=8``.
+    """
+    from arena_topo.model.job import WorkerRange
+
+    if nodes is None:
+        return elastic, workers
+    least, most = nodes
+    said: Sequence[str] = [
+        flag
+        for flag, is_given in (
+            ("--min-workers and --max-workers", elastic is not None),
+            ("--workers", least == most and workers not in (None, most)),
+        )
+        if is_given
+    ]
+    if said:
+        raise UsageError(f"--nnodes says the same as {said[0]}", hint="leave one of them out")
+    return (None, most) if least == most else (WorkerRange(least, most), workers)
+
+
+def elastic_job(
+    job: "JobSpec", elastic: "WorkerRange | None", workers: int | None, *, grow: bool
+) -> "JobSpec":
+    """Return *job* as an elastic one, which starts with at most *workers*, or with as many as fit where none are given.
+
+    *grow*: the controller may give it more later. Raises ``UsageError``.
+    """
+    from dataclasses import replace
+
+    if elastic is None:
+        if grow:
+            raise UsageError(
+                "--grow is for elastic jobs",
+                hint="say how many workers it may have: --min-workers and --max-workers",
+            )
+        return job
+    start = elastic.most if workers is None else workers
+    if not elastic.least <= start <= elastic.most:
+        raise UsageError(
+            f"--workers={start} is not between --min-workers={elastic.least} and --max-workers={elastic.most}",
+            hint="--workers is the most to start with; without it the job starts with as many as fit",
+        )
+    return replace(job, workers=start, elastic=replace(elastic, grows=grow))
+
+
+def check_elastic(job: "JobSpec", options: "PlanOptions") -> None:
+    """Raise ``UsageError`` for an elastic job with an option that needs its number of ranks."""
+    fixed = {"--parallel": bool(options.parallel), "--coalesce": options.coalesce}
+    for flag, is_given in fixed.items():
+        if job.elastic and is_given:
+            raise UsageError(
+                f"{flag} lays a job out for its number of ranks, and an elastic one has no fixed number",
+                hint="leave out --min-workers and --max-workers, or this flag",
+            )
 
 
 Pairs = tuple[tuple[str, str], ...]
@@ -99,7 +543,7 @@ class RuntimeName(Notation["RuntimeRef | None"]):
 
     def read(self, text: str, flag: str) -> "RuntimeRef | None":
         """Return the runtime, None for nothing."""
-        from arena_topo.model.job.job_spec import RuntimeRef
+        from arena_topo.model.job import RuntimeRef
 
         if not text:
             return None
@@ -333,7 +777,7 @@ def job_spec(
     *words* are the arguments outside of flags, joined as Arena joins them and run by a shell; *argv* is what
     followed ``--``, run as it is. Raises ``UsageError``.
     """
-    from arena_topo.model.job.job_spec import Compute, JobSpec, RunOptions
+    from arena_topo.model.job import Compute, JobSpec, RunOptions
 
     validation.check_job_name(flags.name)
     # A runtime has an image, and its command.
@@ -400,7 +844,7 @@ def _train_job(job: "JobSpec", flags: TrainFlags) -> "JobSpec":
 
 
 def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":
-    from arena_topo.model.job.job_spec import Compute, LauncherOptions, MpiOptions
+    from arena_topo.model.job import Compute, LauncherOptions, MpiOptions
 
     slots = flags.slots_per_worker
     return replace(
@@ -418,7 +862,7 @@ def _mpi_job(job: "JobSpec", flags: JobFlags) -> "JobSpec":
 
 
 def _pod(flags: CommonJobFlags) -> "PodOptions":
-    from arena_topo.model.job.job_spec import PodOptions
+    from arena_topo.model.job import PodOptions
 
     return PodOptions(
         env=dict(flags.env),

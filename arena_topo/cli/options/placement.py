@@ -5,19 +5,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from arena_topo.cli.command import option, text
-from arena_topo.cli.options.go_flags import go_flag
-from arena_topo.cli.options.notations import Duration, Notation
+from arena_topo.cli.declare import option, text
+from arena_topo.cli.options.common import Duration, Notation, go_flag
 from arena_topo.cli.snapshot_source import read_text
 from arena_topo.errors import UsageError
 from arena_topo.model import keys
 
 if TYPE_CHECKING:
-    from arena_topo.jobs.placement.options import PlanOptions
-    from arena_topo.jobs.submit.options import PlaceOptions
-    from arena_topo.model.job.job_spec import JobSpec
-    from arena_topo.model.job.job_view import Goal
-    from arena_topo.model.plan.parallelism import Parallelism
+    from arena_topo.jobs.options import PlaceOptions, PlanOptions
+    from arena_topo.model.job import JobSpec
+    from arena_topo.model.job_view import Goal
+    from arena_topo.model.parallelism import Parallelism
 
 POLICIES = ("best-effort", "restricted", "none")
 OBJECTIVES = ("bandwidth", "pack", "balanced")
@@ -47,13 +45,13 @@ class QueueName(Notation[str]):
 
     def may_be(self, word: str) -> bool:
         """Whether *word* after the flag is its value: the job's command in one string is none."""
-        from arena_topo.model.job.validation import is_object_name
+        from arena_topo.model.validation import is_object_name
 
         return is_object_name(word)
 
     def read(self, text: str, flag: str) -> str:
         """Return the name."""
-        from arena_topo.model.job.validation import check_object_name
+        from arena_topo.model.validation import check_object_name
 
         if text in ("", "false"):
             return ""
@@ -78,7 +76,7 @@ class WaitGoal(Notation["Wait | None"]):
 
     def read(self, text: str, flag: str) -> "Wait | None":
         """Return the goal and the seconds."""
-        from arena_topo.model.job.job_view import Goal
+        from arena_topo.model.job_view import Goal
 
         # A submit ends before its job can be deleted.
         goals = {goal.value: goal for goal in Goal if goal is not Goal.DELETED}
@@ -119,7 +117,7 @@ class Axes(Notation["Parallelism | None"]):
 
     def read(self, text: str, flag: str) -> "Parallelism":
         """Return the axes."""
-        from arena_topo.model.plan.parallelism import read_parallelism
+        from arena_topo.model.parallelism import read_parallelism
 
         return read_parallelism(text, flag)
 
@@ -174,7 +172,7 @@ def topology_levels() -> tuple[str, ...]:
     )
 
 
-def wait_limit() -> float | None:
+def wait_timeout() -> float | None:
     """Return the flag ``--wait``."""
     return option(
         "--wait",
@@ -279,8 +277,8 @@ def held_by_kube_queue(job: "JobSpec", enforcement: EnforcementFlags) -> "JobSpe
 
 def plan_options(flags: PlanFlags) -> "PlanOptions":
     """Return the options of the planner. Raises ``UsageError`` where a file of measurements cannot be used."""
-    from arena_topo.jobs.placement.options import PlanOptions
-    from arena_topo.model.plan.demand import Objective, TopologyPolicy
+    from arena_topo.jobs.options import PlanOptions
+    from arena_topo.model.plan import Objective, TopologyPolicy
     from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
 
     if flags.parallel and flags.topology_policy == TopologyPolicy.NONE.value:
@@ -290,7 +288,7 @@ def plan_options(flags: PlanFlags) -> "PlanOptions":
         )
     model = BandwidthModel(nccl=flags.nccl_version) if flags.nccl_version else DEFAULT_MODEL
     if flags.measured:
-        from arena_topo.planner.gpus.measured import read_measured
+        from arena_topo.planner.gpus.bandwidth import read_measured
 
         overrides = read_measured(read_text(flags.measured, "--measured"), flags.measured)
         model = replace(model, overrides=overrides)
@@ -312,9 +310,8 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
 
     Raises ``UsageError`` as ``plan_options`` does.
     """
-    from arena_topo.jobs.placement.options import PlanOptions
-    from arena_topo.jobs.submit.options import GangRequest, PlaceOptions
-    from arena_topo.model.plan.plan_record import Pin
+    from arena_topo.jobs.options import GangRequest, PlaceOptions, PlanOptions
+    from arena_topo.model.plan_record import Pin
 
     plan = plan_options(flags)
     # A gang scheduler takes one level, required or preferred: the stricter one counts.
@@ -339,6 +336,6 @@ def place_options(flags: PlanFlags, enforcement: EnforcementFlags, *, follow: bo
 
 def _followed() -> "Goal":
     """Return what a user waits for who follows a job."""
-    from arena_topo.model.job.job_view import Goal
+    from arena_topo.model.job_view import Goal
 
     return Goal.SUCCEEDED

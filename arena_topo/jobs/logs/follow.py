@@ -6,18 +6,21 @@ started again, the rest comes from its previous run, and the new run is followed
 it stopped (``cursor``). A pod that is recreated or retried is followed in its turn, until the job has ended.
 """
 
-from collections.abc import Callable, Generator, Iterator
+import re
+from collections import Counter, deque
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
-from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
-from arena_topo.jobs.logs.cursor import LogCursor
-from arena_topo.jobs.logs.instances import role_of
+from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized, UsageError
+from arena_topo.jobs.conditions import ending, why_waiting
 from arena_topo.jobs.logs.wait import (
     LONGEST_PAUSE,
     LogTarget,
     Waiter,
+    can_be_of,
     check_possible,
     container_status,
     has_started,
@@ -26,15 +29,268 @@ from arena_topo.jobs.logs.wait import (
     wait_for_next,
     wait_for_start,
 )
-from arena_topo.jobs.lookup import find_job, pods_of
-from arena_topo.jobs.status.conditions import ending
-from arena_topo.jobs.status.pod_status import why_waiting
-from arena_topo.kinds.chief import is_chief
+from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
+from arena_topo.kinds.mpijob import parse_worker_name, worker_count, worker_name
+from arena_topo.kinds.names import is_chief
 from arena_topo.kube.resources import PODS
 from arena_topo.kube.session import Session
 from arena_topo.kube.transport import Response
-from arena_topo.model.job.log_line import LogLine
+from arena_topo.model import keys
+from arena_topo.model.log_line import LogLine
 from arena_topo.model.objects import Object
+from arena_topo.model.text.words import natural_sort_key, plural
+
+# Where a log was left: which lines of a resumed stream are new.
+#
+# Within one stream every line is new, whatever its stamp: the writers of stdout and stderr race, and clocks step back.
+# Only the beginning of a resumed stream repeats lines. The API server resumes at whole seconds, and ``since`` is one second
+# before that of the last line, because a line that comes after it may have a slightly older stamp. For example, after
+# ``02.5 a`` and ``02.5 b`` the stream is resumed from second 1 and brings ``01.2 z``, ``02.5 a``, ``02.5 b``, ``02.5 c``: the first
+# is older than all that was seen, the next two were seen, and with the second the overlap is over: ``c`` is new.
+#
+# Seen lines are known by stamp and hash of their text, the last few thousand of them; of older ones only the newest stamp is
+# kept. The overlap ends with the last line that was seen, or with a line newer than all that was seen, where the kubelet
+# has rotated the seen ones away. Stamps are RFC 3339 with up to nine fractional digits.
+#
+# A line that the container wrote in pieces has a time for each piece, and the kubelet resumes in the middle of it: such
+# a rest has no stamp, and comes before any line that has one. A line that is too long to be read at once is admitted
+# piece by piece, and each piece is known like a line.
+
+_STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ?")
+
+_REMEMBERED = 4096
+"""Lines; what a stream brings twice is the output of one or two seconds."""
+
+_MARGIN = 1
+"""Seconds by which a line may be older than the one before it and still be resumed."""
+
+Moment = tuple[int, int]
+"""Whole seconds since 1970 and the nanoseconds beyond them."""
+
+_Print = tuple[Moment, int]
+"""What a line is known by: its stamp, and the hash of its text."""
+
+
+class LogCursor:
+    """The lines that were seen last in a log; one that is not *whole* had lines before its first one, as with --tail."""
+
+    def __init__(self, *, whole: bool = True) -> None:
+        self._is_whole = whole
+        self._recent: deque[_Print] = deque(maxlen=_REMEMBERED)
+        self._forgotten: Moment | None = None
+        self._overlap: Counter[_Print] = Counter()
+        self._last: _Print | None = None
+        self._newest: Moment | None = None
+        self._is_found = False
+        self._is_begun = True
+        self._unended: tuple[Moment, int] | None = None
+
+    @property
+    def since(self) -> str:
+        """The second to resume from, as RFC 3339, empty before the first line."""
+        if not self._recent:
+            return ""
+        second = self._recent[-1][0][0] - _MARGIN
+        return datetime.fromtimestamp(second, tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def resume(self) -> None:
+        """Expect the lines that were seen last once more."""
+        self._overlap = Counter(self._recent)
+        self._last = self._recent[-1] if self._recent else None
+        self._newest = max((moment for moment, _ in self._recent), default=None)
+        self._is_found = False
+        self._is_begun = self._last is None
+        self._unended = None
+
+    def admit(self, line: bytes) -> tuple[bytes, bytes] | None:
+        """Return the stamp and the text of *line* if it is new, else None.
+
+        A line without an end is continued by the next one, which then has no stamp. A line without a stamp is new,
+        unless it is the rest of one at the beginning of a resumed log.
+        """
+        if self._unended is not None:
+            (moment, index), stamp, text = self._unended, b"", line
+        elif (match := _STAMP.match(line)) and (read := _moment(match)):
+            moment, index, stamp, text = read, 0, match.group(0).rstrip(), line[match.end() :]
+        else:
+            return (b"", line) if self._is_begun else None
+        self._is_begun = True
+        self._unended = None if line.endswith(b"\n") else (moment, index + 1)
+        if self._was_seen(print_ := (moment, hash((index, text)))):
+            return None
+        self._remember(print_)
+        return stamp, text
+
+    def _was_seen(self, line: _Print) -> bool:
+        """Whether *line* belongs to what a resumed stream repeats."""
+        if not self._overlap:
+            return False
+        if self._overlap[line]:
+            self._overlap[line] -= 1
+            self._is_found = True
+            # Of equal lines with one stamp, as many are old as were seen.
+            if line == self._last and not self._overlap[line]:
+                self._overlap.clear()
+            return True
+        # Before the first line that is remembered come those that are not any more, and those before the user's --tail.
+        if not self._is_found and self._forgotten is not None and line[0] <= self._forgotten:
+            return True
+        if self._newest is not None and line[0] > self._newest:
+            self._overlap.clear()
+        return False
+
+    def _remember(self, line: _Print) -> None:
+        if not self._recent and not self._is_whole:
+            self._forgotten = line[0]
+        elif len(self._recent) == _REMEMBERED:
+            self._forgotten = max(self._forgotten or line[0], self._recent[0][0])
+        self._recent.append(line)
+
+
+def _moment(match: re.Match[bytes]) -> Moment | None:
+    """Return the moment of a stamp, None for what only looks like one, such as the 31st of February."""
+    second, fraction, zone = match.groups()
+    try:
+        return _epoch(second, zone), int((fraction or b"0").ljust(9, b"0"))
+    except ValueError:
+        return None
+
+
+@lru_cache(maxsize=256)
+def _epoch(second: bytes, zone: bytes) -> int:
+    offset = "+00:00" if zone == b"Z" else zone.decode()
+    return int(datetime.fromisoformat(second.decode() + offset).timestamp())
+
+
+# Which instances of a job are meant: the launcher, all, those of a role, or some by name and index.
+
+_LAUNCHER, _WORKER = "launcher", "worker"
+_RANGE = r"(?:worker-)?(\d{1,7})(?:-(\d{1,7}))?"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instances:
+    """Some instances of a job; without anything it is the launcher, or what takes its place in jobs of other kinds.
+
+    ``indices`` are workers by number, ``names`` are pods; ``role`` means all of a role, ``every`` simply all.
+    """
+
+    every: bool = False
+    role: str = ""
+    indices: tuple[range, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def one(self) -> bool:
+        """Whether one instance at most is meant."""
+        if self.every or self.role not in ("", _LAUNCHER):
+            return False
+        return sum(map(len, self.indices)) + len(self.names) + bool(self.role) <= 1
+
+    def name_in(self, job: str) -> str:
+        """Return the name of the one instance that is meant, empty for the launcher."""
+        if self.names:
+            return self.names[0]
+        return worker_name(job, self.indices[0][0]) if self.indices else ""
+
+    def among(self, served: ServedJob, pods: Sequence[Object]) -> list[Object]:
+        """Return those of *pods* that are meant, the launcher first and workers by number."""
+        meant = [pod for pod in pods if self._holds(served, pod)]
+        return sorted(
+            meant, key=lambda pod: (not served.kind.is_chief(pod), natural_sort_key(pod["metadata"]["name"]))
+        )
+
+    def check(self, served: ServedJob) -> None:
+        """Raise ``NotFound`` where a job cannot have one of these instances."""
+        name, roles = served.name, roles_of(served)
+        if self.role not in ("", _LAUNCHER, *roles):
+            raise NotFound(
+                f"job {name} has no instances of role {self.role}", hint=f"its roles are {', '.join(roles)}"
+            )
+        # A range may be as long as its user likes, and its last number is the one that counts.
+        asked = [*self.names, *(worker_name(name, each[-1]) for each in self.indices)]
+        for instance in asked:
+            if not can_be_of(served, instance):
+                raise NotFound(
+                    f"invalid instance name {instance} in job {name}, which has {_pods(served)}",
+                    hint=f"see arena-topo get {name}",
+                )
+
+    def _holds(self, served: ServedJob, pod: Object) -> bool:
+        if self.every or pod["metadata"]["name"] in self.names:
+            return True
+        # Named instances and roles leave the launcher out, unless it is asked for as well.
+        are_chosen = self.indices or self.names or self.role not in ("", _LAUNCHER)
+        if served.kind.is_chief(pod) and (self.role == _LAUNCHER or not are_chosen):
+            return True
+        member = served.kind.member(pod)
+        if member is None or member.job != served.name:
+            return False
+        is_asked_for = member.role == _WORKER and any(member.index in each for each in self.indices)
+        return is_asked_for or member.role == self.role
+
+
+def role_of(pod: Object) -> tuple[str, int | None]:
+    """Return the role of *pod* in its job and its index in that, None for a launcher, of which there is one.
+
+    For example ``("worker", 2)``, ``("master", 0)``, ``("launcher", None)``.
+    """
+    if worker := parse_worker_name(pod["metadata"]["name"]):
+        return _WORKER, worker.index
+    labels = pod["metadata"].get("labels") or {}
+    # Most logs are of MPIJobs, and need not import the other kinds.
+    if labels.get(keys.OPERATOR_REPLICA_TYPE, _LAUNCHER) == _LAUNCHER and keys.COMPLETION_INDEX not in labels:
+        return _LAUNCHER, None
+    from arena_topo.kinds.table import OTHER_KINDS
+
+    members = filter(None, (kind.member(pod) for kind in OTHER_KINDS))
+    return next(((member.role, member.index) for member in members), (_LAUNCHER, None))
+
+
+def roles_of(served: ServedJob) -> list[str]:
+    """Return the roles of a job, in the order of its kind."""
+    roles = [role.role for role in served.kind.replicas(served.job)]
+    # v1alpha1 has one template for both of its roles.
+    return [*roles, _LAUNCHER] if roles == [_WORKER] and served.kind.plural == "mpijobs" else roles
+
+
+def _pods(served: ServedJob) -> str:
+    """Return the pods that can be named, such as ``4 workers``."""
+    if served.kind.plural == "mpijobs":
+        return plural(worker_count(served.job), "worker")
+    return " and ".join(plural(role.count, role.role) for role in served.kind.replicas(served.job))
+
+
+def parse_instances(text: str, role: str, *, every: bool) -> Instances:
+    """Return the instances of ``--instance``, ``--role`` and ``--all``.
+
+    For example ``0-3,7`` means five workers, ``vgg16-worker-2`` one, ``launcher`` the launcher. Raises ``UsageError``.
+    """
+    if every + bool(role) + bool(text) > 1:
+        raise UsageError("at most one of --instance, --role and --all may be used")
+    if not text:
+        return Instances(every=every, role=role.lower())
+    indices, names, launcher = [], [], False
+    for part in text.split(","):
+        if match := re.fullmatch(_RANGE, part, re.ASCII):
+            indices.append(_indices(match, part))
+        elif part == _LAUNCHER:
+            launcher = True
+        elif part:
+            names.append(part)
+        else:
+            raise UsageError(
+                f"--instance: {text!r} has an empty part", hint="write for example 0-3,7 or vgg16-worker-2"
+            )
+    return Instances(indices=tuple(indices), names=tuple(names), role=_LAUNCHER if launcher else "")
+
+
+def _indices(match: re.Match[str], part: str) -> range:
+    first, last = int(match[1]), int(match[2] or match[1])
+    if last < first:
+        raise UsageError(f"--instance: {part!r} ends before it begins", hint=f"write {last}-{first}")
+    return range(first, last + 1)
+
 
 _SILENCE = 600.0
 """Seconds without a line after which a stream is taken for dead, and opened again."""

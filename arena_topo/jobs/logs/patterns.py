@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 
 from arena_topo.errors import UsageError
-from arena_topo.model.job.log_line import LogLine
+from arena_topo.model.log_line import LogLine
 
 _LONGEST = 1.0
 """Seconds of CPU time for all expressions on one line."""

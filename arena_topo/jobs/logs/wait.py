@@ -7,15 +7,12 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, Unauthorized
+from arena_topo.jobs.conditions import chief_pod, final_condition, has_ended, why_down, why_waiting
 from arena_topo.jobs.lookup import ServedJob, find_job, pods_of
-from arena_topo.jobs.status.chief import chief_pod
-from arena_topo.jobs.status.conditions import final_condition, has_ended
-from arena_topo.jobs.status.failure import why_down
-from arena_topo.jobs.status.pod_status import why_waiting
 from arena_topo.kinds.mpijob import ApiVersion, launcher_name, parse_worker_name, worker_count
 from arena_topo.kube.session import Session
 from arena_topo.model import keys
-from arena_topo.model.job.kind import Kind, chief_title, planned_members
+from arena_topo.model.kind import Kind, chief_title, planned_members
 from arena_topo.model.objects import Object
 
 Notify = Callable[[str], None]

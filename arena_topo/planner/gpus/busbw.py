@@ -12,28 +12,303 @@ more                   an upper bound: the fewest links that any member has to t
 Any other set talks over PCIe. A bridge is an island of two; boxes with PCIe alone have no islands.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import inf
-from operator import getitem
+from operator import getitem, mul, or_
+from typing import Any
 
-from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.hardware import Link, LinkClass, LinkGraph
+from arena_topo.planner.gpus import packing as tables
 from arena_topo.planner.gpus.bandwidth import (
     TREE_EFFICIENCY,
     BandwidthModel,
     Measured,
     direct_count,
+    positions_of,
     switched_busbw,
     usable_of_hop,
     usable_of_one,
 )
-from arena_topo.planner.gpus.canonical import canonical
-from arena_topo.planner.gpus.every_set import fewest_of_every_set, joined_of_every_set
-from arena_topo.planner.gpus.locality import positions_of
-from arena_topo.planner.gpus.packing.rings import Packing
-from arena_topo.planner.gpus.packing.tables import MOST_PACKED, packings
-from arena_topo.planner.gpus.set_values import byte_tables
+from arena_topo.planner.gpus.canonical import Matrix, canonical, twins
+from arena_topo.planner.gpus.packing import MOST_PACKED, Packing, packings
+from arena_topo.planner.memo import Memo
+
+# What holds of every set of GPUs of one machine, all sets at once.
+#
+# A machine of 16 GPUs has 65,536 sets, and to look at each of them by itself takes a second. Three ways to look at all of them:
+#
+# * a list by mask, doubled GPU by GPU: what holds without the next GPU, then what holds with it;
+# * a number with a bit for each set (a *plane*), so that one operation on two planes is done for all sets;
+# * numbers whose bits are levels that are reached, so that the larger of two of them is what both together have.
+
+_NONE = 1 << 30
+"""More links than any GPU has."""
+
+
+def fewest_of_every_set(counts: Sequence[Sequence[int]]) -> list[int]:
+    """Return, by mask, the fewest links to the others that any member has; *counts* are the links between two GPUs.
+
+    >>> fewest_of_every_set([[0, 2, 1], [2, 0, 0], [1, 0, 0]])  # two links 0-1, one link 0-2
+    [0, 0, 0, 2, 0, 1, 0, 1]
+    """
+    by_gpu = []
+    for gpu, row in enumerate(counts):
+        links = [0]
+        for other, count in enumerate(row):
+            # A GPU bounds only the sets that it is in.
+            links = [_NONE] * len(links) + links if other == gpu else links + [count + of for of in links]
+        by_gpu.append(links)
+    return [0, *list(map(min, *by_gpu))[1:]] if len(by_gpu) > 1 else [0, 0]
+
+
+def joined_of_every_set(adjacent: Sequence[int]) -> bytes:
+    """Return, by mask, 1 where the GPUs of a set are connected among themselves; *adjacent* has the neighbours of each as a mask.
+
+    >>> list(joined_of_every_set([0b010, 0b101, 0b010]))  # the chain 0-1-2: all but its ends alone
+    [0, 1, 1, 1, 1, 0, 1, 1]
+    """
+    size = len(adjacent)
+    within = [_with(gpu, size) for gpu in range(size)]
+    # From its lowest member, each set is walked along the links until no walk gets further.
+    reached, lower = [], 0
+    for sets in within:
+        reached.append(sets & ~lower)
+        lower |= sets
+    is_growing = True
+    while is_growing:
+        is_growing = False
+        for gpu, neighbours in enumerate(adjacent):
+            near = reached[gpu]
+            for other in range(size):
+                if neighbours >> other & 1:
+                    near |= reached[other]
+            if (near := near & within[gpu]) != reached[gpu]:
+                reached[gpu], is_growing = near, True
+    joined = lower
+    for sets, walked in zip(within, reached, strict=True):
+        joined &= walked | ~sets
+    return _spread(joined, 1 << size)
+
+
+def _with(gpu: int, size: int) -> int:
+    """Return the plane of the sets of *size* GPUs that hold *gpu*: of two GPUs, 0b1010 for the first and 0b1100 for the second."""
+    plane, width = ((1 << (1 << gpu)) - 1) << (1 << gpu), 2 << gpu
+    while width < 1 << size:
+        plane |= plane << width
+        width *= 2
+    return plane
+
+
+_BITS = [bytes(byte >> bit & 1 for bit in range(8)) for byte in range(256)]
+
+
+def _spread(plane: int, count: int) -> bytes:
+    """Return the first *count* bits of *plane*, one a byte."""
+    return b"".join(map(_BITS.__getitem__, plane.to_bytes(-(-count // 8), "little")))[:count]
+
+
+def best_by_size(
+    rates: Sequence[float], sizes: Sequence[int], strides: Sequence[int], radices: Sequence[int]
+) -> tuple[list[float], list[float]]:
+    """Return what each set is worth, the sum over k of the best of its subsets of k GPUs, and the best rate of each size.
+
+    Sets are numbers in mixed radix: a digit for each class of GPUs that may be exchanged, with its stride. *rates* and *sizes*
+    are those of each set; rates have three decimals.
+
+    With the rates 0, 1 and 3, a pair at 3 has reached two levels, which are worth 1 and 2 more; it is the number 0b11 shifted
+    to the place of pairs, and the set of three GPUs that holds it and a pair at 1 has 0b11 | 0b01 = 0b11 there.
+
+    >>> best_by_size([0.0, 0.0, 0.0, 45.0], [0, 1, 1, 2], [1, 2], [2, 2])
+    ([0.0, 0.0, 0.0, 45.0], [0.0, 0.0, 45.0])
+    """
+    levels = sorted({*rates, 0.0})
+    most, width = max(sizes), len(levels)
+    number_of = {rate: number for number, rate in enumerate(levels)}
+    reached = [((1 << number_of[rate]) - 1) << size * width for rate, size in zip(rates, sizes, strict=True)]
+    for stride, radix in zip(strides, radices, strict=True):
+        block = stride * radix
+        for start in range(0, len(reached), block):
+            # One member more of the class each time, on top of all that fewer of them have.
+            for first in range(start + stride, start + block, stride):
+                last = first + stride
+                reached[first:last] = map(or_, reached[first:last], reached[first - stride : first])
+    # Levels with the same step are counted together: on most machines those are the links, one after the other.
+    masks: dict[int, int] = {}
+    for number in range(1, width):
+        step = round((levels[number] - levels[number - 1]) * 1000)
+        masks[step] = masks.get(step, 0) | sum(1 << number - 1 + size * width for size in range(most + 1))
+    steps = list(masks.items())
+    worth = [
+        sum([step * (levels_of & mask).bit_count() for step, mask in steps]) / 1000 for levels_of in reached
+    ]
+    best = [levels[(reached[-1] >> size * width & (1 << width) - 1).bit_count()] for size in range(most + 1)]
+    return worth, best
+
+
+# What a set of free GPUs is worth: the sum, over k, of the best bus bandwidth that k GPUs of it can have.
+#
+# Of three GPUs with 45 GB/s between 0 and 1 and 8 GB/s to 2, the set 0-1-2 is worth 0 + 45 + 8 = 53: one GPU alone has
+# 0, the best pair 45, and all three talk over PCIe at 8. A job that takes GPU 2 leaves 45, a loss of 8; one that takes
+# GPU 0 leaves 8, a loss of 45. So a single GPU is taken from the slow side.
+#
+# GPUs that may be exchanged without changing a link (*twins*) are counted and not told apart: a set is then a *state*,
+# the number of members of each class. A box of 16 GPUs with two under each switch has eight classes of two GPUs and
+# 3 ** 8 = 6,561 states in place of 65,536 sets.
+
+# Sixteen GPUs of which no two are twins have 65,536 states.
+_MOST_STATES = 70_000
+"""Machines with more states than this are not valued."""
+_USUAL = 32
+"""On machines of more GPUs than this a state takes so much longer to rate that fewer of them are valued: as many as the
+square of the number of GPUs is larger, 1,093 on one of 256."""
+_QUICK = 1_000
+"""Tables of so few states are computed faster than they are read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ValueTable:
+    """``values`` by state, and ``best_busbw`` by number of GPUs on the empty machine."""
+
+    values: Sequence[float]
+    best_busbw: Sequence[float]
+
+
+class SetValues:
+    """Values the sets of GPUs of one machine by their masks; the busbw of each state is computed once.
+
+    ``are_few`` says that the machine has few enough states for ``value`` and ``best_busbw``.
+    """
+
+    def __init__(
+        self,
+        matrix: Matrix,
+        busbw: Callable[[int], float],
+        name: str,
+        every_busbw: Callable[[], Sequence[float]] | None = None,
+    ) -> None:
+        """Take the link *matrix*, equal numbers for equal links, and the *busbw* of a mask.
+
+        *name* identifies both: large tables are kept under it. *every_busbw* gives the busbw of every mask at once.
+        """
+        class_of = twins(matrix)
+        classes = sorted(set(class_of))
+        self._members = [[gpu for gpu, own in enumerate(class_of) if own == name] for name in classes]
+        self._radices = [len(members) + 1 for members in self._members]
+        *self._strides, self.states = accumulate([1, *self._radices], mul)
+        stride_of = dict(zip(classes, self._strides, strict=True))
+        self.are_few = self.states * max(len(matrix), _USUAL) ** 2 <= _MOST_STATES * _USUAL**2
+        self._bytes = byte_tables([stride_of[name] for name in class_of])
+        self._busbw = busbw
+        self._every_busbw = every_busbw
+        self._busbw_by_state = Memo(self._busbw_of_state, limit=_MOST_STATES)
+        self._name = f"worth-{name}"
+
+    def state(self, mask: int) -> int:
+        """Return the state of the set *mask*: the numbers of members of each class as digits in mixed radix."""
+        # The usual case of at most eight GPUs, in the innermost loop.
+        if len(self._bytes) == 1:
+            return self._bytes[0][mask]
+        state = 0
+        for table in self._bytes:
+            state += table[mask & 255]
+            mask >>= 8
+        return state
+
+    def busbw(self, mask: int) -> float:
+        """Return the busbw of the set *mask*."""
+        return self._busbw_by_state[self.state(mask)]
+
+    def value(self, mask: int) -> float:
+        """Return the sum over k of the best busbw of k GPUs among *mask*."""
+        return self._table.values[self.state(mask)]
+
+    def best_busbw(self, size: int) -> float:
+        """Return the best busbw that *size* GPUs can have on the empty machine."""
+        return self._table.best_busbw[size]
+
+    def _busbw_of_state(self, state: int) -> float:
+        # Always of the lowest set of a state: packings that are not proven may differ between sets that are alike.
+        if self.are_few:
+            return self._busbw(self._lowest_masks[state])
+        return self._busbw(
+            self._lowest([state // s % r for s, r in zip(self._strides, self._radices, strict=True)])
+        )
+
+    @cached_property
+    def _lowest_masks(self) -> list[int]:
+        """The lowest set of every state, all at once: each class of twins multiplies the sets so far."""
+        masks = [0]
+        for members in self._members:
+            lowest = accumulate((1 << gpu for gpu in members), or_, initial=0)
+            masks = [mask | added for added in lowest for mask in masks]
+        return masks
+
+    @cached_property
+    def _table(self) -> _ValueTable:
+        if self.states <= _QUICK:
+            return self._computed()
+        table = tables.load_table(self._name, self._read)
+        if table is None:
+            table = self._computed()
+            busbw = [self._busbw_by_state[state] for state in range(self.states)]
+            tables.store_table(
+                self._name, {"values": busbw, "worths": table.values, "best": table.best_busbw}
+            )
+        return table
+
+    def _read(self, document: Mapping[str, Any]) -> _ValueTable:
+        """Return a kept table; raises ``ValueError`` when it is incomplete."""
+        busbw = _floats(document.get("values"), self.states)
+        values = _floats(document.get("worths"), self.states)
+        best = _floats(document.get("best"), sum(map(len, self._members)) + 1)
+        # The table has the busbw of every state, so no packing is looked up for any of them.
+        self._busbw_by_state.update(enumerate(busbw))
+        return _ValueTable(values, best)
+
+    def _computed(self) -> _ValueTable:
+        """Return the value of every state.
+
+        With one class of two twins (radix 3) there are the states 0, 1 and 2. State 2 holds state 1, whose best busbw by size
+        is [0, 0]; it adds its own busbw for size 2, say 45, and is worth 0 + 0 + 45.
+        """
+        if self._every_busbw and self.states == 1 << len(self._radices):
+            self._busbw_by_state.update(enumerate(self._every_busbw()))
+        busbw = [self._busbw_by_state[state] for state in range(self.states)]
+        sizes = [0]
+        for radix in self._radices:
+            sizes = [size + more for more in range(radix) for size in sizes]
+        return _ValueTable(*best_by_size(busbw, sizes, self._strides, self._radices))
+
+    def _lowest(self, digits: Sequence[int]) -> int:
+        """Return the lowest set with so many members of each class."""
+        return sum(
+            1 << gpu for members, digit in zip(self._members, digits, strict=True) for gpu in members[:digit]
+        )
+
+
+def _floats(column: object, length: int) -> list[float]:
+    if not isinstance(column, list) or len(column) != length or {*map(type, column)} != {float}:
+        raise ValueError("the table is incomplete")
+    return column
+
+
+def byte_tables(numbers: Sequence[int]) -> list[list[int]]:
+    """Return, for each eight positions, the sum of *numbers* of every combination of them.
+
+    >>> [table[:4] for table in byte_tables([1, 10])]
+    [[0, 1, 10, 11]]
+    """
+    tables = []
+    for start in range(0, len(numbers), 8):
+        sums = [0]
+        for number in numbers[start : start + 8]:
+            sums += [total + number for total in sums]
+        tables.append(sums + [0] * (256 - len(sums)))
+    return tables
+
 
 _DECIMALS = 3
 """Rates are rounded to MB/s, so that equal rates compare equal however they were computed."""

@@ -1,27 +1,54 @@
 """From the nodes that the roles chose to a place for every pod, and why they are where they are."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import repeat
 from math import isinf
 
-from arena_topo.model.notation.words import plural
-from arena_topo.model.plan.demand import Objective
-from arena_topo.model.plan.placement import NodeShare, Slot, Step
-from arena_topo.model.plan.roles import GangDemand, GangPlacement, RolePlacement, Spread, StepTraffic
-from arena_topo.planner.assign import NodeParts
-from arena_topo.planner.explain.alternatives import OTHERS, faster_on_more
-from arena_topo.planner.explain.steps import MEANING, nodes_words, rate_words
-from arena_topo.planner.nodes.levels import domain_at, level_names, level_words, spanned
-from arena_topo.planner.nodes.node_choice import Problem
-from arena_topo.planner.nodes.search import Effort
-from arena_topo.planner.roles.board import Board, Seat
-from arena_topo.planner.roles.gang_choice import GangChoice, Unplaced, choose_gang
-from arena_topo.planner.roles.role_choice import choose_nodes
+from arena_topo.model.cluster import GpuNode, Holder, Snapshot
+from arena_topo.model.plan import (
+    Demand,
+    GangDemand,
+    GangInfeasible,
+    GangPlacement,
+    GangVerdict,
+    Infeasible,
+    NodeShare,
+    Objective,
+    Role,
+    RolePlacement,
+    Slot,
+    Spread,
+    Step,
+    StepTraffic,
+    TopologyPolicy,
+    UnplacedRole,
+    Verdict,
+)
+from arena_topo.model.text.words import plural
+from arena_topo.planner.assign import NodeParts, node_alignment
+from arena_topo.planner.choice import Effort, Problem
+from arena_topo.planner.explain import MEANING, OTHERS, faster_on_more, infeasible, nodes_words, rate_words
+from arena_topo.planner.fleet import (
+    Fleet,
+    LevelLimits,
+    changed,
+    closest_level,
+    domain_at,
+    emptied,
+    level_limits,
+    level_names,
+    level_words,
+    make_fleet,
+    spanned,
+    without_holders,
+)
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel
+from arena_topo.planner.plan import plan_on, plan_shape
+from arena_topo.planner.roles.board import Board, RoleChoice, Seat, Taken, Turn, make_board
+from arena_topo.planner.roles.choice import GangChoice, Unplaced, choose_gang, choose_nodes
 from arena_topo.planner.roles.servers import step_traffic
-from arena_topo.planner.roles.taken import Taken
-from arena_topo.planner.roles.turn import RoleChoice, Turn
-from arena_topo.planner.worker_places import node_alignment
 
 _EFFORT = 1_000
 """Steps of search for an alternative: a remark is not worth the effort of a decision."""
@@ -220,3 +247,250 @@ def _notes(board: Board) -> Iterator[str]:
         yield "ties and slices hold where every pod is pinned to its node"
     if board.objective is not Objective.BANDWIDTH and any(seat.penalties for seat in board.seats):
         yield f"preferred node affinity does not count with --objective={board.objective.value}"
+
+
+# The answer for a gang that has no place: role by role why, and what would help.
+
+_MOST_TRIALS = 60
+"""Gangs and fleets that are tried for advice; on ten thousand nodes that is about a second."""
+
+
+def refusal(gang: GangDemand, board: Board, limits: LevelLimits, *, proven: bool) -> GangInfeasible:
+    """Return why *gang* has no place within *limits*, role by role, and what would help."""
+    answers = {name: _alone(board, seat, limits) for seat in board.seats for name, _ in seat.roles}
+    unplaced = tuple(UnplacedRole(role.name, answers[role.name]) for role in gang.roles)
+    alone = [role.answer.summary for role in unplaced if role.answer]
+    if alone:
+        summary = "; ".join(dict.fromkeys(alone))
+    else:
+        where = (
+            ""
+            if limits.widest > len(board.fleet.tiers)
+            else f" in one {level_words(board.fleet)[limits.widest]}"
+        )
+        summary = f"each role fits by itself, but {_names(gang)} do not fit together{where}"
+    return GangInfeasible(summary, unplaced, tuple(_remedies(gang, board, limits)), proven=proven)
+
+
+def too_wide_for_gang(gang: GangDemand, fleet: Fleet, level: int, ideal: int) -> GangInfeasible:
+    """Return the answer for a gang that would get a wider level now than on the empty cluster."""
+    words = level_words(fleet)
+    now = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}"
+    return GangInfeasible(
+        summary=f"{_names(gang)} would need {now} now; one idle {words[ideal]} would hold them",
+        roles=tuple(UnplacedRole(role.name) for role in gang.roles),
+        remedies=(f"--topology-policy=best-effort takes the {words[level]}",),
+    )
+
+
+def _alone(board: Board, seat: Seat, limits: LevelLimits) -> Infeasible | None:
+    """Return why the pods of *seat* have no place by themselves, None where they have one."""
+    fleet = board.fleet
+    # What goes anywhere is not bound to a level.
+    within = limits if seat.decides_domain else LevelLimits(len(fleet.tiers) + 1, len(fleet.tiers) + 1)
+    if closest_level(fleet, seat.capacity, seat.role.pods, within) is not None:
+        return None
+    answer = infeasible(seat.demand, fleet, seat.capacity, within)
+    names = " and ".join(name for name, _ in seat.roles)
+    summary = f"{names}: {answer.summary.replace('worker', 'pod')}"
+    # The flags of remedies are those of a gang of workers, which this role may have others for.
+    remedies = tuple(remedy for remedy in answer.remedies if not remedy.startswith("--"))
+    return Infeasible(summary, answer.reasons, answer.levels, remedies)
+
+
+def _remedies(gang: GangDemand, board: Board, limits: LevelLimits) -> Iterator[str]:
+    """Yield what would give *gang* a place, the least change first; each was tried on the fleet."""
+    fleet = board.fleet
+    words = level_words(fleet)
+    if limits.widest <= len(fleet.tiers):
+        wider = choose_gang(board, limits.widest + 1, len(fleet.tiers) + 1)
+        if not isinstance(wider, Unplaced):
+            where = "the cluster" if wider.level > len(fleet.tiers) else f"one {words[wider.level]}"
+            yield f"without --require-topology={words[limits.widest]} all roles fit in {where}"
+    trials = _Trials(limits, Effort(_MOST_TRIALS))
+    for role in gang.roles:
+        if not role.slices and (most := _most_pods(gang, role, fleet, trials)):
+            yield f"{plural(most, 'pod')} of {role.name} fit{'s' * (most == 1)} beside the other roles"
+    for role in gang.roles:
+        others = tuple(other for other in gang.roles if other is not role)
+        is_free = not any(role.name in (other.serves, other.beside and other.beside.role) for other in others)
+        if others and is_free and trials.fits(replace(gang, roles=others), fleet):
+            yield f"without {role.name} all other roles fit"
+    if ended := next((name for name, after in _endings(fleet) if trials.fits(gang, after)), ""):
+        yield f"it fits when {ended} ends"
+
+
+@dataclass(frozen=True, slots=True)
+class _Trials:
+    """Gangs and fleets that are tried until one fits, up to a number of them."""
+
+    limits: LevelLimits
+    effort: Effort
+
+    def fits(self, gang: GangDemand, fleet: Fleet) -> bool:
+        """Whether *gang* has a place on *fleet*; False where no more trials are left."""
+        if not self.effort.spend(1):
+            return False
+        found = choose_gang(make_board(gang, fleet), self.limits.closest, self.limits.widest)
+        return not isinstance(found, Unplaced)
+
+
+def _most_pods(gang: GangDemand, role: Role, fleet: Fleet, trials: _Trials) -> int:
+    """Return the most pods of *role*, fewer than it has, with which all roles fit; 0 where one is too many."""
+
+    def fits(pods: int) -> bool:
+        fewer = replace(role, pods=pods)
+        roles = tuple(fewer if other is role else other for other in gang.roles)
+        return trials.fits(replace(gang, roles=roles), fleet)
+
+    # What holds so many pods holds fewer as well.
+    return bisect_left(range(1, role.pods), 1, key=lambda pods: int(not fits(pods)))
+
+
+def _endings(fleet: Fleet) -> Iterator[tuple[str, Fleet]]:
+    """Yield the jobs that hold GPUs, the smallest first, each with the fleet once it has ended."""
+    by_job: dict[str, list[tuple[int, Holder]]] = {}
+    for position, node in enumerate(fleet.nodes):
+        for holder in node.holders:
+            if holder.job:
+                by_job.setdefault(f"job {holder.namespace}/{holder.job}", []).append((position, holder))
+    sizes = {name: sum(holder.gpus for _, holder in pods) for name, pods in by_job.items()}
+    for name in sorted(by_job, key=lambda name: (sizes[name], name)):
+        at: dict[int, list[Holder]] = {}
+        for position, holder in by_job[name]:
+            at.setdefault(position, []).append(holder)
+        freed = {
+            position: without_holders(fleet.nodes[position], holders) for position, holders in at.items()
+        }
+        yield name, changed(fleet, freed)
+
+
+def _names(gang: GangDemand) -> str:
+    *others, last = [f"{role.name} ({plural(role.pods, 'pod')})" for role in gang.roles]
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+# A gang of unlike roles onto a cluster: ``plan_gang`` answers with a place for every pod of every role, or why not.
+#
+# A gang of one plain role is planned as ``planner.plan`` plans it, by the same code and with the same answer.
+
+
+def plan_gang(gang: GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL) -> GangVerdict:
+    """Return the place of every pod of *gang* on the cluster in *snapshot*, or why the gang has none.
+
+    Chosen in this order: all roles fit; the closest level that holds the roles that exchange data; then the best nodes
+    for each role in turn, those with most GPUs first, of the choices that leave the rest a place. Raises ``UsageError``
+    for roles that contradict each other and for levels that the fabric does not have.
+    """
+    return plan_gang_on(gang, make_fleet(snapshot, model))
+
+
+def plan_gang_on(gang: GangDemand, fleet: Fleet) -> GangVerdict:
+    """Return what ``plan_gang`` does, on a fleet that is laid out already."""
+    if alone := _planned_alone(gang, fleet):
+        return alone
+    board = make_board(gang, fleet)
+    limits = _limits(gang, fleet)
+    found = choose_gang(board, limits.closest, limits.widest)
+    if isinstance(found, Unplaced):
+        return refusal(gang, board, limits, proven=found.proven)
+    if gang.policy is TopologyPolicy.RESTRICTED and (wider := _too_wide(gang, fleet, found.level, limits)):
+        return wider
+    return gang_placement(gang, board, found)
+
+
+def _limits(gang: GangDemand, fleet: Fleet) -> LevelLimits:
+    asked = Demand(1, 0, required_level=gang.required_level, preferred_level=gang.preferred_level)
+    limits = level_limits(asked, fleet)
+    # Without a policy all levels count as the widest one.
+    return LevelLimits(limits.widest, limits.widest) if gang.policy is TopologyPolicy.NONE else limits
+
+
+def _too_wide(gang: GangDemand, fleet: Fleet, level: int, limits: LevelLimits) -> GangInfeasible | None:
+    """Return the answer for a gang that would get a closer level on the empty cluster, None where it would not."""
+    empty = emptied(fleet)
+    ideal = choose_gang(make_board(gang, empty), limits.closest, limits.widest)
+    if isinstance(ideal, Unplaced) or ideal.level >= level:
+        return None
+    return too_wide_for_gang(gang, fleet, level, ideal.level)
+
+
+def _planned_alone(gang: GangDemand, fleet: Fleet) -> GangVerdict | None:
+    """Return the plan of a gang of one role that asks for nothing but places; None for any other gang."""
+    if len(gang.roles) != 1 or not _is_plain(gang.roles[0]) or gang.roles[0].pods < 1:
+        return None
+    role = gang.roles[0]
+    demand = replace(
+        role.demand,
+        policy=gang.policy,
+        required_level=gang.required_level,
+        preferred_level=gang.preferred_level,
+        objective=gang.objective,
+    )
+    answer = plan_shape(demand, fleet)
+    if isinstance(answer, Infeasible):
+        return GangInfeasible(answer.summary, (UnplacedRole(role.name, answer),), answer.remedies)
+    placed = RolePlacement(
+        role.name, role.gpus, answer.slots, answer.shares, answer.level, answer.domain, answer.why
+    )
+    return GangPlacement((placed,), answer.level, answer.domain, answer.why[1:2])
+
+
+def _is_plain(role: Role) -> bool:
+    return not (
+        role.slices
+        or role.beside
+        or role.serves
+        or role.preferences
+        or role.anywhere
+        or (role.spread is not Spread.NONE and not role.demand.one_per_node)
+    )
+
+
+# Gangs that could never fit, however long they wait: those that the idle cluster could not hold either.
+
+_OF_KUBERNETES = "node.kubernetes.io/"
+"""The prefix of the taints that come and go with a node's state: not ready, cordoned, under pressure."""
+
+
+def never_fits(
+    demand: Demand | GangDemand, snapshot: Snapshot, model: BandwidthModel = DEFAULT_MODEL
+) -> Infeasible | GangInfeasible | None:
+    """Return why *demand* could never fit on the nodes of *snapshot*, None where it could once they are free.
+
+    All nodes count as idle and in service: a drained one comes back, a broken GPU is replaced, and other pods end.
+    For example, 20 workers of 1 GPU could never fit on two nodes of 8, but 16 could.
+    """
+    nodes = tuple(map(_in_service, snapshot.nodes))
+    fleet = emptied(make_fleet(replace(snapshot, nodes=nodes), model))
+    answer: Verdict | GangVerdict
+    if isinstance(demand, GangDemand):
+        answer = plan_gang_on(demand, fleet)
+    else:
+        # Groups of ranks decide where workers go, and never whether they fit.
+        answer = plan_on(replace(demand, parallel=None), fleet)
+    if not isinstance(answer, Infeasible | GangInfeasible):
+        return None
+    # A search that was cut short proves nothing.
+    if isinstance(answer, GangInfeasible) and not answer.proven:
+        return None
+    return replace(answer, summary=f"{_size(demand, nodes)}; {answer.summary}, even when it is idle")
+
+
+def _in_service(node: GpuNode) -> GpuNode:
+    resource = node.gpu_resource
+    return replace(
+        node,
+        ready=True,
+        unschedulable=False,
+        taints=tuple(taint for taint in node.taints if not taint.key.startswith(_OF_KUBERNETES)),
+        allocatable={**node.allocatable, resource: node.gpu_total + node.unhealthy},
+        unhealthy=0,
+    )
+
+
+def _size(demand: Demand | GangDemand, nodes: tuple[GpuNode, ...]) -> str:
+    has_gpus = any(role.gpus for role in demand.roles) if isinstance(demand, GangDemand) else demand.gpus > 0
+    if not has_gpus:
+        return f"the cluster has {plural(len(nodes), 'node')}"
+    return f"the cluster has {plural(sum(node.gpu_total for node in nodes), 'GPU')}"

@@ -7,19 +7,31 @@ anywhere, and parameter servers, choose last: the others decide the domain of th
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
-from operator import attrgetter
+from itertools import accumulate, compress, pairwise
+from operator import attrgetter, itemgetter
 
 from arena_topo.errors import UsageError
-from arena_topo.model.plan.demand import Demand, Objective
-from arena_topo.model.plan.roles import GangDemand, Role, Spread
+from arena_topo.model.plan import Demand, GangDemand, Objective, Role, Spread
+from arena_topo.model.text.quantity import Resources
+from arena_topo.planner.fleet import (
+    AlikeNodes,
+    Capacity,
+    Domain,
+    Fleet,
+    Goal,
+    aligned,
+    capacity_for,
+    domain_at,
+    domains_at,
+    level_of,
+    requests,
+)
+from arena_topo.planner.gpus.bandwidth import positions_of
 from arena_topo.planner.memo import Memo
-from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Domain, Fleet, aligned
-from arena_topo.planner.nodes.levels import Capacity, level_of
+from arena_topo.planner.offers import Alignment, NodeState, Offer, Use, containers_of, offer_of
 
 _MOST_ROLES = 64
 
@@ -255,3 +267,487 @@ def _penalty_of(role: Role, fleet: Fleet) -> Callable[[int], int]:
         )
 
     return penalty
+
+
+# What the roles that chose before have taken of the nodes, and what that leaves to the next one.
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTaken:
+    """What is taken of one node: ``amounts`` by resource, so many ``gpus``, and these positions as bits.
+
+    ``alignment`` is what is left of its NUMA nodes, None where its kubelet refuses no pod.
+    """
+
+    amounts: Mapping[str, int] = field(default_factory=dict)
+    gpus: int = 0
+    mask: int = 0
+    alignment: Alignment | None = None
+
+
+_UNTOUCHED = NodeTaken()
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What earlier roles take of each node, by its position."""
+
+    nodes: Mapping[int, NodeTaken] = field(default_factory=dict)
+
+    def state(self, fleet: Fleet, position: int) -> NodeState:
+        """Return the state that the node at *position* is left in."""
+        state, taken = fleet.state(position), self.nodes.get(position, _UNTOUCHED)
+        if not (taken.gpus or taken.alignment):
+            return state
+        mask = None if state.mask is None else state.mask & ~taken.mask
+        return replace(state, free=state.free - taken.gpus, mask=mask, alignment=taken.alignment)
+
+    def left(
+        self, places: Sequence[int], span: Domain, demand: Demand, fleet: Fleet
+    ) -> Iterator[tuple[int, int]]:
+        """Yield each node of *span* of which something is taken, with the pods of *demand* that it still takes.
+
+        *places* are those of all nodes of the fleet, were they untouched.
+        """
+        asked = [(fleet.free[resource], resource, amount) for resource, amount in requests(demand).items()]
+        for position, taken in self.nodes.items():
+            if not span.start <= position < span.end:
+                continue
+            most = places[position]
+            if most:
+                for free, name, amount in asked:
+                    most = min(most, (free[position] - taken.amounts.get(name, 0)) // amount)
+                if demand.gpus:
+                    most = min(most, (fleet.state(position).free - taken.gpus) // demand.gpus)
+                if taken.alignment and most > 0:
+                    resource = fleet.state(position).resource
+                    most = taken.alignment.admitted(containers_of(demand, resource), most)
+            yield position, max(most, 0)
+
+    def with_pods(self, demand: Demand, fleet: Fleet, chosen: Sequence[tuple[int, Offer]]) -> "Taken":
+        """Return what is taken once pods of *demand* stand on the *chosen* nodes, given by position."""
+        nodes, asked = dict(self.nodes), requests(demand)
+        # A gang of hundreds takes few offers, mostly of nodes in one state of which nothing is taken.
+        known: dict[tuple[int, int, int], NodeTaken] = {}
+        for position, offer in chosen:
+            before = nodes.get(position, _UNTOUCHED)
+            key = id(before), id(offer), fleet.state_ids[position]
+            if key not in known:
+                state = self.state(fleet, position)
+                mask = gpus_of(state, offer, demand.gpus) if demand.gpus else 0
+                taken = _more(before, asked, demand.gpus, offer.workers, mask or 0)
+                known[key] = _aligned(taken, state, demand, offer.workers, mask or 0)
+            nodes[position] = known[key]
+        return Taken(nodes)
+
+    def with_counts(self, demand: Demand, fleet: Fleet, counts: Mapping[int, int]) -> "Taken":
+        """Return what is taken once so many pods of *demand* stand on each node, whichever GPUs they get."""
+        nodes, asked = dict(self.nodes), requests(demand)
+        for position, count in counts.items():
+            taken = _more(nodes.get(position, _UNTOUCHED), asked, demand.gpus, count, 0)
+            nodes[position] = _aligned(taken, self.state(fleet, position), demand, count, 0)
+        return Taken(nodes)
+
+
+def gpus_of(state: NodeState, offer: Offer, gpus: int) -> int | None:
+    """Return the positions of the GPUs that *offer* takes of a node in *state*, as bits; None where that is not known.
+
+    Where the links are not known the first free ones are as good as any.
+    """
+    if offer.choice is not None:
+        return offer.choice.mask
+    if state.mask is None or not gpus:
+        return None
+    return sum(1 << position for position in positions_of(state.mask)[: offer.workers * gpus])
+
+
+def _more(taken: NodeTaken, asked: Resources, gpus: int, pods: int, mask: int) -> NodeTaken:
+    amounts = dict(taken.amounts)
+    for resource, amount in asked.items():
+        amounts[resource] = amounts.get(resource, 0) + amount * pods
+    return NodeTaken(amounts, taken.gpus + gpus * pods, taken.mask | mask)
+
+
+def _aligned(taken: NodeTaken, state: NodeState, demand: Demand, pods: int, mask: int) -> NodeTaken:
+    """Return *taken* with what *pods* more, which get the GPUs *mask*, leave of the NUMA nodes of a node in *state*."""
+    if state.alignment is None:
+        return taken
+    containers = containers_of(demand, state.resource)
+    return replace(taken, alignment=state.alignment.after(containers, pods, demand.gpus, mask))
+
+
+# A role's turn to choose: what the roles before it have chosen, and what that leaves to it of each node.
+
+RoleMerit = tuple[float, ...]
+"""The rank of a role's choice, the lowest best: crowding, nodes, and what ``Goal.merit`` compares by its objective."""
+
+# Above every damage of a gang: thousandths of GB/s take 50 bits, and GPUs left free 30 more.
+_MISS_BITS = 80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Openings:
+    """The nodes of a span with the places that they have left, in groups that no earlier seat touched, and one by one.
+
+    ``groups`` are the id of a state, the places of each node, and the nodes, all that have places; ``touched`` are the
+    places of the others. ``places`` are those of the untouched nodes, from the one at ``first`` on.
+    """
+
+    span: Domain
+    groups: Sequence[tuple[int, int, Sequence[int]]]
+    touched: Mapping[int, int]
+    places: Sequence[int]
+    first: int
+
+    @property
+    def total(self) -> int:
+        """The places on all nodes."""
+        return sum(width * len(nodes) for _, width, nodes in self.groups) + sum(self.touched.values())
+
+    def places_at(self, position: int) -> int:
+        """Return the places of the node at *position*, none outside of the span."""
+        if not self.span.has(position):
+            return 0
+        left = self.touched.get(position)
+        return self.places[position - self.first] if left is None else left
+
+
+def openings_of(capacity: Capacity, alike: AlikeNodes, span: Domain, touched: Mapping[int, int]) -> Openings:
+    """Return the nodes of *span* in the groups of *capacity*, which are *alike*; *touched* nodes have these places."""
+    at: dict[int, list[int]] = {}
+    for position in touched:
+        at.setdefault(alike.ids[position], []).append(position)
+    whole = span.end - span.start == len(alike.ids)
+    groups = []
+    for group, places in enumerate(capacity.by_group):
+        if places:
+            nodes = alike.nodes[group] if whole else alike.between(group, span.start, span.end)
+            if group in at:
+                nodes = without(nodes, at[group])
+            if nodes:
+                groups.append((alike.state_ids[group], places, nodes))
+    return Openings(span, groups, touched, capacity.places, 0)
+
+
+def openings_among(
+    places: Sequence[int], span: Domain, state_ids: Sequence[int], touched: Collection[int]
+) -> Openings:
+    """Return the nodes of *span* in groups, from the *places* that each of them has left."""
+    others = {position: places[position - span.start] for position in touched if span.has(position)}
+    groups: dict[tuple[int, int], list[int]] = {}
+    nodes = zip(range(span.start, span.end), state_ids[span.start : span.end], places, strict=True)
+    for position, state_id, width in compress(nodes, places):
+        if position not in others:
+            groups.setdefault((state_id, width), []).append(position)
+    return Openings(span, [(*key, alike) for key, alike in groups.items()], others, places, span.start)
+
+
+def without(nodes: Sequence[int], others: Iterable[int]) -> list[int]:
+    """Return ascending *nodes* without those *others*, which are among them.
+
+    >>> without([2, 3, 5, 8], [3, 8])
+    [2, 5]
+    """
+    left = list(nodes)
+    for position in others:
+        del left[bisect_left(left, position)]
+    return left
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RoleChoice:
+    """The nodes of a role by position, in fabric order, each with its offer.
+
+    ``exact`` is False where a better choice, given the roles before it, cannot be ruled out.
+    """
+
+    chosen: tuple[tuple[int, Offer], ...]
+    merit: RoleMerit
+    exact: bool
+
+    @property
+    def crowd(self) -> float:
+        """The most pods on one node, where the role is spread; else 0."""
+        return self.merit[0]
+
+    @property
+    def busbw(self) -> float:
+        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
+        return min(offer.busbw if len(self.chosen) > 1 else offer.inside for _, offer in self.chosen)
+
+    @property
+    def stranded(self) -> int:
+        """The GPUs left over on the nodes."""
+        return sum(offer.stranded for _, offer in self.chosen)
+
+    @property
+    def counts(self) -> dict[int, int]:
+        """The pods of the role on each of its nodes."""
+        return {position: offer.workers for position, offer in self.chosen}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """The turn of the seat ``number``: ``placed`` are the choices of earlier seats by number, ``taken`` what they take."""
+
+    board: Board
+    number: int
+    placed: Mapping[int, RoleChoice]
+    taken: Taken
+
+    @property
+    def seat(self) -> Seat:
+        """The seat whose turn it is."""
+        return self.board.seats[self.number]
+
+    def after(self, choice: RoleChoice) -> "Turn":
+        """Return the turn of the next seat, once this one made *choice*."""
+        taken = self.taken.with_pods(self.seat.demand, self.board.fleet, choice.chosen)
+        return Turn(self.board, self.number + 1, {**self.placed, self.number: choice}, taken)
+
+    def places(self, span: Domain) -> list[int]:
+        """Return the places on each node of *span* that earlier seats leave, within the tie of this one."""
+        seat, fleet = self.seat, self.board.fleet
+        untouched = seat.capacity.places
+        places = list(untouched[span.start : span.end])
+        for position, left in self.taken.left(untouched, span, seat.demand, fleet):
+            places[position - span.start] = left
+        if seat.beside is None:
+            return places
+        within = [0] * len(places)
+        for part in self._beside(*seat.beside):
+            start, end = max(part.start - span.start, 0), min(part.end - span.start, len(places))
+            within[start:end] = places[start:end]
+        return within
+
+    def _beside(self, number: int, level: int) -> Iterator[Domain]:
+        """Yield the domains of *level* that hold pods of the seat *number*; a node that is in none is one of its own."""
+        fleet, end = self.board.fleet, 0
+        domains = domains_at(fleet, level) if level else ()
+        for position, _ in self.placed[number].chosen:
+            if position >= end:
+                part = domain_at(domains, position) or Domain((), position, position + 1)
+                end = part.end
+                yield part
+
+    def openings(self, span: Domain) -> Openings:
+        """Return the nodes of *span* that have ``places``, in groups; no more places than an even spread takes, if it is to be."""
+        capacity, fleet, role = self.seat.capacity, self.board.fleet, self.seat.role
+        if role.spread is Spread.PREFERRED:
+            places = evened(self.places(span), role.pods)
+            return openings_among(places, span, fleet.state_ids, self.taken.nodes)
+        if self.seat.beside is None and capacity.alike:
+            touched = dict(self.taken.left(capacity.places, span, self.seat.demand, fleet))
+            return openings_of(capacity, capacity.alike, span, touched)
+        return openings_among(self.places(span), span, fleet.state_ids, self.taken.nodes)
+
+    def offer(self, position: int, pods: int, places: int, *, several: bool) -> Offer:
+        """Return what the node at *position*, which has so many *places*, gives so many *pods*.
+
+        *several*: the role has pods on other nodes too.
+        """
+        seat, gpus = self.seat, self.seat.role.gpus
+        fleet = seat.fleet
+        use = Use.SEVERAL_NODES if several else Use.ONE_NODE
+        if self.touches(position):
+            offer = offer_of(self.taken.state(fleet, position), gpus, use, pods, places)
+        else:
+            offer = fleet.tables.offer(gpus, use, fleet.state_ids[position], pods, places)
+        # Beside another objective than bandwidth, what a preference is worth has no measure.
+        counted = self.board.objective is Objective.BANDWIDTH
+        misses = seat.penalties[position] if seat.penalties is not None and counted else 0
+        return replace(offer, damage=offer.damage + (misses * pods << _MISS_BITS)) if misses else offer
+
+    def touches(self, position: int) -> bool:
+        """Whether earlier seats took GPUs of the node at *position*, or left less of its NUMA nodes than its equals have."""
+        taken = self.taken.nodes.get(position)
+        return taken is not None and (taken.gpus > 0 or taken.alignment is not None)
+
+    def choice(
+        self, counts: Mapping[int, int], places: Callable[[int], int], *, exact: bool = True
+    ) -> RoleChoice:
+        """Return so many pods on each node as a choice; *places* are those of a node."""
+        offers = [
+            (position, self.offer(position, count, places(position), several=len(counts) > 1))
+            for position, count in counts.items()
+        ]
+        return self.chosen(offers, exact=exact and all(offer.exact for _, offer in offers))
+
+    def chosen(self, offers: Iterable[tuple[int, Offer]], *, exact: bool) -> RoleChoice:
+        """Return nodes with their *offers* as a choice."""
+        nodes = tuple(sorted(offers, key=_POSITION))
+        taken, role = [offer for _, offer in nodes], self.seat.role
+        inside = min(map(_INSIDE, taken))
+        busbw = inside if len(taken) == 1 else min(map(_BUSBW, taken))
+        crowd, count = 0, len(taken)
+        if role.spread is Spread.PREFERRED:
+            crowd, count = max(offer.workers for offer in taken), -count
+        goal = Goal(len(taken), role.pods, self.board.objective, role.gpus * role.pods)
+        return RoleChoice(nodes, (crowd, count, *goal.merit(busbw, inside, sum(map(_DAMAGE, taken)))), exact)
+
+
+_POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
+_INSIDE: Callable[[Offer], float] = attrgetter("inside")
+_BUSBW: Callable[[Offer], float] = attrgetter("busbw")
+_DAMAGE: Callable[[Offer], int] = attrgetter("damage")
+
+
+def evened(places: Sequence[int], pods: int) -> list[int]:
+    """Return *places* with no more on a node than an even spread of *pods* needs.
+
+    >>> evened([4, 4, 1, 0], 5)
+    [2, 2, 1, 0]
+    """
+    numbers, widest = Counter(places), max(places, default=0)
+    most = 1
+    while most < widest and sum(min(width, most) * number for width, number in numbers.items()) < pods:
+        most += 1
+    return [min(width, most) for width in places]
+
+
+# Slices: every k pods of a role in one domain of a level, and every j of these k in one domain of a finer level.
+#
+# Pods are indexed in fabric order, so that a role is sliced where each domain takes a whole number of slices. A rack with
+# places for 11 pods takes two slices of 4; a block whose racks take 11 and 7 pods takes three of them, though not four.
+#
+# How many slices each domain takes is decided for the fewest nodes, and then the fewest domains, by dynamic programming over
+# the domains. Take nodes of four places, two in one rack and three in another, and six slices of two pods: the second rack
+# alone takes them on three nodes. Split over both they need three nodes too, and two racks, so they stay together.
+
+_MOST_STEPS = 20_000
+_Parts = list[tuple[Domain, int]]
+_Way = tuple[tuple[int, int], _Parts]
+"""What a way costs, in nodes and in domains, and its parts."""
+_NOTHING: _Way = ((0, 0), [])
+_Slices = Sequence[tuple[int, int]]
+
+
+def sliced(board: Board, seat: Seat, span: Domain, places: Sequence[int]) -> _Parts:
+    """Return domains in *span* with the pods that each takes, whole slices of *seat*; none where there is no way.
+
+    *places* are those of the nodes of *span*.
+    """
+    found = _Slicer.of(board, places, span.start).split(seat.slices, span, seat.role.pods)
+    return found[1] if found else []
+
+
+def sliceable(board: Board, seat: Seat, span: Domain) -> int:
+    """Return how many pods of *seat* fit into *span* in whole slices."""
+    if seat.whole == 1:
+        return _Slicer(board, seat.capacity.places, seat.capacity.before, 0).most(seat.slices, span)
+    places = [width // seat.whole * seat.whole for width in seat.capacity.places[span.start : span.end]]
+    return _Slicer.of(board, places, span.start).most(seat.slices, span)
+
+
+def sliceable_by_domain(board: Board, seat: Seat, level: int, domains: Sequence[Domain]) -> list[int]:
+    """Return how many pods of *seat* fit into each of *domains* of *level* in whole slices."""
+    if len(seat.slices) != 1 or seat.slices[0][1] >= level:
+        return [sliceable(board, seat, domain) for domain in domains]
+    # The parts that the slices keep to are added up once for the whole fleet.
+    (pods, finer), before = seat.slices[0], seat.capacity.before
+    if seat.whole > 1:
+        places = (width // seat.whole * seat.whole for width in seat.capacity.places)
+        before = list(accumulate(places, initial=0))
+    parts = board.parts(finer, board.fleet.cluster)
+    starts = [part.start for part in parts]
+    held = ((before[part.end] - before[part.start]) // pods * pods for part in parts)
+    kept = list(accumulate(held, initial=0))
+    return [
+        kept[bisect_left(starts, domain.end)] - kept[bisect_left(starts, domain.start)] for domain in domains
+    ]
+
+
+def fewest_nodes(places: Sequence[int], pods: int) -> int:
+    """Return the least number of nodes with *places* that take so many *pods*, 0 where all of them do not.
+
+    >>> fewest_nodes([2, 4, 1], 5)
+    2
+    """
+    if max(places, default=0) >= pods:
+        return 1
+    for count, width in enumerate(sorted(places, reverse=True), 1):
+        pods -= width
+        if pods <= 0:
+            return count
+    return 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Slicer:
+    """Slices on nodes with ``places``, the first of which is at ``start``; ``before`` each node are so many places."""
+
+    board: Board
+    places: Sequence[int]
+    before: Sequence[int]
+    start: int
+
+    @classmethod
+    def of(cls, board: Board, places: Sequence[int], start: int) -> "_Slicer":
+        return cls(board, places, list(accumulate(places, initial=0)), start)
+
+    def most(self, slices: _Slices, span: Domain) -> int:
+        """Return how many pods fit into *span* in whole *slices*, the coarsest first."""
+        if not slices:
+            return self.before[span.end - self.start] - self.before[span.start - self.start]
+        (pods, level), *finer = slices
+        return sum(self.most(finer, part) // pods * pods for part in self.board.parts(level, span))
+
+    def split(self, slices: _Slices, span: Domain, pods: int) -> _Way | None:
+        """Return the cheapest way to put *pods* into *span* in whole *slices*, None where there is none."""
+        if not slices:
+            count = fewest_nodes(self._of(span), pods)
+            return ((count, 1), [(span, pods)]) if count else None
+        (size, level), *finer = slices
+        parts = [
+            (part, most) for part in self.board.parts(level, span) if (most := self.most(finer, part) // size)
+        ]
+        wanted = pods // size
+        if sum(most for _, most in parts) < wanted:
+            return None
+        # Each domain takes any number of slices, beside any number before it.
+        if len(parts) * wanted * wanted > _MOST_STEPS:
+            return self._widest_first(slices, parts, wanted)
+        best: dict[int, _Way] = {0: _NOTHING}
+        for part, most in parts:
+            ways = {0: _NOTHING} | {
+                count: way
+                for count in range(1, min(most, wanted) + 1)
+                if (way := self.split(finer, part, count * size))
+            }
+            extended: dict[int, _Way] = {}
+            for placed, way in best.items():
+                (nodes, domains), placed_parts = way
+                for count, ((more_nodes, more_domains), added) in ways.items():
+                    total = placed + count
+                    # The counts ascend.
+                    if total > wanted:
+                        break
+                    # Few ways are kept, and only their parts are put together.
+                    cost = nodes + more_nodes, domains + more_domains
+                    if total not in extended or cost < extended[total][0]:
+                        extended[total] = cost, placed_parts + added
+            best = extended
+        return best.get(wanted)
+
+    def _widest_first(self, slices: _Slices, parts: Sequence[tuple[Domain, int]], wanted: int) -> _Way | None:
+        """Return the way that fills the domains with the most slices, and as the last the tightest that will do."""
+        (size, _), *finer = slices
+        left, way = sorted(parts, key=lambda part: (-part[1], part[0].start)), _NOTHING
+        while wanted:
+            entry = left[0]
+            if entry[1] >= wanted:
+                entry = next(other for other in reversed(left) if other[1] >= wanted)
+            left.remove(entry)
+            count = min(entry[1], wanted)
+            added = self.split(finer, entry[0], count * size)
+            if added is None:
+                return None
+            wanted, way = wanted - count, _joined(way, added)
+        return way
+
+    def _of(self, span: Domain) -> Sequence[int]:
+        return self.places[span.start - self.start : span.end - self.start]
+
+
+def _joined(way: _Way, added: _Way) -> _Way:
+    return (way[0][0] + added[0][0], way[0][1] + added[0][1]), way[1] + added[1]

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from arena_topo.model.objects import Object
+from arena_topo.sandbox.api import rules
+from arena_topo.sandbox.api import schema as defaults
+from arena_topo.sandbox.api import schema as structural
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.requests import DeleteOptions, WriteOptions, number_of
-from arena_topo.sandbox.api.schema import defaults, rules, structural
 from arena_topo.sandbox.api.status_errors import Cause, StatusError, bad_request, invalid
 
 # No vowels and no 0, 1 or 3, so that a random suffix spells no word: k8s.io/apimachinery pkg/util/rand.

@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
+from arena_topo.model.text.durations import parse_instant
 from arena_topo.sandbox.api.kinds import Kind
 from arena_topo.sandbox.api.requests import number_of
 from arena_topo.sandbox.api.status_errors import Cause, bad_request, invalid

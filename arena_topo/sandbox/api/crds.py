@@ -4,7 +4,7 @@ import copy
 
 from arena_topo.model.objects import Object
 from arena_topo.sandbox.api.kinds import Column, Kind, Registry
-from arena_topo.sandbox.api.schema.structural import Schema
+from arena_topo.sandbox.api.schema import Schema
 from arena_topo.sandbox.api.store import Store
 
 CRD_KEY = ("apiextensions.k8s.io", "customresourcedefinitions")

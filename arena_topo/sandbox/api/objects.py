@@ -11,13 +11,12 @@ from typing import Any
 import jsonpatch
 from jsonpatch import JsonPointerException
 
-from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
-from arena_topo.sandbox.api import admission
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.sandbox.api import admission, patches, rules
+from arena_topo.sandbox.api import schema as structural
 from arena_topo.sandbox.api.kinds import Kind, Registry
-from arena_topo.sandbox.api.patches import managed_fields, merging
 from arena_topo.sandbox.api.requests import DeleteOptions, WriteOptions
-from arena_topo.sandbox.api.schema import rules, structural
 from arena_topo.sandbox.api.status_errors import (
     Cause,
     StatusError,
@@ -82,7 +81,7 @@ class Api:
         obj = admission.initial(kind, obj, timestamp())
         admission.check(kind, obj, rules.create_errors(kind, obj))
         schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
-        obj["metadata"]["managedFields"] = managed_fields.after_update(None, obj, schema, writer)
+        obj["metadata"]["managedFields"] = patches.after_update(None, obj, schema, writer)
         return self._store_new(kind, obj, options)
 
     def _store_new(self, kind: Kind, obj: Object, options: WriteOptions) -> Object:
@@ -140,9 +139,9 @@ class Api:
         if media == JSON_PATCH:
             changed = _json_patched(base, patch)
         elif media == MERGE_PATCH:
-            changed = merging.merge_patch(base, patch)
+            changed = patches.merge_patch(base, patch)
         elif media == STRATEGIC_PATCH and not kind.custom:
-            changed = merging.strategic_patch(base, patch, structural.root_schema(kind.schema))
+            changed = patches.strategic_patch(base, patch, structural.root_schema(kind.schema))
         else:
             raise unsupported_media(media, [JSON_PATCH, MERGE_PATCH, APPLY_PATCH])
         obj = admission.check_identity(kind, live["metadata"].get("namespace", ""), changed)
@@ -157,7 +156,7 @@ class Api:
         schema, writer = structural.root_schema(kind.schema), _writer(kind, options, "Apply")
         pruned = admission.prune(kind, obj, options)
         live = self.find(kind, namespace, name)
-        merged = managed_fields.apply(live, pruned, schema, writer, force=options.force)
+        merged = patches.apply(live, pruned, schema, writer, force=options.force)
         owners = merged["metadata"].pop("managedFields")
         # Defaults are filled after the merge: a manager must not come to own fields that it did not send.
         merged = admission.decode(kind, merged, options)
@@ -181,7 +180,7 @@ class Api:
         # Server-side apply has computed the owners already, as part of its merge.
         if not applied:
             schema, writer = structural.root_schema(kind.schema), _writer(kind, options)
-            obj["metadata"]["managedFields"] = managed_fields.after_update(live, obj, schema, writer)
+            obj["metadata"]["managedFields"] = patches.after_update(live, obj, schema, writer)
         obj["metadata"]["resourceVersion"] = live["metadata"]["resourceVersion"]
         # A write that changes nothing keeps the version and wakes no watch, as on an API server.
         if obj == {**live, "apiVersion": obj["apiVersion"]}:
@@ -299,10 +298,8 @@ def _grace_seconds(kind: Kind, live: Object, options: DeleteOptions) -> int:
     return max(int(grace), 0)
 
 
-def _writer(kind: Kind, options: WriteOptions, operation: str = "Update") -> managed_fields.Writer:
-    return managed_fields.Writer(
-        options.manager, operation, kind.api_version, timestamp(), options.subresource
-    )
+def _writer(kind: Kind, options: WriteOptions, operation: str = "Update") -> patches.Writer:
+    return patches.Writer(options.manager, operation, kind.api_version, timestamp(), options.subresource)
 
 
 def _desired(obj: Object) -> Object:

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from arena_topo.model.notation.durations import parse_instant
 from arena_topo.model.objects import Object
+from arena_topo.model.text.durations import parse_instant
 from arena_topo.sandbox.api.kinds import Column, Kind
 
 # One step of a JSON path: ".field", a filter "[?(@.key=="value")]", or an index or quoted key in brackets.

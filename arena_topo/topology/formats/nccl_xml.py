@@ -22,18 +22,20 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
-from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.link_graph import (
+from arena_topo.model.hardware import Gpu, Hardware, Nic
+from arena_topo.topology import hardware
+from arena_topo.topology.hardware import (
+    Generation,
     build_graph,
     check_count,
+    fill_gpu_links,
+    find_product,
     guess_generation,
     machine_type,
+    memory_of,
+    product_of_pci_device,
     rates_of,
 )
-from arena_topo.topology.hardware.products import find_product, memory_of, product_of_pci_device
-from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
 
 _GPU_CLASSES = ("0x0300", "0x0302")
 _NIC_CLASSES = ("0x0200", "0x0207")
@@ -190,7 +192,7 @@ def _generation(gpus: list[_PciDevice], words: list[list[str]]) -> Generation:
     tag = gpus[0].element.find("gpu")
     # NCCL writes the compute capability (times ten) of each GPU into its dumps; vendors' files leave it out.
     capability = tag.get("sm", "") if tag is not None else ""
-    spec = generations.BY_COMPUTE_CAPABILITY.get(int(capability)) if capability.isdecimal() else None
+    spec = hardware.BY_COMPUTE_CAPABILITY.get(int(capability)) if capability.isdecimal() else None
     return spec or guess_generation(words)
 
 

@@ -17,21 +17,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Hardware, Nic
-from arena_topo.model.notation.words import natural_sort_key
-from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.generations import Generation
-from arena_topo.topology.hardware.link_graph import (
+from arena_topo.model.hardware import Gpu, Hardware, Nic
+from arena_topo.model.text.words import natural_sort_key
+from arena_topo.topology import hardware
+from arena_topo.topology.hardware import (
+    Generation,
     build_graph,
     check_count,
+    fill_gpu_links,
+    find_product,
     guess_generation,
     is_link_word,
     machine_type,
+    memory_of,
     rates_of,
 )
-from arena_topo.topology.hardware.products import find_product, memory_of
-from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
-from arena_topo.topology.raw_objects import MOST_GPUS
+from arena_topo.topology.objects import MOST_GPUS
 
 _COLOUR = re.compile(r"\x1b?\[[0-9;]*m")
 """A colour code of a terminal; copied from a web page it may lack its escape character."""
@@ -138,7 +139,7 @@ def _nvlinks_left_out(text: str, words: list[list[str]], product: str) -> tuple[
 def _guess(words: Sequence[Sequence[str]], *, on_grace: bool) -> Generation:
     guess = guess_generation(words)
     # Both show NV18. GPUs that are NUMA nodes themselves, several to a machine, are those of a GB200 or GB300 tray.
-    return generations.BLACKWELL if on_grace and guess is generations.HOPPER else guess
+    return hardware.BLACKWELL if on_grace and guess is hardware.HOPPER else guess
 
 
 def _header(lines: Sequence[str], source: str) -> tuple[list[str], int, int]:

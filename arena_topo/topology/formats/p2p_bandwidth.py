@@ -11,9 +11,15 @@ from collections.abc import Sequence
 from itertools import combinations
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph
-from arena_topo.topology.hardware.link_graph import check_count, machine_type
-from arena_topo.topology.hardware.products import FormFactor, Product, find_product, memory_of
+from arena_topo.model.hardware import Gpu, Hardware, Link, LinkClass, LinkGraph
+from arena_topo.topology.hardware import (
+    FormFactor,
+    Product,
+    check_count,
+    find_product,
+    machine_type,
+    memory_of,
+)
 
 _ROW = re.compile(r"\s*(?:gpu_?)?(\d{1,3})((?:\s+\d+(?:\.\d+)?)+)\s*", re.IGNORECASE)
 _TITLE = re.compile(r"\bmatrix\b", re.IGNORECASE)

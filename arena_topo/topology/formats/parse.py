@@ -1,7 +1,7 @@
 """Topology texts of any known kind: which kind a text is, and the hardware that it shows."""
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Hardware
+from arena_topo.model.hardware import Hardware
 from arena_topo.topology.formats.nccl_xml import parse_nccl_xml
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.formats.p2p_bandwidth import parse_bandwidths

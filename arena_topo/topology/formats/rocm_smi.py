@@ -13,10 +13,16 @@ Source: the output of rocm-smi of ROCm 5 and 6 (ROCm/rocm_smi_lib).
 import re
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Hardware
-from arena_topo.topology.hardware import generations
-from arena_topo.topology.hardware.link_graph import build_graph, check_count, machine_type, rates_of
-from arena_topo.topology.hardware.products import find_product, memory_of
+from arena_topo.model.hardware import Gpu, Hardware
+from arena_topo.topology import hardware
+from arena_topo.topology.hardware import (
+    build_graph,
+    check_count,
+    find_product,
+    machine_type,
+    memory_of,
+    rates_of,
+)
 
 _SECTION_TITLE = re.compile(r"=+\s*(\S[^=]*?)\s*=+")
 _NUMA = re.compile(r"GPU\[(\d+)\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
@@ -47,7 +53,7 @@ def parse_rocm(text: str, source: str = "the matrix", product: str = "") -> Hard
         for a in gpus
     ]
     spec = find_product(product)
-    generation = spec.generation if spec else generations.CDNA3
+    generation = spec.generation if spec else hardware.CDNA3
     graph = build_graph(words, generation, spec, source)
     return Hardware(
         gpus=tuple(Gpu(index=a, product=product, memory=memory_of(product), numa=numa.get(a)) for a in gpus),

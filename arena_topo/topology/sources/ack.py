@@ -16,15 +16,16 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import combinations
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkGraph
+from arena_topo.model.hardware import Gpu, Link, LinkGraph
 from arena_topo.model.keys import ACK_ALLOCATION, ACK_GPU_GROUP, KOORDINATOR_ALLOCATION
-from arena_topo.model.notation.bounded_json import shown
-from arena_topo.topology.hardware.link_graph import Wiring, is_link_word, wiring
-from arena_topo.topology.hardware.products import memory_of
-from arena_topo.topology.raw_objects import (
+from arena_topo.model.text.json import shown
+from arena_topo.topology.hardware import Wiring, is_link_word, memory_of, wiring
+from arena_topo.topology.objects import (
     MOST_GPUS,
     Malformed,
     RawObject,
+    Reading,
+    Trust,
     age,
     digits,
     gpu_indices,
@@ -34,7 +35,6 @@ from arena_topo.topology.raw_objects import (
     mapping,
     string,
 )
-from arena_topo.topology.reading import Reading, Trust
 
 _RATES = ("bandwidth", "bandwith")
 """Arena reads the second spelling, vendor documents show the first."""

@@ -20,10 +20,10 @@ from functools import lru_cache
 from typing import Any
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Gpu, Hardware, LinkGraph, Nic, ShareMode
+from arena_topo.model.hardware import Gpu, Hardware, LinkGraph, Nic, ShareMode
 from arena_topo.model.keys import GPU_TOPOLOGY
-from arena_topo.model.notation.bounded_json import shown
-from arena_topo.model.notation.record_tables import (
+from arena_topo.model.text.json import shown
+from arena_topo.model.text.record_tables import (
     NUMBER,
     STRING,
     TRUTH,
@@ -36,11 +36,14 @@ from arena_topo.model.notation.record_tables import (
     read_fields,
     write_fields,
 )
-from arena_topo.topology.hardware.link_graph import Wiring, wiring
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import (
+from arena_topo.topology.hardware import Wiring, wiring
+from arena_topo.topology.objects import (
     MOST_GPUS,
     Malformed,
+    NodeFacts,
+    PodKey,
+    Reading,
+    Trust,
     gpu_indices,
     items,
     json_document,
@@ -50,7 +53,6 @@ from arena_topo.topology.raw_objects import (
     whole_number,
     whole_numbers,
 )
-from arena_topo.topology.reading import PodKey, Reading, Trust
 
 VERSION = 1
 MOST_BYTES = 32 * 1024

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from arena_topo.model.cluster.hardware import Gpu, Nic
+from arena_topo.model.hardware import Gpu, Nic
 from arena_topo.model.keys import DRA_GPU
-from arena_topo.model.notation.bounded_json import MOST_NUMBER, shown
-from arena_topo.topology.hardware.link_graph import pcie_word, wiring
-from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
-from arena_topo.topology.raw_objects import (
+from arena_topo.model.text.json import MOST_NUMBER, shown
+from arena_topo.topology.hardware import fill_gpu_links, pcie_word, wiring
+from arena_topo.topology.objects import (
     MOST_GPUS,
     Malformed,
+    PodKey,
     RawObject,
+    Reading,
+    Trust,
     age,
     digits,
     identity,
@@ -33,7 +35,6 @@ from arena_topo.topology.raw_objects import (
     string,
     whole_number,
 )
-from arena_topo.topology.reading import PodKey, Reading, Trust
 
 _NIC_DRIVER = "dra.net"
 _SLICE = "ResourceSlice"

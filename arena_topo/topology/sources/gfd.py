@@ -7,11 +7,9 @@ docs/gpu-feature-discovery; ROCm/k8s-device-plugin, node labeller; the node labe
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from arena_topo.model.cluster.hardware import Gpu, ShareMode
-from arena_topo.topology.hardware.usual_wiring import usual_hardware
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import MOST_GPUS, Malformed, digits
-from arena_topo.topology.reading import Reading, Trust
+from arena_topo.model.hardware import Gpu, ShareMode
+from arena_topo.topology.hardware import usual_hardware
+from arena_topo.topology.objects import MOST_GPUS, Malformed, NodeFacts, Reading, Trust, digits
 
 PRODUCT = "nvidia.com/gpu.product"
 COUNT = "nvidia.com/gpu.count"

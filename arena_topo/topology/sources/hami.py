@@ -8,16 +8,16 @@ docs/develop/protocol.md. Its JSON leaves out zeros.
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from arena_topo.model.cluster.hardware import Gpu, ShareMode
+from arena_topo.model.hardware import Gpu, ShareMode
 from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
-from arena_topo.model.notation.bounded_json import cut, shown
-from arena_topo.topology.hardware.link_graph import MOST_LINKS, wiring
-from arena_topo.topology.hardware.products import find_product
-from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import (
+from arena_topo.model.text.json import cut, shown
+from arena_topo.topology.hardware import MOST_LINKS, fill_gpu_links, find_product, wiring
+from arena_topo.topology.objects import (
     MOST_GPUS,
     Malformed,
+    NodeFacts,
+    Reading,
+    Trust,
     digits,
     items,
     json_document,
@@ -26,7 +26,6 @@ from arena_topo.topology.raw_objects import (
     string,
     whole_number,
 )
-from arena_topo.topology.reading import Reading, Trust
 
 _PCIE_SCORES = {0: "?", 10: "SYS", 20: "NODE", 30: "PHB", 40: "PXB", 50: "PIX", 60: "PIX"}
 _NVLINK_SCORE = 100

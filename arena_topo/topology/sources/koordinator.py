@@ -8,15 +8,17 @@ apis/scheduling/v1alpha1/device_types.go and apis/extension/device_share.go.
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
-from arena_topo.model.cluster.hardware import Gpu, Nic
+from arena_topo.model.hardware import Gpu, Nic
 from arena_topo.model.keys import KOORDINATOR_DEVICES
-from arena_topo.model.notation.bounded_json import shown
-from arena_topo.topology.hardware.link_graph import pcie_word, wiring
-from arena_topo.topology.hardware.usual_wiring import fill_gpu_links
-from arena_topo.topology.raw_objects import (
+from arena_topo.model.text.json import shown
+from arena_topo.topology.hardware import fill_gpu_links, pcie_word, wiring
+from arena_topo.topology.objects import (
     MOST_GPUS,
     Malformed,
+    PodKey,
     RawObject,
+    Reading,
+    Trust,
     age,
     annotations,
     gpu_indices,
@@ -32,7 +34,6 @@ from arena_topo.topology.raw_objects import (
     whole_number,
     whole_numbers,
 )
-from arena_topo.topology.reading import PodKey, Reading, Trust
 
 PARTITIONS = "scheduling.koordinator.sh/gpu-partitions"
 MODEL = "node.koordinator.sh/gpu-model"

@@ -10,12 +10,13 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from arena_topo.model.cluster.hardware import Gpu
-from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZone, NumaZones
-from arena_topo.topology.raw_objects import (
+from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, Gpu, NumaZone, NumaZones
+from arena_topo.topology.objects import (
     MOST_GPUS,
     Malformed,
     RawObject,
+    Reading,
+    Trust,
     age,
     digits,
     identity,
@@ -24,7 +25,6 @@ from arena_topo.topology.raw_objects import (
     quantity,
     string,
 )
-from arena_topo.topology.reading import Reading, Trust
 
 _ZONE = re.compile(r"node-(\d+)")
 _MOST_ZONES = 1024

@@ -2,7 +2,7 @@
 
 import pytest
 
-from arena_topo.planner.nodes.fleet import make_fleet
+from arena_topo.planner.fleet import make_fleet
 from benchmarks.peers.gangs import RULES, Rule, first_fit, kueue_best_fit
 from tests.planner.fleets import PCIE, cluster, node
 

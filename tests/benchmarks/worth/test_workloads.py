@@ -2,8 +2,7 @@
 
 import pytest
 
-from arena_topo.prediction.networks import network
-from arena_topo.prediction.training import GRADIENT_BYTES
+from arena_topo.prediction.training import GRADIENT_BYTES, network
 from benchmarks.worth.workloads import MODEL, NETWORKS, SCALE, compute_seconds, step_arguments, step_buckets
 
 

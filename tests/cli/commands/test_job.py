@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from arena_topo.model.job.start_estimate import StartEstimate
 from arena_topo.model.keys import PLAN, PLANNED
 from arena_topo.model.objects import Object
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.plan_record import PlanRecord, Stage, encode
+from arena_topo.model.start_estimate import StartEstimate
 from tests.cli.clusters import cluster, transcript
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call, Script, refusal
-from tests.jobs.reading.test_job_events import happened
+from tests.jobs.test_job_events import happened
 from tests.objects import condition, mpijob, pod
 from tests.output.golden import golden, uncoloured
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.cluster.snapshot import Fabric, Snapshot
-from arena_topo.model.plan.placement import NodeShare, Placement, Prediction, Range, Slot, Transport
-from arena_topo.output.documents import compact
-from arena_topo.topology.snapshot_file import snapshot_document
+from arena_topo.model.cluster import Fabric, Snapshot
+from arena_topo.model.plan import NodeShare, Placement, Prediction, Range, Slot, Transport
+from arena_topo.output.text import compact
+from arena_topo.topology.files import snapshot_document
 from tests.cli.clusters import printed
 from tests.cli.conftest import Invoke
 from tests.output.clusters import machine

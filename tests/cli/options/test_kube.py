@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.cli.command import command
-from arena_topo.cli.options.kube import KubeFlags, hoist
+from arena_topo.cli.declare import command
+from arena_topo.cli.options.common import KubeFlags, hoist
 from arena_topo.kube.connection_flags import ConnectionFlags
 
 

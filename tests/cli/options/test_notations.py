@@ -6,7 +6,7 @@ import click
 import pytest
 
 from arena_topo.cli.app import cli
-from arena_topo.cli.options.notations import Duration, JobName
+from arena_topo.cli.options.common import Duration, JobName
 from arena_topo.errors import UsageError
 from tests.cli.conftest import Invoke, Serve
 from tests.fakes import Answer, Call, missing

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from arena_topo.cli.options.placement import Wait, WaitGoal
-from arena_topo.model.job.job_view import Goal
+from arena_topo.model.job_view import Goal
 from tests.cli.conftest import Invoke
 
 SUBMIT = ("submit", "mpi", "--name=job", "--image=i", "--dry-run=client", "-o", "json")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from arena_topo.topology.open_file import open_topology
+from arena_topo.topology.files import open_topology
 from tests.controlplane.availability import require_built
 from tests.controlplane.components.options import api_only
 from tests.controlplane.kube import Object

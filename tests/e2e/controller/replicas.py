@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, PLAN
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
+from arena_topo.model.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually

@@ -5,10 +5,10 @@ from random import Random
 
 import pytest
 
-from arena_topo.jobs.placement.enforcement import suspended_with_plan
+from arena_topo.jobs.enforce import suspended_with_plan
 from arena_topo.manifest.plan_on_job import with_pins
 from arena_topo.model.keys import PLAN
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
+from arena_topo.model.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from arena_topo.cluster.rbac import USER_RULES
+from arena_topo.cluster.setup import USER_RULES
 from arena_topo.controller.manifests import READER_RULES
 from arena_topo.model.keys import CONTROLLER_NAMESPACE, HOSTNAME
 from tests.controlplane.kube import Kube

@@ -9,7 +9,7 @@ import pytest
 
 from arena_topo.controller.manifests import CLUSTER_RULES
 from arena_topo.model.keys import CONTROLLER_NAMESPACE, PLAN
-from arena_topo.model.plan.plan_record import Stage, encode
+from arena_topo.model.plan_record import Stage, encode
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.plane import ControlPlane

@@ -12,10 +12,9 @@ import yaml
 
 from arena_topo.gang.backends import decorate
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.manifest.decorate import decorated
-from arena_topo.manifest.gang_of_job import gang_of
+from arena_topo.manifest.gang import decorated, gang_of
 from arena_topo.manifest.render import RenderContext, render
-from arena_topo.model.job.job_spec import Compute, JobSpec
+from arena_topo.model.job import Compute, JobSpec
 from arena_topo.pin.admission import policy_objects
 from tests.controlplane.availability import require_built
 from tests.controlplane.binaries.ensure import ensure_built

@@ -7,10 +7,9 @@ from dataclasses import replace
 import pytest
 
 from arena_topo.gang.backends import decorate
-from arena_topo.manifest.decorate import decorated
-from arena_topo.manifest.gang_of_job import gang_of
-from arena_topo.model.job.gang import Decoration, Gang
-from arena_topo.model.plan.plan_record import Stage
+from arena_topo.manifest.gang import decorated, gang_of
+from arena_topo.model.job import Decoration, Gang
+from arena_topo.model.plan_record import Stage
 from tests.controlplane.availability import require_built
 from tests.controlplane.components import install
 from tests.controlplane.components.options import coscheduling, native_gang

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.text.durations import parse_instant
 from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.machines.nodes import NodeSpec, create_nodes, delete_nodes

@@ -7,15 +7,14 @@ from pathlib import Path
 import pytest
 
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.placement.options import PlanOptions
-from arena_topo.jobs.submit.options import PlaceOptions, SubmitOptions
-from arena_topo.jobs.submit.submit import prepare, submit_prepared
+from arena_topo.jobs.options import PlaceOptions, PlanOptions, SubmitOptions
+from arena_topo.jobs.submit import prepare, submit_prepared
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.kube.session import Session
 from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import HttpTransport, Request, Response
-from arena_topo.model.job.job_spec import ConfigFile, JobSpec, PodOptions
+from arena_topo.model.job import ConfigFile, JobSpec, PodOptions
 from tests.controlplane.kube import Kube
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually

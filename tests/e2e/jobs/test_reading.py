@@ -85,7 +85,7 @@ def test_waiting_for_a_job_to_run_or_to_be_gone(arena: Arena) -> None:
 
 def test_custom_columns_are_laid_out_as_kubectl_does(arena: Arena, kube: Kube, namespace: str) -> None:
     """On the same objects, to the byte."""
-    from arena_topo.output.custom_columns import parse_columns
+    from arena_topo.output.text import parse_columns
 
     for name in ("a", "a-longer-name"):
         kube.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}, namespace)

@@ -6,7 +6,7 @@ import pytest
 
 from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import OTHER_KINDS
-from arena_topo.model.job.kind import api_version
+from arena_topo.model.kind import api_version
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 

@@ -12,7 +12,7 @@ from tests.controlplane.kube import Kube, Object
 from tests.controlplane.machines import pods
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena
-from tests.jobs.submit.manifests import MANIFESTS, container
+from tests.jobs.manifests import MANIFESTS, container
 
 _OURS = "arena-topo.dev/"
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from arena_topo.model.keys import HOSTNAME, PLAN
-from arena_topo.model.plan.plan_record import PlanRecord, Stage, decode
+from arena_topo.model.plan_record import PlanRecord, Stage, decode
 from tests.controlplane.kube import Kube
 from tests.controlplane.polling import eventually
 from tests.e2e.arena import Arena

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from arena_topo.model.keys import PIN_NODES
-from arena_topo.model.plan.plan_record import MOST_WORKERS
+from arena_topo.model.plan_record import MOST_WORKERS
 from arena_topo.pin.run_lists import decoded
 from tests.controlplane.kube import Kube, Object
 from tests.e2e.kueue.queues import CHECK, KUEUE

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from arena_topo.cluster.rbac import TOPOLOGY_RULES, USER_RULES
+from arena_topo.cluster.setup import TOPOLOGY_RULES, USER_RULES
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.e2e.arena import Arena

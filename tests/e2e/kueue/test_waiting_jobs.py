@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from arena_topo.cluster.rbac import USER_RULES
+from arena_topo.cluster.setup import USER_RULES
 from tests.controlplane.kube import Kube
 from tests.controlplane.plane import ControlPlane
 from tests.controlplane.polling import eventually

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.jobs.logs.cursor import LogCursor
+from arena_topo.jobs.logs.follow import LogCursor
 
 SECOND = 10**9
 

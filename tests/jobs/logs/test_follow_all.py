@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arena_topo.errors import ArenaTopoError, ConnectionFailed, Forbidden, NotFound, UsageError
-from arena_topo.jobs.logs.follow import LogOptions
-from arena_topo.jobs.logs.follow_all import GangLog
-from arena_topo.jobs.logs.instances import Instances
+from arena_topo.jobs.logs.follow import Instances, LogOptions
+from arena_topo.jobs.logs.many import GangLog
 from arena_topo.jobs.logs.wait import Waiter
 from tests.fakes import Answer, Call, refusal, session
 from tests.jobs.logs.torture import Event, Torments, TorturedJob

@@ -3,16 +3,15 @@
 import pytest
 
 from arena_topo.errors import NotFound, UsageError
-from arena_topo.jobs.logs.instances import Instances, parse_instances, role_of
+from arena_topo.jobs.logs.follow import Instances, parse_instances, role_of
 from arena_topo.jobs.logs.wait import LogTarget, can_be_of
 from arena_topo.jobs.lookup import ServedJob
 from arena_topo.kinds.indexed_job import INDEXED_JOB
 from arena_topo.kinds.jobset import JOBSET
 from arena_topo.kinds.mpijob import ApiVersion
-from arena_topo.kinds.pytorchjob import PYTORCHJOB
-from arena_topo.kinds.tfjob import TFJOB
+from arena_topo.kinds.training_operator import PYTORCHJOB, TFJOB
 from arena_topo.model.objects import Object
-from tests.jobs.submit.manifests import MANIFESTS
+from tests.jobs.manifests import MANIFESTS
 from tests.kinds.jobs import pod_of, training_job
 from tests.objects import mpijob, pod
 

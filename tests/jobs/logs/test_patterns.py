@@ -4,7 +4,7 @@ import pytest
 
 from arena_topo.errors import UsageError
 from arena_topo.jobs.logs.patterns import Patterns, compiled
-from arena_topo.model.job.log_line import LogLine
+from arena_topo.model.log_line import LogLine
 
 
 def wanted(texts: list[bytes], include: tuple[str, ...] = (), exclude: tuple[str, ...] = ()) -> list[bytes]:

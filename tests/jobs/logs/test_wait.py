@@ -9,7 +9,7 @@ from arena_topo.kinds.mpijob import ApiVersion
 from arena_topo.kinds.table import kind_of
 from tests.fakes import missing
 from tests.jobs.logs.scripted import LAUNCHER, Cluster, followed, launcher, line
-from tests.jobs.submit.manifests import MANIFESTS
+from tests.jobs.manifests import MANIFESTS
 from tests.objects import condition, mpijob, pod
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import BandwidthModel
 from arena_topo.planner.gpus.machine import Machine
 from arena_topo.topology.formats.parse import parse_topology

@@ -5,10 +5,15 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.hardware import Link, LinkClass, LinkGraph
+from arena_topo.model.hardware import Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
-from arena_topo.planner.gpus.busbw import SetRates, joined
-from arena_topo.planner.gpus.every_set import best_by_size, fewest_of_every_set, joined_of_every_set
+from arena_topo.planner.gpus.busbw import (
+    SetRates,
+    best_by_size,
+    fewest_of_every_set,
+    joined,
+    joined_of_every_set,
+)
 from tests.examples import examples
 
 Counts = list[list[int]]

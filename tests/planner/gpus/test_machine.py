@@ -7,10 +7,9 @@ from itertools import combinations
 
 import pytest
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass
-from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.planner.gpus.bandwidth import BandwidthModel
-from arena_topo.planner.gpus.locality import positions_of
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import Gpu, Link, LinkClass
+from arena_topo.planner.gpus.bandwidth import BandwidthModel, positions_of
 from arena_topo.planner.gpus.machine import Machine, MachineCatalog, free_mask, indices_of
 from tests.planner.machines import V100, machine, machine_of, mask_of, node_of
 from tests.planner.strategies import graph_of

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.planner.gpus.bandwidth import BandwidthModel, Measured
-from arena_topo.planner.gpus.measured import read_measured
+from arena_topo.planner.gpus.bandwidth import BandwidthModel, Measured, read_measured
 from tests.planner.machines import V100, machine, mask_of
 
 GOOD = """

@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.hardware import Gpu, Link, LinkClass, LinkGraph
-from arena_topo.model.cluster.snapshot import GpuNode
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import Gpu, Link, LinkClass, LinkGraph
 from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL
-from arena_topo.planner.gpus.machine import GpuChoice, Machine
-from arena_topo.planner.gpus.packing.tables import packings
-from arena_topo.planner.gpus.zone_rule import ZoneRule
+from arena_topo.planner.gpus.machine import GpuChoice, Machine, ZoneRule
+from arena_topo.planner.gpus.packing import packings
 from tests.examples import examples
 from tests.planner.machines import counts_of, machine_of
 from tests.planner.strategies import DIRECT, HOPS, graph_of, nodes, relabelled

@@ -7,14 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from arena_topo.model.cluster.hardware import Nic
-from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.plan.demand import Objective
-from arena_topo.model.plan.roles import GangDemand, GangPlacement, Role, Spread
-from arena_topo.planner.nodes.fit import capacity_for
-from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import domains_at, level_names, level_of
-from arena_topo.planner.nodes.node_state import Offer, PlanningTables, Use
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.hardware import Nic
+from arena_topo.model.plan import GangDemand, GangPlacement, Objective, Role, Spread
+from arena_topo.planner.fleet import Fleet, capacity_for, domains_at, level_names, level_of
+from arena_topo.planner.offers import Offer, PlanningTables, Use
 
 Counts = dict[int, int]
 """Pods by the position of their node."""

@@ -3,7 +3,7 @@
 import pytest
 
 from arena_topo.errors import UsageError
-from arena_topo.model.plan.roles import GangDemand, Role, Slice, Spread, Tie
+from arena_topo.model.plan import GangDemand, Role, Slice, Spread, Tie
 from arena_topo.planner.roles.board import make_board
 from tests.planner.fleets import cluster, fleet_of, node
 

@@ -6,23 +6,22 @@ from random import Random
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.scheduling import Requirement, SelectorTerm
-from arena_topo.model.cluster.snapshot import Snapshot
-from arena_topo.model.plan.demand import Objective
-from arena_topo.model.plan.roles import (
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.plan import (
     GangDemand,
     GangInfeasible,
     GangPlacement,
     NodePreference,
+    Objective,
     Role,
     Slice,
     Spread,
     Tie,
 )
-from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import level_names
+from arena_topo.model.scheduling import Requirement, SelectorTerm
+from arena_topo.planner.fleet import Fleet, level_names
+from arena_topo.planner.roles.answer import plan_gang_on
 from arena_topo.planner.roles.board import make_board
-from arena_topo.planner.roles.plan_gang import plan_gang_on
 from tests.examples import examples
 from tests.planner.fleets import PAIRS, PCIE, SWITCHED, V100, cluster, fleet_of, node
 from tests.planner.roles.oracle import Oracle, counts_of, gpus_of, without_gpus

@@ -5,12 +5,22 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 
-from arena_topo.model.cluster.snapshot import Holder, Snapshot
-from arena_topo.model.plan.demand import Demand, Objective, TopologyPolicy
-from arena_topo.model.plan.placement import Infeasible, Placement
-from arena_topo.model.plan.roles import GangDemand, GangInfeasible, GangPlacement, Role, Slice, Tie
+from arena_topo.model.cluster import Holder, Snapshot
+from arena_topo.model.plan import (
+    Demand,
+    GangDemand,
+    GangInfeasible,
+    GangPlacement,
+    Infeasible,
+    Objective,
+    Placement,
+    Role,
+    Slice,
+    Tie,
+    TopologyPolicy,
+)
 from arena_topo.planner.plan import plan_shape
-from arena_topo.planner.roles.plan_gang import plan_gang, plan_gang_on
+from arena_topo.planner.roles.answer import plan_gang, plan_gang_on
 from tests.examples import examples
 from tests.planner.fleets import PCIE, SWITCHED, V100, cluster, demands, fleet_of, node, snapshots
 from tests.planner.roles.oracle import without_gpus

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.snapshot import GpuNode, Snapshot
-from arena_topo.model.plan.roles import GangDemand, GangPlacement, Role, Spread, StepTraffic
-from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.roles.plan_gang import plan_gang_on
+from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.plan import GangDemand, GangPlacement, Role, Spread, StepTraffic
+from arena_topo.planner.fleet import Fleet
+from arena_topo.planner.roles.answer import plan_gang_on
 from tests.examples import examples
 from tests.planner.fleets import PCIE, SWITCHED, cluster, fleet_of, node
 from tests.planner.roles.oracle import counts_of, without_gpus

@@ -3,11 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.plan.roles import GangDemand, Role, Slice
-from arena_topo.planner.nodes.fleet import Fleet
-from arena_topo.planner.nodes.levels import domains_at
-from arena_topo.planner.roles.board import make_board
-from arena_topo.planner.roles.slices import sliceable, sliceable_by_domain
+from arena_topo.model.plan import GangDemand, Role, Slice
+from arena_topo.planner.fleet import Fleet, domains_at
+from arena_topo.planner.roles.board import make_board, sliceable, sliceable_by_domain
 from tests.examples import examples
 from tests.planner.fleets import PCIE, cluster, fleet_of, node
 

@@ -5,9 +5,9 @@ from collections import Counter
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.snapshot import GpuNode
-from arena_topo.model.plan.roles import GangDemand, GangInfeasible, GangPlacement, GangVerdict, Role
-from arena_topo.planner.roles.plan_gang import plan_gang_on
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.plan import GangDemand, GangInfeasible, GangPlacement, GangVerdict, Role
+from arena_topo.planner.roles.answer import plan_gang_on
 from tests.examples import examples
 from tests.planner.fleets import NVIDIA, V100, cluster, fleet_of, numa_node
 

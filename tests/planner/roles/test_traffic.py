@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arena_topo.planner.roles.traffic import NodeLoad, all_reduce_seconds, node_seconds, summed_seconds
+from arena_topo.planner.roles.servers import NodeLoad, all_reduce_seconds, node_seconds, summed_seconds
 
 
 @given(st.integers(0, 5), st.integers(0, 5), st.integers(0, 5), st.integers(1, 5))

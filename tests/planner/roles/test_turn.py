@@ -3,11 +3,9 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.plan.roles import GangDemand, Role
-from arena_topo.planner.nodes.fleet import Domain, Fleet
-from arena_topo.planner.roles.board import make_board
-from arena_topo.planner.roles.taken import Taken
-from arena_topo.planner.roles.turn import Openings, Turn, openings_among
+from arena_topo.model.plan import GangDemand, Role
+from arena_topo.planner.fleet import Domain, Fleet
+from arena_topo.planner.roles.board import Openings, Taken, Turn, make_board, openings_among
 from tests.examples import examples
 from tests.planner.fleets import PCIE, cluster, fleet_of, node
 

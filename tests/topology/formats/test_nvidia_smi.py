@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Hardware, LinkGraph
+from arena_topo.model.hardware import Hardware, LinkGraph
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from tests.topology.machines import Machine, machines, written
 from tests.topology.texts import rows, saved

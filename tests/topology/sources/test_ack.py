@@ -5,8 +5,8 @@ import json
 import pytest
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.notation.durations import parse_instant
-from arena_topo.topology.raw_objects import Malformed
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.topology.objects import Malformed
 from arena_topo.topology.sources.ack import pod_gpus, read_config_map
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels
 from tests.topology.objects import NOW, config_map

@@ -7,14 +7,12 @@ import pytest
 from hypothesis import given
 
 from arena_topo.errors import DocumentError
-from arena_topo.model.cluster.hardware import Nic
+from arena_topo.model.hardware import Nic
 from arena_topo.model.keys import GPU_TOPOLOGY
-from arena_topo.model.notation.durations import parse_instant
+from arena_topo.model.text.durations import parse_instant
 from arena_topo.topology.formats.nvidia_smi import parse_matrix
 from arena_topo.topology.formats.parse import parse_topology
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import Reading
+from arena_topo.topology.objects import Malformed, NodeFacts, Reading
 from arena_topo.topology.sources.annotation import MOST_BYTES, encode, read_annotation
 from tests.topology.formats.test_nvidia_smi import REAL
 from tests.topology.machines import Machine, machines, written

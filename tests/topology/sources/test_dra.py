@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from arena_topo.model.notation.durations import parse_instant
-from arena_topo.topology.reading import Reading
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.topology.objects import Reading
 from arena_topo.topology.sources.dra import read_dra
 from tests.topology.formats.test_nvidia_smi import labels, uniform
 from tests.topology.objects import NOW, UUIDS, meta

@@ -2,10 +2,8 @@
 
 import pytest
 
-from arena_topo.model.cluster.hardware import ShareMode
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import Reading, Trust
+from arena_topo.model.hardware import ShareMode
+from arena_topo.topology.objects import Malformed, NodeFacts, Reading, Trust
 from arena_topo.topology.sources.gfd import product_of, read_labels
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels
 

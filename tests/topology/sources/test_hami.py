@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from arena_topo.model.cluster.hardware import ShareMode
+from arena_topo.model.hardware import ShareMode
 from arena_topo.model.keys import HAMI_ALLOCATED, HAMI_REGISTER, HAMI_SCORE
-from arena_topo.topology.node_facts import NodeFacts
-from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import Reading
+from arena_topo.topology.objects import Malformed, NodeFacts, Reading
 from arena_topo.topology.sources.hami import pod_gpus, read_node
 from tests.topology.formats.test_nvidia_smi import CUBE_MESH, labels, uniform
 from tests.topology.objects import UUIDS, hami_register, hami_scores

@@ -5,8 +5,7 @@ import json
 import pytest
 
 from arena_topo.model.keys import KOORDINATOR_DEVICES
-from arena_topo.topology.raw_objects import Malformed
-from arena_topo.topology.reading import Reading
+from arena_topo.topology.objects import Malformed, Reading
 from arena_topo.topology.sources.koordinator import PARTITIONS, pod_gpus, read_device
 from tests.topology.formats.test_nvidia_smi import labels, uniform
 from tests.topology.objects import koordinator_device

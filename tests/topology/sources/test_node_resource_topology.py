@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from arena_topo.model.cluster.numa import AlignmentPolicy, AlignmentScope, NumaZones
-from arena_topo.topology.raw_objects import Malformed, read_each
+from arena_topo.model.hardware import AlignmentPolicy, AlignmentScope, NumaZones
+from arena_topo.topology.objects import Malformed, read_each
 from arena_topo.topology.sources.node_resource_topology import read_zones
 from tests.examples import examples
 from tests.topology.clusters import PRODUCT, cluster, one

@@ -1,1 +1,0 @@
-"""Commands about a cluster and its nodes."""

@@ -1,0 +1,157 @@
+"""``arena-topo controller``."""
+
+import signal
+import threading
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from arena_topo.cli.declare import command, option, text
+from arena_topo.cli.groups import CommandGroup
+from arena_topo.cli.options.common import Duration, KubeFlags
+from arena_topo.cli.terminal import say
+from arena_topo.extras import require
+
+if TYPE_CHECKING:
+    from arena_topo.controller.report import Metrics
+
+_WRITERS, _WRITE_TIMEOUT = 4, 8.0
+"""Threads that write, and seconds for one write: less than the Lease lasts."""
+
+controller = CommandGroup(name="controller", help="Place waiting jobs from within the cluster.")
+
+
+def reserve_after() -> float:
+    """Declare ``--reserve-after``."""
+    value: float = option(
+        "--reserve-after",
+        type=Duration(bare_seconds=True),
+        default=300.0,
+        metavar="DURATION",
+        help="Time after which a place is kept for the oldest job that does not fit. 5m by default.",
+    )
+    return value
+
+
+def publish() -> str:
+    """Declare ``--publish``."""
+    value: str = option(
+        "--publish",
+        type=click.Choice(("none", "usage", "jobs")),
+        default="usage",
+        show_default=True,
+        help="What everybody may read of the use of GPUs: nothing, how many are taken, or also by which jobs.",
+    )
+    return value
+
+
+def metrics_port() -> int:
+    """Declare ``--metrics-port``."""
+    value: int = option(
+        "--metrics-port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        metavar="PORT",
+        help="Port at which Prometheus reads the controller's metrics. None by default; it needs arena-topo[controller].",
+    )
+    return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFlags:
+    """What ``controller run`` takes."""
+
+    reserve_after: float = reserve_after()
+    publish: str = publish()
+    metrics_port: int = metrics_port()
+    kube: KubeFlags
+
+
+@command("run", RunFlags)
+def run(flags: RunFlags) -> None:
+    """Place the jobs that wait, oldest first.
+
+    Several replicas may run: the one that holds the Lease decides, and the others take over when it ends. A job that does
+    not fit waits, and smaller ones start before it where they fit; after --reserve-after a place is kept for it, and a job
+    starts before it only where it does not delay it. What is free is published, so that users who may not list nodes and the
+    pods of others can plan too.
+
+    \b
+      arena-topo controller run --reserve-after 10m
+    """
+    from datetime import timedelta
+
+    from arena_topo.cluster.published import Detail
+    from arena_topo.controller.placer import Rules
+    from arena_topo.controller.run import ControllerSessions, run_controller
+    from arena_topo.kube.session import connect
+
+    # Nothing else is done where the port was asked for in vain.
+    served, ended = _metrics(flags.metrics_port), threading.Event()
+    # The kubelet ends a container by SIGTERM, which the kernel withholds from a process 1 without a handler for it.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    quick = replace(
+        flags.kube, request_timeout=min(flags.kube.request_timeout or _WRITE_TIMEOUT, _WRITE_TIMEOUT)
+    )
+    sessions = ControllerSessions(
+        watch=connect(flags.kube),
+        discovery=connect(quick),
+        lease=connect(quick),
+        writers=[connect(quick) for _ in range(_WRITERS)],
+        publisher=connect(quick),
+    )
+    publish = Detail(flags.publish)
+    # Where everybody may read which jobs use the GPUs, a job may say which it waits for.
+    rules = Rules(timedelta(seconds=flags.reserve_after), names_others=publish is Detail.JOBS)
+    with served as metrics:
+        run_controller(sessions, rules, ended, say, publish=publish, metrics=metrics)
+
+
+def _metrics(port: int) -> AbstractContextManager["Metrics | None"]:
+    """Return what serves metrics at *port* for as long as it is entered, nothing where it is 0."""
+    if not port:
+        return nullcontext()
+    require("--metrics-port", "prometheus_client", extra="controller")
+    from arena_topo.controller.report import serve_metrics
+
+    return serve_metrics(port)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFlags:
+    """What ``controller manifest`` takes."""
+
+    image: str = text("--image", required=True, help="Image that has arena-topo installed.")
+    reserve_after: float = reserve_after()
+    publish: str = publish()
+    metrics_port: int = metrics_port()
+
+
+@command("manifest", ManifestFlags)
+def manifest(flags: ManifestFlags) -> None:
+    """Print the objects that run the controller in the namespace arena-topo-system.
+
+    They are the namespace, a ServiceAccount, its roles and their bindings, a PodDisruptionBudget, and a Deployment of two
+    replicas, for kubectl apply.
+
+    \b
+      arena-topo controller manifest --image registry.example.com/arena-topo:1.0 | kubectl apply -f -
+    """
+    from arena_topo.cluster.published import Detail
+    from arena_topo.controller.manifests import controller_objects
+    from arena_topo.output.text import objects
+
+    manifests = controller_objects(
+        flags.image,
+        reserve_after=flags.reserve_after,
+        publish=Detail(flags.publish),
+        metrics_port=flags.metrics_port,
+    )
+    click.echo(objects(manifests, "yaml"), nl=False)
+
+
+controller.add_command(run)
+controller.add_command(manifest)

@@ -1,1 +1,0 @@
-"""Commands about jobs in the cluster: reading, following and deleting them."""

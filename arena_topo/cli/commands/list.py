@@ -1,0 +1,158 @@
+"""``arena-topo list``."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from arena_topo.cli.declare import command, switch, text
+from arena_topo.cli.options.common import KubeFlags, OutputForm, job_type, output_form, print_documents
+from arena_topo.cli.terminal import columns, print_out, print_table, say, status_paint
+from arena_topo.errors import UsageError
+
+if TYPE_CHECKING:
+    from arena_topo.kube.session import Session
+    from arena_topo.model.job_view import JobView
+    from arena_topo.output.text import Fitted
+
+_TABLES = ("", "wide")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListFlags:
+    """What ``list`` takes."""
+
+    all_namespaces: bool = switch(
+        "-A", "--all-namespaces", "--allNamespaces", help="List the jobs of all namespaces."
+    )
+    selector: str = text(
+        "-l", "--selector", metavar="LABELS", help="Only jobs with these labels, for example team=vision."
+    )
+    type: str = job_type()
+    watch: bool = switch("-w", "--watch", help="Print a line for each job that changes, until Ctrl-C.")
+    sort_by: str = text(
+        "--sort-by",
+        metavar="PATH",
+        help="Sort by a field of -o json, for example .requestGPUs; newest first by default.",
+    )
+    output: OutputForm | None = output_form(
+        "wide",
+        "json",
+        "yaml",
+        "name",
+        help="Output format; wide adds workers, priority and what a job waits for.",
+    )
+    kube: KubeFlags
+
+
+@command("list", ListFlags)
+def list_command(flags: ListFlags) -> None:
+    """List jobs.
+
+    The columns are Arena's; NODE is the address of the node of the launcher, or of a job's first pod.
+
+    \b
+      arena-topo list -A
+      arena-topo list -l team=vision --sort-by=.requestGPUs
+      arena-topo list -o jsonpath='{range .items[*]}{.name}{"\\n"}{end}'
+    """
+    from arena_topo.jobs.lists import list_jobs
+    from arena_topo.jobs.lookup import of_type
+    from arena_topo.kube.session import connect
+
+    session = of_type(connect(flags.kube), flags.type)
+    form = flags.output or OutputForm("")
+    if flags.watch:
+        _watch(session, flags, form)
+        return
+    # Sorting may ask for any field of the document.
+    whole = form.word not in (*_TABLES, "name") or bool(flags.sort_by)
+    jobs = list_jobs(session, all_namespaces=flags.all_namespaces, selector=flags.selector, whole=whole)
+    if whole or form.word == "wide":
+        from arena_topo.jobs.queue import with_queues
+
+        jobs = with_queues(session, jobs)
+    jobs = _sorted(jobs, flags.sort_by)
+    if form.word == "name":
+        click.echo("".join(f"{job.full_name}\n" for job in jobs), nl=False)
+    elif form.word in _TABLES:
+        _print_table(jobs, flags, wide=form.word == "wide")
+        if not jobs:
+            where = "in any namespace" if flags.all_namespaces else f"in namespace {session.namespace}"
+            say(f"no training jobs {where}")
+    else:
+        from arena_topo.output.job import job_document
+
+        print_documents(form, [job_document(job) for job in jobs])
+
+
+def _print_table(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> None:
+    print_table(_fitted(jobs, flags, wide=wide))
+
+
+def _fitted(jobs: "Sequence[JobView]", flags: ListFlags, *, wide: bool) -> "Fitted":
+    """Return the table of *jobs* as far as the terminal has room for it, whole where *wide* asks for all of it."""
+    from arena_topo.output.job import SPARE, job_list_rows
+    from arena_topo.output.text import fitted
+
+    rows = job_list_rows(jobs, namespaces=flags.all_namespaces, wide=wide)
+    return fitted(rows, None if wide else columns(), spare=SPARE)
+
+
+def _watch(session: "Session", flags: ListFlags, form: OutputForm) -> None:
+    """Print the table, and then a line for each job whose cells change, its duration apart, until Ctrl-C."""
+    from arena_topo.jobs.lists import newest_first
+    from arena_topo.jobs.watch import JobWatch
+    from arena_topo.output.job import job_row
+    from arena_topo.output.text import aligned, column_widths
+
+    if form.word not in _TABLES:
+        raise UsageError(f"--watch prints a table, not {form.word}", hint="leave out -o, or -o wide")
+    shape = {"namespaces": flags.all_namespaces, "wide": form.word == "wide"}
+    watch = JobWatch(session, all_namespaces=flags.all_namespaces, selector=flags.selector)
+    before = watch.views()
+    jobs = _sorted(newest_first(before.values()), flags.sort_by)
+    table = _fitted(jobs, flags, wide=shape["wide"])
+    print_table(table)
+    widths = column_widths(table.rows)
+
+    def line(cells: "Sequence[str]") -> str:
+        return aligned([cells[place] for place in table.kept], widths, paint=status_paint())
+
+    while watch.wait():
+        now = watch.views()
+        for key in sorted(before.keys() | now.keys()):
+            if key not in now:
+                gone = [
+                    "DELETED" if cell == before[key].status.value else cell
+                    for cell in job_row(before[key], **shape)
+                ]
+                print_out(line(gone))
+            elif key not in before or _seen(now[key]) != _seen(before[key]):
+                print_out(line(job_row(now[key], **shape)))
+        before = now
+
+
+def _seen(job: "JobView") -> tuple[object, ...]:
+    """Return what a new line is printed for."""
+    address = job.chief.node_ip if job.chief else ""
+    return job.uid, job.status, job.allocated_gpus, job.message, address
+
+
+def _sorted(jobs: "Sequence[JobView]", path: str) -> "list[JobView]":
+    if not path:
+        return list(jobs)
+    from arena_topo.output.job import job_document
+    from arena_topo.output.jsonpath import relaxed_path, sort_key
+
+    chosen = relaxed_path(path, "--sort-by")
+    documents = [job_document(job) for job in jobs]
+    # As in kubectl: an order by something that no job has would look like one.
+    if jobs and not any(map(chosen.values, documents)):
+        raise UsageError(
+            f"--sort-by: no job has a field {path}",
+            hint="the fields are those of -o json, such as .name or .requestGPUs",
+        )
+    pairs = zip(jobs, documents, strict=True)
+    return [job for job, _ in sorted(pairs, key=lambda pair: sort_key(chosen, pair[1]))]

@@ -1,0 +1,665 @@
+"""``arena-topo submit``."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from arena_topo.cli.declare import argument, command, option, output_format, text
+from arena_topo.cli.groups import CommandGroup
+from arena_topo.cli.options.common import DryRun, DryRunMode, KubeFlags, Notation, go_flag
+from arena_topo.cli.options.flags_file import FileCommand, TypedFlags
+from arena_topo.cli.options.job import (
+    TEXT,
+    CommonJobFlags,
+    IndexedJobFlags,
+    JobFlags,
+    JobSetFlags,
+    PyTorchFlags,
+    TrainFlags,
+    check_elastic,
+)
+from arena_topo.cli.options.kinds import KIND_ALIASES, TfFlags, described_job
+from arena_topo.cli.options.placement import (
+    EnforcementFlags,
+    PlanFlags,
+    check_gang,
+    held_by_kube_queue,
+    place_options,
+    plan_options,
+)
+from arena_topo.cli.snapshot_source import from_file, product, read_text, unreserved, write_text
+from arena_topo.cli.terminal import columns, print_document, say, wants_colour, warn
+from arena_topo.errors import ArenaTopoError, ConnectionFailed, DocumentError, ExitCode, UsageError
+from arena_topo.files import LARGEST_SETTING
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.model import arena_texts
+from arena_topo.model.objects import Object
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from arena_topo.jobs.options import PlaceOptions, SubmitOptions
+    from arena_topo.jobs.prepare import CreatedJob
+    from arena_topo.jobs.reserve import PlacedJob
+    from arena_topo.jobs.submit import PreparedJob
+    from arena_topo.kube.session import Session
+    from arena_topo.model.cluster import Snapshot
+    from arena_topo.model.job import JobSpec
+    from arena_topo.model.job_view import Goal
+    from arena_topo.model.plan import GangVerdict, Verdict
+    from arena_topo.model.start_estimate import StartEstimate
+
+
+# What a submit prints, and what it waits for in the end, whatever described its job.
+
+_LAST_LOOK = 30.0
+"""Seconds that the last look at the cluster may take after Ctrl-C; another Ctrl-C ends it at once."""
+
+WITHOUT_PLAN = "the plan is left out, and with it pins, gates and the job's suspension: --dry-run=server --plan shows them"
+
+
+def follow() -> bool:
+    """Return the flag ``--follow``."""
+    return go_flag(
+        "--follow", help="Print the job's log until it has ended, and end with its exit code: 5 if it failed."
+    )
+
+
+def printed_objects() -> str | None:
+    """Return ``-o`` of a command that creates objects."""
+    return option("-o", "--output", type=click.Choice(["yaml", "json", "name"]), help="Print the objects.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreationFlags:
+    """Whether a submit creates its objects, and what it prints of them."""
+
+    dry_run: DryRun = option(
+        "--dry-run",
+        type=DryRunMode(),
+        default=DryRun.NONE,
+        metavar="MODE",
+        help="none, client or server: print what would be created.",
+    )
+    show_plan: bool = go_flag(
+        "--plan", help="With --dry-run=server: plan the job, and print it with its pins and gates."
+    )
+    follow: bool = follow()
+    output: str | None = printed_objects()
+
+    def check(self, word: str) -> None:
+        """Raise ``UsageError`` where the flags contradict each other; ``arena-topo plan`` *word* shows a plan alone."""
+        if self.show_plan and self.dry_run is not DryRun.SERVER:
+            raise UsageError(
+                "--plan goes with --dry-run=server", hint=f"arena-topo plan {word} shows a plan by itself"
+            )
+
+
+def print_dry_run(
+    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", output: str | None, *, planned: bool
+) -> None:
+    """Have the server try the job that was prepared, and print it; *planned*: with a plan for this moment."""
+    from arena_topo.jobs.submit import dry_run
+
+    name = str(prepared.manifest.job["metadata"]["name"])
+    print_notes(prepared.warnings, prepared.notes)
+    tried = dry_run(session, prepared, place, planned=planned)
+    print_objects(tried.objects, output, " (server dry run)")
+    if tried.placed:
+        print_placement(name, tried.placed)
+    elif planned:
+        say(f"{name} gets no plan: arena-topo doctor says why")
+    elif prepared.enforcement:
+        say(WITHOUT_PLAN)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What a submit prints in the end: the objects in a form of ``-o``, or the job's log with *follow*."""
+
+    output: str | None
+    follow: bool
+    connection: ConnectionFlags
+
+
+def create_as_asked(
+    session: "Session",
+    prepared: "PreparedJob",
+    place: "PlaceOptions",
+    creation: CreationFlags,
+    connection: ConnectionFlags,
+) -> None:
+    """Have the server try the job that was prepared, or create it, as *creation* asks for."""
+    if creation.dry_run is DryRun.SERVER:
+        print_dry_run(session, prepared, place, creation.output, planned=creation.show_plan)
+        return
+    ending = Ending(output=creation.output, follow=creation.follow, connection=connection)
+    create_and_wait(session, prepared, place, ending)
+
+
+def create_and_wait(
+    session: "Session", prepared: "PreparedJob", place: "PlaceOptions", ending: Ending
+) -> None:
+    """Create the job that was prepared, say so at once, and wait for what the user waits for.
+
+    On Ctrl-C it is said what is left on the cluster, and how to go on or undo it.
+    """
+    from arena_topo.jobs.logs.wait import Waiter
+    from arena_topo.jobs.submit import submit_prepared
+
+    print_notes(prepared.warnings, prepared.notes)
+    name = str(prepared.manifest.job["metadata"]["name"])
+    created: list[Object] = []
+
+    def report(job: "CreatedJob") -> None:
+        created.extend(job.objects)
+        # JSON and YAML show the objects with their plan, which they do not have yet.
+        if ending.output in (None, "name"):
+            print_objects(job.objects, ending.output, "")
+        print_notes((), job.notes)
+
+    started, waiter = time.monotonic(), Waiter(say)
+    try:
+        submitted = submit_prepared(session, prepared, place, waiter, report)
+        if ending.output not in (None, "name"):
+            print_objects(submitted.objects, ending.output, "")
+        if submitted.placed:
+            print_placement(name, submitted.placed)
+        # Arena logs both sentences to stderr, so that stdout has the names of the objects alone.
+        job, kind = submitted.objects[0]["metadata"], str(submitted.objects[0]["kind"]).lower()
+        say(arena_texts.SUBMITTED.format(name=name))
+        say(arena_texts.SEE_STATUS.format(name=name, type=kind, namespace=job["namespace"]))
+        limit = place.timeout and max(place.timeout - (time.monotonic() - started), 0.001)
+        _wait(session, name, job["uid"], place.goal, limit or 0.0, ending)
+    except KeyboardInterrupt:
+        _say_what_is_left(name, ending.connection, was_created=bool(created))
+        raise
+
+
+def _wait(session: "Session", name: str, uid: str, goal: "Goal | None", limit: float, ending: Ending) -> None:
+    from arena_topo.jobs.logs.wait import Waiter
+    from arena_topo.jobs.wait import followed_to_the_end, wait_for_goal
+    from arena_topo.model.job_view import Goal
+    from arena_topo.model.text.words import written_duration
+
+    if ending.follow:
+        for line in followed_to_the_end(session, name, uid, Waiter(say)):
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+        say(f"The job {name} has succeeded")
+    elif goal in (Goal.RUNNING, Goal.SUCCEEDED):
+        view = wait_for_goal(session, name, uid, goal, Waiter(say), timeout=limit)
+        verb = "has succeeded" if view.status.is_final else "is running"
+        say(f"The job {name} {verb} after {written_duration(view.duration)}")
+
+
+def _say_what_is_left(name: str, connection: ConnectionFlags, *, was_created: bool) -> None:
+    from arena_topo.jobs.prepare import left_behind
+    from arena_topo.kube.session import connect
+
+    try:
+        # The kept connection may be in the middle of an answer. A limit of 0 means none at all.
+        limit = min(connection.request_timeout or _LAST_LOOK, _LAST_LOOK)
+        fresh = connect(replace(connection, request_timeout=limit))
+        left = left_behind(fresh, name, was_created=was_created)
+    except (ArenaTopoError, KeyboardInterrupt) as error:
+        state = "was created" if was_created else "may have been created"
+        why = error.message if isinstance(error, ArenaTopoError) else "the cluster has not answered yet"
+        left = f"the job {name} {state} ({why}): arena-topo get {name} shows it, arena-topo delete {name} undoes it"
+    say(f"interrupted: {left}")
+
+
+def print_placement(name: str, placed: "PlacedJob") -> None:
+    """Print on stderr where a job was placed and how that is enforced, or what it waits for."""
+    from arena_topo.output.plan import submitted_lines
+
+    for line in submitted_lines(
+        name,
+        placed.verdict,
+        placed.record,
+        suspended=placed.suspended,
+        queued=placed.queued,
+        enforced=placed.enforced,
+    ):
+        say(line)
+
+
+def print_objects(objects: Sequence[Object], output: str | None, remark: str) -> None:
+    """Print *objects* in the form of ``-o``, or that each was created, with a *remark*."""
+    from arena_topo.output.text import object_name
+    from arena_topo.output.text import objects as documents
+
+    if output:
+        sys.stdout.write(documents(objects, output))
+        return
+    for item in objects:
+        click.echo(f"{object_name(item)} created{remark}")
+
+
+def print_notes(warnings: Iterable[str], notes: Iterable[str]) -> None:
+    """Print on stderr what the user should know."""
+    for warning in warnings:
+        warn(warning)
+    for note in notes:
+        say(note)
+
+
+# How ``arena-topo plan`` ends, whatever described its job: the plan is printed, and the exit code says whether it fits.
+
+PICTURES = ("svg", "html")
+FORMS = ("text", "json", "yaml", *PICTURES)
+
+
+def print_plan(
+    name: str,
+    verdict: "Verdict | GangVerdict",
+    snapshot: "Snapshot",
+    form: str,
+    starts: "tuple[StartEstimate, datetime] | None" = None,
+) -> ExitCode:
+    """Print the plan of the job *name*, with when it *starts*, and return whether it fits. Raises ``UsageError``."""
+    from arena_topo.model.plan import GangInfeasible, Infeasible, Placement
+    from arena_topo.output.plan import render_gang, render_plan
+
+    colour = wants_colour(sys.stdout)
+    if isinstance(verdict, Placement | Infeasible):
+        printed = render_plan(name, verdict, snapshot, form, colour=colour, width=columns(), starts=starts)
+    elif form in PICTURES:
+        raise UsageError(
+            f"-o {form} draws jobs whose pods are all alike, and those of {name} differ by role",
+            hint="print the plan as text, json or yaml",
+        )
+    else:
+        printed = render_gang(name, verdict, form, colour=colour)
+    print_document(printed, form)
+    return ExitCode.DOES_NOT_FIT if isinstance(verdict, Infeasible | GangInfeasible) else ExitCode.OK
+
+
+# ``arena-topo submit -f`` and ``arena-topo plan -f`` with a manifest that somebody has.
+
+
+def manifest_file() -> str:
+    """Return the flag ``--file`` of a manifest."""
+    return text(
+        "-f",
+        "--file",
+        metavar="FILE",
+        required=True,
+        help="The job as YAML or JSON: an MPIJob, PyTorchJob, TFJob, TrainJob, JobSet or indexed Job; - for stdin.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitManifestFlags:
+    """What ``submit -f`` takes."""
+
+    file: str = manifest_file()
+    gang: bool = go_flag("--gang", help="Start all pods or none, by a gang scheduler.")
+    plan: PlanFlags
+    enforcement: EnforcementFlags
+    creation: CreationFlags
+    kube: KubeFlags
+
+
+@command("manifest", SubmitManifestFlags)
+def submit_manifest(flags: SubmitManifestFlags) -> None:
+    """Submit a job that a manifest describes: submit -f FILE.
+
+    The job is planned, and gets what keeps it in its place: labels, annotations, and a suspension until its plan is
+    confirmed. Everything else of it stays as it was written. --pin=none creates it without a plan.
+
+    \b
+      arena-topo submit -f job.yaml
+      arena-topo submit -f job.yaml --require-topology=rack --wait
+      kubectl get pytorchjob bert -o yaml | arena-topo plan -f -
+    """
+    from arena_topo.jobs.sources import offline, prepare_manifest
+    from arena_topo.kube.session import connect
+
+    creation = flags.creation
+    creation.check("-f FILE")
+    if flags.plan.coalesce:
+        raise UsageError("--coalesce gives a job fewer and larger pods, and a manifest keeps its own")
+    check_gang(flags.enforcement, gang=flags.gang)
+    job = _job(flags.file)
+    place = place_options(flags.plan, flags.enforcement, follow=creation.follow)
+    if creation.dry_run is DryRun.CLIENT:
+        prepared = offline(job, _namespace_of(job, flags.kube))
+        print_objects(prepared.manifest.objects, creation.output, " (dry run)")
+        say(WITHOUT_PLAN)
+        return
+    session = _within(connect(flags.kube), job, flags.kube)
+    prepared = prepare_manifest(session, job, place, gang=flags.gang)
+    create_as_asked(session, prepared, place, creation, flags.kube)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanManifestFlags:
+    """What ``plan -f`` takes."""
+
+    file: str = manifest_file()
+    plan: PlanFlags
+    snapshot: str = from_file()
+    product: str = product()
+    output: str = output_format(*FORMS)
+    kube: KubeFlags
+
+
+@command("manifest", PlanManifestFlags)
+def plan_manifest(flags: PlanManifestFlags) -> ExitCode:
+    """Show where a job that a manifest describes would run, and why: plan -f FILE.
+
+    Nothing is created. The exit code is 3 when the job does not fit now.
+
+    \b
+      arena-topo plan -f job.yaml
+      arena-topo plan -f job.yaml --from cluster.json
+    """
+    from arena_topo.jobs.plan import plan_job
+    from arena_topo.jobs.sources import plannable
+    from arena_topo.kube.session import connect
+
+    options = plan_options(flags.plan)
+    if flags.file == flags.snapshot == "-":
+        raise UsageError("the manifest and the cluster cannot both come from stdin")
+    job = _job(flags.file)
+    session = None if flags.snapshot else _within(connect(flags.kube), job, flags.kube)
+    job = plannable(session, job)
+    snapshot = unreserved(flags.kube, file=flags.snapshot, product=flags.product, levels=options.levels)
+    verdict = plan_job(job, snapshot, options)
+    return print_plan(str(job["metadata"]["name"]), verdict, snapshot, flags.output)
+
+
+def _job(file: str) -> "Object":
+    from arena_topo.jobs.sources import job_in
+    from arena_topo.model.text.yaml import load_all
+
+    shown = "stdin" if file == "-" else file
+    return job_in(load_all(read_text(file, "--file", LARGEST_SETTING), name=shown), shown)
+
+
+def _within(session: "Session", job: "Object", connection: KubeFlags) -> "Session":
+    """Return *session* for the namespace that the manifest names."""
+    return session.within(_namespace_of(job, connection)) if _own(job) else session
+
+
+def _own(job: "Object") -> str:
+    return str(job["metadata"].get("namespace") or "")
+
+
+def _namespace_of(job: "Object", connection: KubeFlags) -> str:
+    """Return the namespace of *job*. Raises ``UsageError`` where -n names another than the manifest, as kubectl does."""
+    from arena_topo.kube.kubeconfig import default_namespace
+
+    if connection.namespace and _own(job) not in ("", connection.namespace):
+        raise UsageError(
+            f"the manifest is of namespace {_own(job)}, and -n names {connection.namespace}",
+            hint="leave one of them out",
+        )
+    return connection.namespace or _own(job) or default_namespace()
+
+
+submit = CommandGroup(
+    name="submit",
+    aliases=KIND_ALIASES,
+    of_file="manifest",
+    help="Submit a training job.",
+)
+
+
+class MPIJobVersion(Notation[ApiVersion]):
+    """A version of MPIJob, with or without its group."""
+
+    name = "text"
+    empty_is_default = True
+
+    def read(self, text: str, flag: str) -> ApiVersion:
+        """Return the version."""
+        short = text.removeprefix("kubeflow.org/")
+        if short not in {version.value for version in ApiVersion}:
+            raise UsageError(
+                f"{flag}: {text!r} is not a version of MPIJob", hint="use v2beta1, v1 or v1alpha1"
+            )
+        return ApiVersion(short)
+
+
+def flags_file() -> str:
+    """Return the flag ``--file``, which ``FileCommand`` reads."""
+    return text("-f", "--file", metavar="FILE", help="Flags as YAML, as --save writes them; - for stdin.")
+
+
+def api_version() -> ApiVersion | None:
+    """Return the flag ``--api-version``."""
+    return option(
+        "--api-version",
+        type=MPIJobVersion(),
+        metavar="TEXT",
+        help="Version of MPIJob: v2beta1, v1 or v1alpha1.",
+    )
+
+
+def template() -> str:
+    """Return the flag ``--template``."""
+    return text(
+        "--template",
+        metavar="PATH",
+        help="Template, or directory of templates, to use instead of the packaged ones.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitFlags:
+    """What ``submit`` takes of any kind of job."""
+
+    words: tuple[str, ...] = argument(nargs=-1, type=TEXT, metavar="COMMAND | -- COMMAND ARGS...")
+    argv: tuple[str, ...] | None
+    typed: TypedFlags
+    file: str = flags_file()
+    save: str = text(
+        "--save", metavar="FILE", help="Write the flags as YAML for -f, and submit nothing; - for stdout."
+    )
+    job: CommonJobFlags
+    plan: PlanFlags
+    enforcement: EnforcementFlags
+    template: str = template()
+    creation: CreationFlags
+    kube: KubeFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitMpiFlags(SubmitFlags):
+    """What ``submit mpi`` takes."""
+
+    job: JobFlags
+    api_version: ApiVersion | None = api_version()
+
+
+@command("mpi", SubmitMpiFlags, cls=FileCommand)
+def mpi(flags: SubmitMpiFlags) -> None:
+    """Submit an MPI job.
+
+    The job's command is one quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --gang --gputopology=true \\
+          --image=IMAGE "mpirun -np 4 python train.py"
+      arena-topo submit mpi --name=vgg16 --workers=4 --gpus=1 --image=IMAGE -- mpirun -np 4 python train.py
+      arena-topo submit mpi -f vgg16.yaml --name=vgg16-2
+    """
+    _run(flags, "mpi", flags.api_version)
+
+
+@command("pytorch", SubmitFlags, cls=FileCommand, parts={"job": PyTorchFlags})
+def pytorch(flags: SubmitFlags) -> None:
+    """Submit a PyTorch job.
+
+    Its pods are one master and workers, --workers in all; the operator gives each what torchrun reads, so that the
+    command needs no addresses. The command is one quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit pytorch --name=bert --workers=4 --gpus=8 --nproc-per-node=gpu --gputopology=true \\
+          --image=IMAGE "torchrun train.py"
+    """
+    _run(flags, "pytorch")
+
+
+@command("tf", SubmitFlags, cls=FileCommand, parts={"job": TfFlags})
+def tf(flags: SubmitFlags) -> None:
+    """Submit a TensorFlow job.
+
+    Its roles are workers and, where asked for, parameter servers, a chief and an evaluator; the operator tells each of all
+    others in TF_CONFIG. With a plan parameter servers go where NIC rate is free: plan tf shows it. The command is one
+    quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit tf --name=wide --workers=4 --gpus=2 --ps=2 --ps-cpu=8 --gputopology=true \\
+          --image=IMAGE "python train.py"
+      arena-topo submit tf --name=est --chief --evaluator --workers=2 --gpus=1 --image=IMAGE "python train.py"
+    """
+    _run(flags, "tf")
+
+
+@command("jobset", SubmitFlags, cls=FileCommand, parts={"job": JobSetFlags})
+def jobset(flags: SubmitFlags) -> None:
+    """Submit a JobSet.
+
+    It is one Job of --workers pods, which find each other as NAME-worker-0-0.NAME, NAME-worker-0-1.NAME and so on, each
+    with its index in JOB_COMPLETION_INDEX. --retry is how often the whole set is started again. The command is one quoted
+    string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit jobset --name=bert --workers=4 \\
+          --gpus=8 --gputopology=true --image=IMAGE \\
+          './train.sh $JOB_COMPLETION_INDEX'
+    """
+    _run(flags, "jobset")
+
+
+@command("train", SubmitFlags, cls=FileCommand, parts={"job": TrainFlags})
+def train(flags: SubmitFlags) -> None:
+    """Submit a TrainJob of Kubeflow Trainer.
+
+    --runtime names the runtime, which has the pods; --workers is their number, and what is left out here is as the runtime
+    says. The pods that train are planned and pinned; initializers run wherever there is room. The command is one quoted
+    string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit train --name=bert --workers=4 \\
+          --runtime=torch-distributed --gpus=8 \\
+          --gputopology=true "torchrun train.py"
+    """
+    _run(flags, "train")
+
+
+@command("job", SubmitFlags, cls=FileCommand, parts={"job": IndexedJobFlags})
+def job(flags: SubmitFlags) -> None:
+    """Submit an indexed Job of Kubernetes itself, which needs no operator.
+
+    Its --workers pods find each other as NAME-0.NAME, NAME-1.NAME and so on, by a Service that is created with it, each
+    with its index in JOB_COMPLETION_INDEX. --retry is how many of its pods may fail or get lost, and are replaced. The
+    command is one quoted string, run by a shell, or everything after --, run as it is.
+
+    \b
+      arena-topo submit job --name=bert --workers=4 \\
+          --gpus=8 --gputopology=true --image=IMAGE \\
+          './train.sh $JOB_COMPLETION_INDEX'
+    """
+    _run(flags, "job")
+
+
+def _run(flags: SubmitFlags, word: str, version: ApiVersion | None = None) -> None:
+    """Do what *flags* say with the job that they describe, of the kind that *word* names."""
+    from arena_topo.jobs.options import SubmitOptions
+
+    flags.creation.check(word)
+    check_gang(flags.enforcement, gang=flags.job.gang)
+    options = SubmitOptions(version=version, template=flags.template)
+    place = place_options(flags.plan, flags.enforcement, follow=flags.creation.follow)
+    described = described_job(flags.job, words=flags.words, argv=flags.argv, namespace=_namespace(flags))
+    check_elastic(described, place.plan)
+    if described.elastic and described.elastic.grows:
+        # More workers are planned beside those that were.
+        place = replace(place, plan=replace(place.plan, grow=True), requested=True)
+    job = held_by_kube_queue(described, flags.enforcement)
+    # What cannot be submitted is not worth saving: the flags were read before.
+    if flags.save:
+        save_flags(flags.typed, flags.save, word)
+        return
+    if flags.creation.dry_run is DryRun.CLIENT:
+        _client_dry_run(job, options, place, flags)
+        return
+    from arena_topo.jobs.submit import prepare
+    from arena_topo.kube.session import connect
+
+    session = connect(flags.kube)
+    create_as_asked(session, prepare(session, job, options, place), place, flags.creation, flags.kube)
+
+
+submit.add_command(mpi)
+submit.add_command(pytorch)
+submit.add_command(tf)
+submit.add_command(train)
+submit.add_command(jobset)
+submit.add_command(job)
+submit.add_command(submit_manifest)
+
+
+def save_flags(typed: TypedFlags, file: str, word: str) -> None:
+    """Write the flags that were typed to *file*, ``-`` for stdout, as ``-f`` reads them."""
+    from arena_topo.output.text import document
+
+    written = document(typed.document, "yaml")
+    if file == "-":
+        sys.stdout.write(written)
+        return
+    write_text(Path(file), written)
+    say(f"saved, and not submitted: arena-topo submit {word} -f {file} does that")
+
+
+def _client_dry_run(
+    job: "JobSpec", options: "SubmitOptions", place: "PlaceOptions", flags: SubmitFlags
+) -> None:
+    """Print what would be sent: in the cluster's version of MPIJob where one answers, else in the newest."""
+    from arena_topo.jobs.submit import prepare, prepare_offline
+    from arena_topo.kube.kubeconfig import configured_target
+
+    try:
+        # Whoever has no cluster need not import what talks to one.
+        configured_target(flags.kube)
+        from arena_topo.kube.session import connect
+
+        # Nothing will be created, and a job of the name is in nobody's way.
+        prepared = prepare(connect(flags.kube), job, options, place, may_exist=True)
+    except (ConnectionFailed, DocumentError) as error:
+        if names_cluster(flags.kube):
+            raise
+        say(f"no cluster reachable ({error.message}); rendering for the current version of {job.kind}")
+        prepared = prepare_offline(job, options)
+    print_notes(prepared.warnings, prepared.notes)
+    print_objects(prepared.manifest.objects, flags.creation.output, " (dry run)")
+    if prepared.enforcement:
+        say(WITHOUT_PLAN)
+
+
+def names_cluster(connection: ConnectionFlags) -> bool:
+    """Whether the user named a kubeconfig or a context, which is then never ignored."""
+    return bool(connection.kubeconfig or connection.context)
+
+
+def _namespace(flags: SubmitFlags) -> str:
+    from arena_topo.kube.kubeconfig import default_namespace, resolve
+
+    try:
+        target = resolve(flags.kube)
+    except DocumentError:
+        # A dry run needs no kubeconfig, unless the user named one.
+        if flags.creation.dry_run is not DryRun.CLIENT or names_cluster(flags.kube):
+            raise
+        target = None
+    return target.namespace if target else flags.kube.namespace or default_namespace()

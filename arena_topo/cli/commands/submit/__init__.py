@@ -1,1 +1,0 @@
-"""Commands that bring a job into a cluster, and what is asked of the planner before or after."""

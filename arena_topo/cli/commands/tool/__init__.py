@@ -1,1 +1,0 @@
-"""Commands about arena-topo itself, its sandbox and its agent."""

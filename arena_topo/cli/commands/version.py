@@ -1,0 +1,79 @@
+"""``arena-topo version``."""
+
+from dataclasses import dataclass
+
+import click
+
+from arena_topo import __version__
+from arena_topo.cli.declare import argument, command, switch
+from arena_topo.cli.options.common import KubeFlags
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFlags:
+    """What ``version`` takes."""
+
+    client: bool = switch("--client", help="Do not contact the cluster.")
+    short: bool = switch("--short", help="Print only the version number of arena-topo.")
+    verbose: bool = switch("-v", "--verbose", help="Print what arena-topo runs on, and its templates too.")
+    kube: KubeFlags
+
+
+@command("version", VersionFlags)
+def version(flags: VersionFlags) -> None:
+    """Print the versions of arena-topo and the cluster."""
+    if flags.short:
+        click.echo(f"v{__version__}")
+        return
+    click.echo(f"arena-topo: v{__version__}")
+    if flags.verbose:
+        _print_details()
+    if not flags.client:
+        from arena_topo.kube.session import connect
+        from arena_topo.model.text.words import printable
+
+        server = connect(flags.kube).get("/version")
+        click.echo(f"Server: {printable(str(server.get('gitVersion') or 'unknown'))}")
+
+
+def _print_details() -> None:
+    """Print what Arena prints of itself, for the program that this is: no charts, but templates."""
+    import platform
+
+    from arena_topo.manifest.templates import packaged
+
+    click.echo(f"  Python: {platform.python_version()}")
+    click.echo(f"  Platform: {platform.system().lower()}/{platform.machine()}")
+    click.echo(f"  Templates: {packaged()}")
+    for template in sorted(packaged().glob("[!_]*.j2")):
+        click.echo(f"    {template.name}")
+
+
+# ``arena-topo completion``.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletionFlags:
+    """What ``completion`` takes."""
+
+    shell: str = argument(type=click.Choice(["bash", "zsh", "fish"]))
+
+
+@command("completion", CompletionFlags)
+def completion(flags: CompletionFlags) -> None:
+    """Print a completion script for a shell.
+
+    \b
+      source <(arena-topo completion bash)
+      arena-topo completion fish > ~/.config/fish/completions/arena-topo.fish
+    """
+    from click.shell_completion import ShellComplete, get_completion_class
+
+    from arena_topo.cli.app import cli
+
+    shell_class = get_completion_class(flags.shell)
+    if shell_class is None:
+        raise click.UsageError(f"{flags.shell} is not supported")
+    # click refuses bash versions that cannot run the script; the user's shell need not be this machine's bash.
+    script = ShellComplete.source(shell_class(cli, {}, "arena-topo", "_ARENA_TOPO_COMPLETE"))
+    click.echo(script)

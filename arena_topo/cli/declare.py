@@ -1,0 +1,628 @@
+"""Arena's commands for what this program does not do, each refused by its name, with what to use instead.
+
+How a command is declared: its flags are the fields of one frozen value, which its function receives.
+
+::
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class GetFlags:
+        name: str = argument(metavar="JOB")
+        output: str | None = option("-o", "--output", type=click.Choice(["wide", "json"]), help="Output format.")
+        kube: KubeFlags
+
+    @command("get", GetFlags)
+    def get(flags: GetFlags) -> None: ...
+
+A field whose type is such a class itself (``KubeFlags``, ``JobFlags``) brings all flags of that class; a command names in
+``parts`` the fields for which it has a subclass, as ``submit`` has one for each kind of job. A field without
+a declaration is a value that the command's own click class left in the context's ``params``. The functions below
+return fields; their annotations say what click will put there, so that mypy compares it with the field's type.
+"""
+
+import re
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeGuard, TypeVar, cast, overload
+
+import click
+from click.core import ParameterSource, augment_usage_errors
+
+from arena_topo.errors import UsageError
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from arena_topo.cli.defaults import Defaults, Setting
+
+
+# The words of a command line, as click's parser will read them: which is a flag, and which is a flag's value.
+#
+# Arena's and kubectl's flags are Go's: a flag that is true or false may stand alone or have its value after an equals
+# sign, never in the next word. click knows flags that stand alone, and flags that always have a value.
+
+TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+FALSE = frozenset({"0", "f", "F", "false", "FALSE", "False"})
+"""The spellings of Go's ``strconv.ParseBool``."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlagWord:
+    """A flag that has its value in the next word, whether there is one or not.
+
+    ``index`` is the flag's own place among the words. ``-fn ml`` is the flag ``-n``, at the index of ``-fn``.
+    """
+
+    name: str
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClickWords:
+    """The words as click takes them, and the names of flags that were typed as false."""
+
+    words: list[str]
+    switched_off: frozenset[str]
+
+
+def as_click_takes(options: Sequence[click.Option], words: Sequence[str]) -> ClickWords:
+    """Return *words* with Go's flags as click takes them.
+
+    A flag whose type says by ``bare`` what it means alone gets that value, unless the type says by ``may_be`` that the
+    next word is one. For ``--gang sh --follow=true -f`` with the flag ``--gang`` of such a type these are
+    ``--gang=true sh --follow --follow``: a short flag that stands alone gets its long form.
+    """
+    bare = {name: option.type for option in options if hasattr(option.type, "bare") for name in option.opts}
+    switches = {name for option in options if option.is_flag for name in option.opts}
+    with_value = _with_value(options)
+    # click looks for long flags that are like a short one before it takes it for what it is.
+    longs = {name: _long(options, name) for option in options for name in option.opts if len(name) == 2}
+    result: list[str] = []
+    off: set[str] = set()
+    left = list(words)
+    while left and left[0] != "--":
+        word = left.pop(0)
+        word = longs.get(word, word)
+        name, equals, value = word.partition("=")
+        if word in bare and not _takes_next(bare[word], left[:1]):
+            result.append(f"{word}={getattr(bare[word], 'bare')}")  # noqa: B009  # click's own type has none
+        elif _flag_at_end(word, with_value):
+            # A value is passed on as it is, whatever it looks like.
+            result += [word, *left[:1]]
+            del left[:1]
+        elif equals and name in switches and value in FALSE:
+            off.add(name)
+        elif equals and name in switches and value in TRUE:
+            result.append(name)
+        else:
+            result.append(word)
+    return ClickWords(result + left, frozenset(off))
+
+
+def _takes_next(kind: Any, next_word: Sequence[str]) -> bool:
+    may_be = getattr(kind, "may_be", None)
+    return bool(may_be and next_word and may_be(next_word[0]))
+
+
+def flags_before_values(options: Sequence[click.Option], words: Sequence[str]) -> Iterator[FlagWord]:
+    """Yield the flags of *words* whose value is the next word; what follows ``--`` has no flags.
+
+    For ``-n ml --env=A=b --image i c`` these are ``-n`` and ``--image``.
+    """
+    with_value = _with_value(options)
+    index = 0
+    while index < len(words) and words[index] != "--":
+        name = _flag_at_end(words[index], with_value)
+        if name:
+            yield FlagWord(name, index)
+        # A value is never looked at, whatever it looks like: click takes it as it is.
+        index += 2 if name else 1
+
+
+def _with_value(options: Sequence[click.Option]) -> set[str]:
+    return {name for option in options if not option.is_flag for name in option.opts}
+
+
+def _flag_at_end(word: str, with_value: set[str]) -> str:
+    """Return the flag at the end of *word* that takes the next word, or nothing."""
+    if word.startswith("--"):
+        return word if word in with_value else ""
+    if not word.startswith("-"):
+        return ""
+    # -fn ml: switches may stand before a flag with a value, and the rest of the word is its value where there is one.
+    for place, letter in enumerate(word[1:], start=1):
+        if f"-{letter}" in with_value:
+            return f"-{letter}" if place == len(word) - 1 else ""
+    return ""
+
+
+def check_values(options: Sequence[click.Option], words: Sequence[str]) -> None:
+    """Raise click's usage error where a flag would take another flag for its value.
+
+    ``--queue --workers=2`` is a queue without a name, and not one that is called ``--workers=2``.
+    """
+    for flag in flags_before_values(options, words):
+        value = words[flag.index + 1] if flag.index + 1 < len(words) else ""
+        if value.startswith("--"):
+            raise click.UsageError(
+                f"{flag.name} takes a value, and the next word is {value!r}.\n"
+                f"A value that begins with -- is written after an equals sign: {_long(options, flag.name)}=VALUE"
+            )
+
+
+def _long(options: Sequence[click.Option], name: str) -> str:
+    """Return the long form of the flag *name*."""
+    names = next(option.opts for option in options if name in option.opts)
+    return next((long for long in names if long.startswith("--")), name)
+
+
+# How help looks: flags under headings, the connection's once for all commands, and no word that is broken.
+#
+# A line that does not fit is broken between words only, so that flags, images and paths can be copied; below 80 columns the text of a
+# flag stands under it. An example that does not fit goes on after a backslash, as a shell reads it.
+
+_STACKED_BELOW = 80
+"""Columns; two columns side by side leave too little for words below that."""
+
+_FEW = 20
+"""Flags that are read at a glance, without headings."""
+
+_WORD = r"""(?:[^\s"']|"[^"]*"?|'[^']*'?)+"""
+"""A word of a shell's line, quoted parts whole."""
+
+CONNECTION = "Connection"
+
+_ROLES = ("worker", "ps", "chief", "evaluator")
+_OF_A_ROLE = ("image", "port", "cpu", "cpu-limit", "memory", "memory-limit", "selector")
+
+_SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "Job": (
+        "--name",
+        "--image",
+        "--workers",
+        "--min-workers",
+        "--max-workers",
+        "--grow",
+        "--gang",
+        "--gang-scheduler",
+        "--queue",
+        "--priority",
+        "--retry",
+        "--clean-task-policy",
+        "--ttl-after-finished",
+        "--running-timeout",
+        "--mpi-implementation",
+        "--shell",
+        "--working-dir",
+        "--model-name",
+        "--model-source",
+        "--api-version",
+        "--template",
+        "--wait",
+        "--follow",
+        "--file",
+    ),
+    "Resources": (
+        "--gpus",
+        "--cpu",
+        "--memory",
+        "--share-memory",
+        "--slots-per-worker",
+        "--device",
+        "--rdma",
+        "--launcher-cpu",
+        "--launcher-memory",
+    ),
+    "Roles": (
+        "--ps",
+        "--ps-gpus",
+        "--chief",
+        "--evaluator",
+        "--evaluator-gpus",
+        "--role-sequence",
+        *(f"--{role}-affinity-{what}" for role in ("worker", "ps") for what in ("policy", "constraint")),
+        *(f"--{role}-{what}" for role in _ROLES for what in _OF_A_ROLE),
+    ),
+    "Placement": (
+        "--gputopology",
+        "--topology-policy",
+        "--parallel",
+        "--require-topology",
+        "--prefer-topology",
+        "--topology-levels",
+        "--objective",
+        "--coalesce",
+        "--share-gpus",
+        "--nccl-version",
+        "--measured",
+        "--pin",
+        "--expect-nodes",
+        "--selector",
+        "--launcher-selector",
+        "--toleration",
+        "--scheduler",
+        "--from",
+        "--product",
+        "--compare",
+        "--when",
+    ),
+    "Data": (
+        "--data",
+        "--data-dir",
+        "--config-file",
+        "--mounts-on-launcher",
+        "--sync-mode",
+        "--sync-source",
+        "--sync-image",
+        "--tensorboard",
+        "--tensorboard-image",
+        "--logdir",
+    ),
+    "Pod": (
+        "--env",
+        "--env-from",
+        "--label",
+        "--annotation",
+        "--image-pull-policy",
+        "--image-pull-secret",
+        "--hostNetwork",
+        "--hostIPC",
+        "--hostPID",
+        "--ssh-auth-mount-path",
+    ),
+    "Output": ("--output", "--dry-run", "--plan", "--save", "--diff"),
+}
+"""The headings of a page with many flags; one that stands nowhere comes under "Options"."""
+
+
+class PageFormatter(click.HelpFormatter):
+    """Lays help out by the rules above."""
+
+    def write_usage(self, prog: str, args: str = "", prefix: str | None = None) -> None:
+        """Write the line that says how the command is typed."""
+        begin = f"{prefix or 'Usage: '}{prog} "
+        self.write(_filled(args, self.width, begin, " " * min(len(begin), 11)) + "\n")
+
+    def write_text(self, text: str) -> None:
+        """Write paragraphs; those after a backspace keep their lines, which are examples."""
+        indent = " " * self.current_indent
+        paragraphs = text.strip("\n").split("\n\n")
+        self.write("\n".join(_paragraph(each, self.width, indent) for each in paragraphs))
+
+    def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
+        """Write names and what is said of each, side by side where there is room."""
+        indent, rows = " " * self.current_indent, list(rows)
+        if self.width < _STACKED_BELOW:
+            for name, text in rows:
+                self.write(_filled(name, self.width, indent, indent + "    ") + "\n")
+                if text:
+                    self.write(_filled(text, self.width, indent + "    ", indent + "    ") + "\n")
+            return
+        column = min(max(len(name) for name, _ in rows), col_max) + col_spacing
+        beside = indent + " " * column
+        for name, text in rows:
+            begin = f"{indent}{name}"
+            if len(name) > column - col_spacing:
+                self.write(begin + "\n")
+                begin = ""
+            self.write(_filled(text, self.width, begin.ljust(len(beside)), beside).rstrip() + "\n")
+
+
+class PageContext(click.Context):
+    """A context whose help is laid out by ``PageFormatter``."""
+
+    formatter_class = PageFormatter
+
+
+def write_flags(
+    rows: Iterable[tuple[Sequence[str], tuple[str, str]]], formatter: click.HelpFormatter
+) -> None:
+    """Write flags, each given as its spellings and its row: under headings where they are many."""
+    sections: dict[str, list[tuple[str, str]]] = {}
+    given = list(rows)
+    for names, row in given:
+        heading = _heading(names) if len(given) > _FEW else "Options"
+        sections.setdefault(heading, []).append(row)
+    for heading in (*_SECTIONS, "Options"):
+        if heading in sections:
+            with formatter.section(heading):
+                formatter.write_dl(sections[heading])
+
+
+def write_connection_note(formatter: click.HelpFormatter) -> None:
+    """Say where the connection's flags are listed."""
+    with formatter.section(CONNECTION):
+        formatter.write_text("-n NAMESPACE, --context NAME and others: arena-topo --help lists them.")
+
+
+def _heading(names: Sequence[str]) -> str:
+    return next((heading for heading, flags in _SECTIONS.items() if set(flags) & set(names)), "Options")
+
+
+def _paragraph(text: str, width: int, indent: str) -> str:
+    first, _, rest = text.lstrip("\n").partition("\n")
+    if first.strip() == "\b":
+        return "\n".join(_example_lines(rest.splitlines(), width, indent)) + "\n"
+    return _filled(" ".join(text.split()), width, indent, indent) + "\n"
+
+
+def _example_lines(lines: Iterable[str], width: int, indent: str) -> Iterator[str]:
+    for line in lines:
+        own = indent + line[: len(line) - len(line.lstrip())]
+        words = re.findall(_WORD, line)
+        # An option and its value, as a backslash of the line itself, stay with the word before.
+        row, begin = "", own
+        for index, word in enumerate(words):
+            is_last = index == len(words) - 1
+            room = width - len(begin) - (0 if is_last else 2)
+            if row and len(row) + 1 + len(word) > room:
+                yield f"{begin}{row} \\"
+                row, begin = "", own + "    "
+            row = f"{row} {word}".lstrip()
+        yield f"{begin}{row}".rstrip()
+
+
+def _filled(text: str, width: int, begin: str, rest: str) -> str:
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=begin,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+Value = TypeVar("Value")
+Flags = TypeVar("Flags")
+
+Run = Callable[[Flags], int | None]
+
+_PARAMETER = "click parameter"
+_NO_PARTS: Mapping[str, type] = MappingProxyType({})
+_DEFAULTS, _ORIGIN, _OFF = "arena_topo.defaults", "arena_topo.origin", "arena_topo.off"
+"""Keys of a context's ``meta``: what the user has set, where the value at hand comes from, flags typed as false."""
+
+
+class FlagOption(click.Option):
+    """A flag that may be set for all runs, by a variable or a file: ``arena_topo.cli.defaults``.
+
+    ``is_of_connection``: its class of flags has ``of_connection``, and help lists it once for all commands.
+    """
+
+    is_of_connection = False
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        """Return what may be typed for the flag."""
+        return _completed(self, ctx, incomplete, super().shell_complete)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """Return the value of the command line, else the one that the user has set, else the default."""
+        value, source = super().consume_value(ctx, opts)
+        if source is not ParameterSource.COMMANDLINE and ctx.meta.get(_OFF, frozenset()) & set(self.opts):
+            return False, ParameterSource.COMMANDLINE
+        if source is not ParameterSource.DEFAULT:
+            return value, source
+        setting = _setting_of(self, ctx)
+        if setting is None:
+            return value, source
+        ctx.meta[_ORIGIN] = setting.origin
+        if not self.multiple and len(setting.values) != 1:
+            raise UsageError(
+                f"{setting.origin}: {self.opts[0]} takes one value, and {len(setting.values)} are given"
+            )
+        return (setting.values if self.multiple else setting.values[0]), ParameterSource.DEFAULT_MAP
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        """Return the value as the flag reads it; an error says where a value comes from that was not typed."""
+        # click processes each value right after it is consumed.
+        origin = ctx.meta.pop(_ORIGIN, "")
+        try:
+            return super().process_value(ctx, value)
+        except click.UsageError as error:
+            if not origin:
+                raise
+            raise UsageError(f"{origin}: {error.format_message()}") from error
+        except UsageError as error:
+            if not origin:
+                raise
+            raise UsageError(f"{origin}: {error.message}", hint=error.hint) from error
+
+
+class FlagArgument(click.Argument):
+    """A positional argument whose values a shell completes."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list["CompletionItem"]:
+        """Return what may be typed for the argument."""
+        return _completed(self, ctx, incomplete, super().shell_complete)
+
+
+def _completed(
+    param: click.Parameter,
+    ctx: click.Context,
+    incomplete: str,
+    by_type: Callable[[click.Context, str], list["CompletionItem"]],
+) -> list["CompletionItem"]:
+    from arena_topo.cli.completion import values
+
+    found = values(param, ctx, incomplete)
+    return by_type(ctx, incomplete) if found is None else found
+
+
+class FlagCommand(click.Command):
+    """A command whose flags are Go's, of which none takes another one for its value."""
+
+    context_class = PageContext
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the command's own flags; those of the connection are the same for all commands."""
+        params = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        own = [param for param in params if not (isinstance(param, FlagOption) and param.is_of_connection)]
+        rows = ((param.opts, param.get_help_record(ctx)) for param in own)
+        write_flags(((names, row) for names, row in rows if row), formatter)
+        if len(own) < len(params):
+            write_connection_note(formatter)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Look at the words before click does, who takes any word for a value."""
+        options = [param for param in self.params if isinstance(param, click.Option)]
+        words = as_click_takes(options, args)
+        ctx.meta[_OFF] = words.switched_off
+        # An unfinished line is completed as far as it goes.
+        if ctx.resilient_parsing:
+            return super().parse_args(ctx, words.words)
+        with augment_usage_errors(ctx):
+            check_values(options, words.words)
+        rest = super().parse_args(ctx, words.words)
+        # After --help, which prints its page whatever a profile says.
+        _defaults(ctx).profile.check_section(
+            command_name(ctx), [name for one in options for name in one.opts]
+        )
+        return rest
+
+
+def command_name(ctx: click.Context) -> str:
+    """Return the words of the command of *ctx* without the program's own, such as ``submit mpi``."""
+    return " ".join(ctx.command_path.split()[len(ctx.find_root().command_path.split()) :])
+
+
+def _setting_of(option: click.Option, ctx: click.Context) -> "Setting | None":
+    # A profile that cannot be used is reported when a command runs, not while its line is completed.
+    with suppress(*((UsageError,) if ctx.resilient_parsing else ())):
+        return _defaults(ctx).find(command_name(ctx), option.opts, multiple=option.multiple)
+    return None
+
+
+def _defaults(ctx: click.Context) -> "Defaults":
+    """Return what the user has set, read once for each run."""
+    from arena_topo.cli.defaults import read_defaults
+
+    if _DEFAULTS not in ctx.meta:
+        ctx.meta[_DEFAULTS] = read_defaults()
+    defaults: Defaults = ctx.meta[_DEFAULTS]
+    return defaults
+
+
+def command(
+    name: str,
+    flags: type[Flags],
+    *,
+    cls: type[FlagCommand] = FlagCommand,
+    parts: Mapping[str, type] = _NO_PARTS,
+    **attributes: Any,
+) -> Callable[[Run[Flags]], click.Command]:
+    """Turn a function of one *flags* value into the command *name*; its docstring is the help text, where none is given.
+
+    The function returns an exit code (see ``ExitCode``), or None for success.
+    """
+
+    def declared(run: Run[Flags]) -> click.Command:
+        def callback(**values: Any) -> int | None:
+            return run(_value(flags, values, parts))
+
+        params = _without_shared_names(parameters(flags, parts))
+        return cls(name, callback=callback, params=params, **{"help": run.__doc__, **attributes})
+
+    return declared
+
+
+def _without_shared_names(params: Iterable[click.Parameter]) -> list[click.Parameter]:
+    """Return *params*, of which the first has a name that two have: Arena's ``prune -s`` is not kubectl's ``-s``."""
+    taken: set[str] = set()
+    distinct = []
+    for param in params:
+        if isinstance(param, click.Option):
+            param.opts = [name for name in param.opts if name not in taken]
+            taken.update(param.opts)
+        distinct.append(param)
+    return distinct
+
+
+def declared(parameter: Callable[[str], click.Parameter]) -> Any:
+    """Return a field of flags; *parameter* builds its click parameter from the field's name."""
+    return field(metadata={_PARAMETER: parameter})
+
+
+def argument(**attributes: Any) -> Any:
+    """Return a positional argument."""
+    return declared(lambda name: FlagArgument([name], **attributes))
+
+
+@overload
+def option(
+    *names: str, type: click.ParamType[Value], help: str, default: Value, **attributes: Any
+) -> Value: ...
+@overload
+def option(*names: str, type: click.ParamType[Value], help: str, **attributes: Any) -> Value | None: ...
+def option(*names: str, **attributes: Any) -> Any:
+    """Return an option of any type; None where it is not given and has no default."""
+    # A name without dashes tells click under which name to pass the value: the field's.
+    return declared(lambda name: FlagOption([*names, name], **attributes))
+
+
+def text(
+    *names: str,
+    help: str,
+    metavar: str = "TEXT",
+    default: str = "",
+    required: bool = False,
+    type: click.ParamType[str] = click.STRING,
+) -> str:
+    """Return an option that takes a text, empty by default."""
+    # click takes a default as the value of a required option that is not given, so only one of the two is set.
+    rest: dict[str, Any] = (
+        {"required": True} if required else {"default": default, "show_default": bool(default)}
+    )
+    return cast("str", option(*names, type=type, help=help, metavar=metavar, **rest))
+
+
+def switch(*names: str, help: str) -> bool:
+    """Return an option without a value, True where it is given."""
+    return option(*names, type=click.BOOL, help=help, default=False, is_flag=True)
+
+
+def many(*names: str, type: click.ParamType[Value], help: str, metavar: str) -> tuple[Value, ...]:
+    """Return an option that may be repeated."""
+    values: Any = option(*names, type=type, multiple=True, metavar=metavar, help=f"{help} May be repeated.")
+    return values  # type: ignore[no-any-return]  # what click makes of a repeated option
+
+
+def output_format(*forms: str) -> str:
+    """Return ``-o``, which takes one of *forms*; the first is the default."""
+    return option(
+        "-o",
+        "--output",
+        type=click.Choice(forms),
+        default=forms[0],
+        help=f"Output format; {forms[0]} by default.",
+    )
+
+
+def parameters(flags: type, parts: Mapping[str, type] = _NO_PARTS) -> Iterator[click.Parameter]:
+    """Yield the click parameters that the fields of *flags* declare, in their order; *parts* are those of other types."""
+    for flag in fields(flags):
+        if _is_flags(part := parts.get(flag.name, flag.type)):
+            yield from parameters(part)
+        elif declared := flag.metadata.get(_PARAMETER):
+            parameter = declared(flag.name)
+            if isinstance(parameter, FlagOption):
+                parameter.is_of_connection = getattr(flags, "of_connection", False)
+            yield parameter
+
+
+def _value(flags: type[Flags], values: Mapping[str, Any], parts: Mapping[str, type] = _NO_PARTS) -> Flags:
+    """Return the *flags* whose fields have the *values* that click read, by name; *parts* are those of other types."""
+    return flags(
+        **{
+            flag.name: _value(part, values)
+            if _is_flags(part := parts.get(flag.name, flag.type))
+            else values[flag.name]
+            for flag in fields(flags)  # type: ignore[arg-type]  # every class of flags is a dataclass
+        }
+    )
+
+
+def _is_flags(annotation: Any) -> TypeGuard[type]:
+    return isinstance(annotation, type) and is_dataclass(annotation)

@@ -1,1 +1,0 @@
-"""Where a flag that was not given gets its value: a variable, the user's profile, Arena's configuration."""

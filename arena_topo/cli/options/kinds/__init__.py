@@ -1,1 +1,0 @@
-"""The flags of one kind of job each, and what they describe."""

@@ -1,1 +1,0 @@
-"""What a cluster can do for gangs and pins, according to its API server."""

@@ -1,0 +1,579 @@
+"""The decisions: which Workload gets which places, which goes on waiting and why, and whose places are lost.
+
+Kueue orders the jobs and counts the quota; whoever has its quota waits for our check. It is answered once there is a place
+for the whole gang, and else told why there is none: it stays Pending, as an answer ``Retry`` would keep the quota and free
+nothing. The answers that stand are the reservations. One write makes one, so that a plan that somebody makes by ``submit``
+at the same moment may take the same place; then the younger answer is taken back, as is one whose node is lost:
+
+====  ===========================================  ==========================================================
+pass  what the API server said                     what is decided
+====  ===========================================  ==========================================================
+1     A and B have quota, Pending; A fits          A: Ready with nodes; B: the message why there is no place
+2     A is admitted, its pods get their nodes      nothing
+3     A's worker 2 waits for a node that is gone   after a moment, A: Retry; Kueue evicts it, and queues it anew
+4     A has quota again, Pending                   Ready with other nodes
+====  ===========================================  ==========================================================
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import chain
+
+from arena_topo.controller import workloads
+from arena_topo.controller.estimates import Awaited, FleetPlanner, Prospect, is_news
+from arena_topo.controller.kept import (
+    AFTER_FAULT,
+    BETWEEN_REASONS,
+    POD,
+    RETRY_AFTER,
+    Action,
+    Attempt,
+    Faults,
+    Notice,
+    NoticeKind,
+    PatchStatus,
+    Typed,
+    said_of,
+)
+from arena_topo.controller.state import ClusterState
+from arena_topo.controller.workloads import (
+    CHECK,
+    Answer,
+    Check,
+    CheckState,
+    Entry,
+    PlannedJob,
+    QueuedJob,
+    Workload,
+    answer_patch,
+    as_plan,
+    check_is_active,
+    lost,
+    nodes_of,
+    options_of,
+    pinned_nodes,
+    pod_set_updates,
+    read_checks,
+    read_workload,
+    record_of,
+)
+from arena_topo.jobs.enforce import uuids_of
+from arena_topo.jobs.options import PlanOptions
+from arena_topo.jobs.plan import UNREADABLE, JobPlanner, Question, plan_question, question_of
+from arena_topo.jobs.queue import CheckMessage, read_message
+from arena_topo.jobs.watch import Change
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.keys import JOBSET_NAME, OPERATOR_JOB_NAME, PIN_NODES
+from arena_topo.model.objects import Object
+from arena_topo.model.plan import GangVerdict, Slot, Verdict
+from arena_topo.model.plan_record import Enforcement, GpuEnforcement, PlanRecord, Stage, placed_text
+from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from arena_topo.model.text.durations import parse_instant
+from arena_topo.model.text.json import reason_of
+from arena_topo.planner.queue import (
+    KeptPlace,
+    Refusals,
+    Returned,
+    RunningJob,
+    Turn,
+    Turns,
+    Unreserved,
+    WaitingJob,
+    take_turns,
+)
+from arena_topo.planner.reservations import OtherPlan, Plan
+
+_LONGEST_WRITE = 10.0
+"""Seconds after which a write has been seen, or has failed: its request has ended before."""
+
+_PATIENCE = 10.0
+"""Seconds for which a place has to be lost before its job moves: nodes come back, and pods are recreated."""
+
+_AUDIT = 1.0
+"""Seconds between two looks at all places that are taken: it costs more than most decisions, and losses have time."""
+
+PlanQuestion = Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict]
+
+
+@dataclass(frozen=True, slots=True)
+class _Flight:
+    """An answer that was sent and is not seen yet: the place that it gives, and when it was sent."""
+
+    state: CheckState
+    sent: float
+    record: PlanRecord | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Pass:
+    """The last look at those that wait: what was decided, what was planned beside it, and when that was."""
+
+    turns: Turns
+    waiting: Mapping[str, tuple[Workload, PlannedJob]]
+    others: Sequence[OtherPlan]
+    state: ClusterState
+    now: datetime
+
+
+@dataclass(slots=True)
+class Answerer:
+    """What is decided, and what was sent already. *clock* counts seconds, and nobody sets it.
+
+    ``reserve_after`` is for checks without parameters. ``plan`` is the planner; one that remembers the cluster is quicker.
+    *names_others*: an answer names the jobs of other namespaces too.
+    ``estimates`` tell by uid when Workloads that wait get their places. A Workload at which anything fails stays as it is, and
+    ``faults`` has it.
+    """
+
+    api: workloads.KueueApi
+    reserve_after: timedelta
+    clock: Callable[[], float]
+    plan: PlanQuestion = plan_question
+    names_others: bool = False
+    faults: Faults = field(default_factory=Faults)
+    kept: KeptPlace | None = None
+    queued: int = 0
+    _seen: bool = False
+    _checks: Mapping[str, Check] = field(default_factory=dict)
+    _items: Mapping[str, Object] = field(default_factory=dict)
+    _workloads: dict[str, Workload] = field(default_factory=dict)
+    _unanswered: dict[str, Workload] = field(default_factory=dict)
+    _pods: dict[tuple[str, str], dict[str, Object]] = field(default_factory=dict)
+    _uids: dict[tuple[str, str], str] = field(default_factory=dict)
+    _held: dict[str, OtherPlan] = field(default_factory=dict)
+    _stale: set[str] = field(default_factory=set)
+    _records: dict[str, PlanRecord] = field(default_factory=dict)
+    _flights: dict[str, _Flight] = field(default_factory=dict)
+    _not_before: dict[str, float] = field(default_factory=dict)
+    _explained: dict[str, tuple[float, bool]] = field(default_factory=dict)
+    _lost: dict[str, float] = field(default_factory=dict)
+    _audited: float = -math.inf
+    _refusals: Refusals | None = None
+    _returned: Returned = field(default_factory=Returned)
+    _left: Unreserved = field(default_factory=Unreserved)
+    _left_by_firm: Unreserved = field(default_factory=Unreserved)
+    estimates: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _passed: _Pass | None = None
+
+    def see(self, objects: Mapping[str, Mapping[str, Object]], changes: Iterable[tuple[str, Change]]) -> None:
+        """Note what has changed in *objects*, by collection; all of them where nothing was seen before."""
+        is_first, self._items = not self._seen, objects[workloads.WORKLOADS]
+        if is_first:
+            self._seen = True
+            for pod in objects["pods"].values():
+                with self.faults.at(pod, POD):
+                    self._take_pod(pod, deleted=False)
+            self._read_all(objects)
+            return
+        for collection, change in changes:
+            uid = str(change.object["metadata"]["uid"])
+            match collection:
+                case workloads.WORKLOADS:
+                    self._read_one(uid, None if change.deleted else change.object, objects)
+                case workloads.CHECKS | workloads.FLAVORS | workloads.PARAMETERS:
+                    self._read_all(objects)
+                case "pods":
+                    with self.faults.at(change.object, POD):
+                        self._take_pod(change.object, deleted=change.deleted)
+                case _:
+                    # The cluster itself is kept by the ClusterState.
+                    pass
+
+    def decide(self, state: ClusterState, beside: Iterable[OtherPlan], now: datetime) -> list[Action]:
+        """Return what is to be done at the server's instant *now*; *beside* are the plans that others made."""
+        self._hold(state.snapshot)
+        others = [plan for plan in beside if plan.reserved]
+        waiting: list[tuple[Workload, PlannedJob]] = []
+        actions = [*self._checks_marked(now)]
+        for uid, workload in list(self._unanswered.items()):
+            if self._may_send(uid):
+                actions += self._alone(workload, self._looked_at(workload, waiting, now))
+        actions += self._take_turns(waiting, state, others, now)
+        actions += self._taken_back(state.snapshot, others, now)
+        return actions
+
+    def _alone(self, workload: Workload, actions: Iterator[Action]) -> Iterator[Action]:
+        """Yield the *actions* for *workload*; whatever they raise is its own matter, and it is looked at again after a while."""
+        with self._at(workload.uid) as attempt:
+            yield from actions
+        if attempt.failed:
+            self._flights.pop(workload.uid, None)
+            self._not_before[workload.uid] = self.clock() + AFTER_FAULT
+
+    def _at(self, uid: str) -> Attempt:
+        """Return what to enter for a step with the Workload with this *uid*."""
+        return self.faults.at(self._items.get(uid, {}), self._typed)
+
+    @property
+    def _typed(self) -> Typed:
+        return f"{self.api.workloads.group}/{self.api.workloads.version}", "Workload"
+
+    def _checks_marked(self, now: datetime) -> Iterator[Action]:
+        """Say on each check of ours that it is answered."""
+        for check in self._checks.values():
+            active = None
+            with self.faults.at(check.object, CHECK):
+                active = check_is_active(self.api.checks, check.object, now, check.fault)
+            if active and self._may_send(check.uid):
+                self._flights[check.uid] = _Flight(CheckState.READY, self.clock())
+                yield active
+
+    def _looked_at(
+        self, workload: Workload, waiting: list[tuple[Workload, PlannedJob]], now: datetime
+    ) -> Iterator[Action]:
+        """Answer *workload* at once where it needs no plan; put it among those *waiting* where it needs one."""
+        entry, planned = workload.entry, workload.planned
+        if entry.state is CheckState.READY and workload.quota_since is None:
+            # The answer came after Kueue had evicted it and reset its check: it would keep its places from others.
+            yield self._answer(workload, Answer(CheckState.PENDING, "it has lost its quota"), now)
+        elif workload.leaves:
+            # Kueue has reset its check already, and until its pods are gone it is admitted and has quota all the same.
+            return
+        elif entry.state is CheckState.READY:
+            # Of several checks of ours the first one gives the places.
+            extra = next((each for each in workload.entries if each.state is CheckState.PENDING), None)
+            if extra:
+                yield self._answer(workload, _ready(f"{entry.check} gives the places"), now, entry=extra)
+        elif entry.state is not CheckState.PENDING:
+            return
+        elif workload.admitted_since is not None:
+            # Its queue has got the check meanwhile.
+            yield self._answer(workload, self._kept_running(workload), now)
+        elif workload.quota_since is not None:
+            if said := _without_plan(workload):
+                yield self._answer(workload, said, now)
+            elif planned:
+                waiting.append((workload, planned))
+
+    def is_asked(self) -> bool:
+        """Whether any Workload waits for its places, decided on or not."""
+        return any(workload.waits_for_check for workload in self._workloads.values())
+
+    @property
+    def plans(self) -> Mapping[str, OtherPlan]:
+        """What the answers reserve, by the uids of the Workloads, as of the last decision."""
+        return self._held
+
+    def failed(self, action: PatchStatus, after: float = RETRY_AFTER) -> None:
+        """Hear that *action* was not carried out: what is there then is looked at again *after* some seconds."""
+        self._flights.pop(action.uid, None)
+        self._records.pop(action.uid, None)
+        self._stale.add(action.uid)
+        self._not_before[action.uid] = self.clock() + after
+
+    def _read_all(self, objects: Mapping[str, Mapping[str, Object]]) -> None:
+        self._checks = read_checks(
+            objects.get(workloads.CHECKS, {}).values(),
+            objects.get(workloads.PARAMETERS, {}).values(),
+            self.faults,
+        )
+        for uid in [uid for uid in self._workloads if uid not in self._items]:
+            self._take_workload(uid, None, objects)
+        for uid, item in self._items.items():
+            self._read_one(uid, item, objects)
+
+    def _read_one(self, uid: str, item: Object | None, objects: Mapping[str, Mapping[str, Object]]) -> None:
+        """Take a Workload, or leave out one that cannot be read."""
+        with self.faults.at(item or {}, self._typed) as attempt:
+            self._take_workload(uid, item, objects)
+        if attempt.failed:
+            self._take_workload(uid, None, objects)
+
+    def _take_workload(
+        self, uid: str, item: Object | None, objects: Mapping[str, Mapping[str, Object]]
+    ) -> None:
+        flavors = {each["metadata"]["name"]: each for each in objects.get(workloads.FLAVORS, {}).values()}
+        workload = read_workload(item, self._checks, flavors) if item else None
+        before = self._workloads.pop(uid, None)
+        self._unanswered.pop(uid, None)
+        if before:
+            self._uids.pop(before.job_key, None)
+        self._stale.add(uid)
+        if workload is None:
+            for known in (self._flights, self._not_before, self._explained, self._lost, self._records):
+                known.pop(uid, None)
+            return
+        self._workloads[uid] = workload
+        if workload.needs_answer:
+            self._unanswered[uid] = workload
+        self._uids[workload.job_key] = uid
+        flight = self._flights.get(uid)
+        if flight and workload.entry.state is flight.state:
+            del self._flights[uid]
+            if flight.record and flight.state is CheckState.READY:
+                # It knows the GPUs as well, which the answer does not tell.
+                self._records[uid] = flight.record
+        if workload.entry.state is not CheckState.READY:
+            self._records.pop(uid, None)
+
+    def _take_pod(self, pod: Object, *, deleted: bool) -> None:
+        meta = pod["metadata"]
+        labels = meta.get("labels") or {}
+        job = labels.get(JOBSET_NAME) or labels.get(OPERATOR_JOB_NAME)
+        if not job:
+            return
+        key = meta["namespace"], job
+        pods = self._pods.setdefault(key, {})
+        if deleted:
+            pods.pop(meta["uid"], None)
+        else:
+            pods[meta["uid"]] = pod
+        if not pods:
+            del self._pods[key]
+        if uid := self._uids.get(key):
+            self._stale.add(uid)
+
+    def _hold(self, snapshot: Snapshot) -> None:
+        """Bring what the answers reserve up to date, where a Workload or a pod of it has changed."""
+        now = self.clock()
+        for uid, flight in list(self._flights.items()):
+            if now - flight.sent > _LONGEST_WRITE:
+                del self._flights[uid]
+                self._stale.add(uid)
+        for uid in self._stale:
+            self._held.pop(uid, None)
+            workload = self._workloads.get(uid)
+            if workload is None:
+                continue
+            with self._at(uid):
+                flown = self._flights.get(uid)
+                record = flown.record if flown else self._record(workload, snapshot)
+                if record and record.slots:
+                    self._held[uid] = as_plan(workload, record, self._pods.get(workload.job_key, {}).values())
+        self._stale.clear()
+
+    def _record(self, workload: Workload, snapshot: Snapshot) -> PlanRecord | None:
+        hostnames = pinned_nodes(workload)
+        if not hostnames:
+            return None
+        known = self._records.get(workload.uid)
+        if known and [known.hostname(slot.node) for slot in known.slots] == hostnames:
+            return known
+        return record_of(workload, hostnames, snapshot)
+
+    def _may_send(self, uid: str) -> bool:
+        return uid not in self._flights and self._not_before.get(uid, 0.0) <= self.clock()
+
+    def _answer(
+        self,
+        workload: Workload,
+        said: Answer,
+        now: datetime,
+        *,
+        entry: Entry | None = None,
+        record: PlanRecord | None = None,
+    ) -> PatchStatus:
+        """Return the write of an answer; *record* is the place that it gives, which counts from now on."""
+        entry = entry or workload.entry
+        if said.state is not entry.state:
+            self._flights[workload.uid] = _Flight(said.state, self.clock(), record)
+            self._stale.add(workload.uid)
+        return answer_patch(self.api.workloads, workload, entry, said, now)
+
+    def _kept_running(self, workload: Workload) -> Answer:
+        """Return the answer for a job that runs already: its pods stay where they are."""
+        planned = workload.planned
+        nodes = dict(nodes_of(workload, self._pods.get(workload.job_key, {}).values()))
+        if planned is None or not nodes:
+            return _ready("it runs")
+        count = sum(replicas.count for replicas in planned.roles)
+        slots = tuple(Slot(number, nodes.get(number, ""), None) for number in range(count))
+        record = PlanRecord(stage=Stage.CONFIRMED, slots=slots, enforcement=Enforcement.ADMISSION)
+        return _ready("it runs", pod_set_updates(planned, record, {}))
+
+    def _take_turns(
+        self,
+        waiting: list[tuple[Workload, PlannedJob]],
+        state: ClusterState,
+        others: list[OtherPlan],
+        now: datetime,
+    ) -> Iterator[Action]:
+        """Answer those of *waiting* that fit, in Kueue's order; tell the others why they wait."""
+        self.queued, self._passed = 0, None
+        if not waiting:
+            # An answer that is on its way may still be refused; the kept place is its job's own matter then.
+            if not self._flights:
+                self.kept = None
+            return
+        snapshot = state.snapshot
+        by_uid = {each[0].uid: each for each in waiting}
+        queue = list[WaitingJob]()
+        for each in waiting:
+            with self._at(each[0].uid):
+                queue.append(self._waiting(*each, snapshot))
+        turns = take_turns(
+            queue,
+            self._left.of(snapshot, chain(others, self._held.values())),
+            self._running(state, others, now),
+            now=now,
+            # Each has the time of its own check, from which on a place is kept for it.
+            reserve_after=timedelta(),
+            kept=self.kept,
+            refusals=self._refusals,
+            returned=self._returned,
+            names_others=self.names_others,
+        )
+        self.kept, self._refusals = turns.kept, turns.refusals
+        self.queued = turns.queued
+        self._passed = _Pass(turns, by_uid, others, state, now)
+        for turn in turns.turns:
+            workload, planned = by_uid[turn.uid]
+            yield from self._alone(workload, self._took(workload, planned, turn, snapshot, now))
+
+    def _took(
+        self, workload: Workload, planned: PlannedJob, turn: Turn, snapshot: Snapshot, now: datetime
+    ) -> Iterator[Action]:
+        """Answer what its *turn* gave to *workload*: its place, or why it waits on."""
+        if turn.record.stage is Stage.PROPOSED:
+            record = replace(turn.record, stage=Stage.CONFIRMED)
+            updates = pod_set_updates(planned, record, _uuids(record, snapshot))
+            yield self._answer(workload, _ready(placed_text(record), updates), now, record=record)
+        else:
+            yield from self._explain_waiting(workload, turn, now)
+
+    def _running(
+        self, state: ClusterState, others: Iterable[OtherPlan], now: datetime
+    ) -> Iterator[RunningJob]:
+        """Yield what holds or has reserved something, in Kueue's queues or in our own: either frees places for both."""
+        held = [RunningJob(plan, self._ends(uid, now)) for uid, plan in self._held.items()]
+        yield from state.running({plan.order[1]: plan for plan in others}, held, now)
+
+    def _waiting(self, workload: Workload, planned: PlannedJob, snapshot: Snapshot) -> WaitingJob:
+        propose, question = self._planner(workload, planned, snapshot, self.plan)
+        check = self._checks[workload.entry.check]
+        wait = self.reserve_after if check.reserve_after is None else check.reserve_after
+        return WaitingJob(
+            uid=workload.uid,
+            name="/".join(workload.job_key),
+            order=workload.order,
+            since=parse_instant(workload.quota_since or workload.created) + wait,
+            plan=propose,
+            runs_for=workload.runs_for,
+            question=question,
+        )
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The uids of those that wait on after the last decision, in their order, as far as their starts are estimated."""
+        return self._passed.turns.waiting[:MOST_AHEAD] if self._passed else []
+
+    def prospect(self, plan: FleetPlanner) -> Prospect | None:
+        """Return what the starts of those that wait depend on, as of the last decision; they are planned by *plan*."""
+        if self._passed is None:
+            return None
+        passed = self._passed
+        running = self._running(passed.state, passed.others, passed.now)
+        waiting = [
+            Awaited(
+                QueuedJob(*passed.waiting[uid]),
+                self._planner(*passed.waiting[uid], passed.state.snapshot, plan)[0],
+            )
+            for uid in self.waiting
+        ]
+        return Prospect(passed.turns.left, [*running, *passed.turns.placed], waiting, passed.now)
+
+    @property
+    def jobs(self) -> Iterator[QueuedJob]:
+        """The jobs of all Workloads that are planned."""
+        return (QueuedJob(each, each.planned) for each in self._workloads.values() if each.planned)
+
+    def _explain_waiting(self, workload: Workload, turn: Turn, now: datetime) -> Iterator[Action]:
+        before = read_message(workload.entry.message)
+        written = before.start if before else None
+        # What was written before holds until there is a newer estimate.
+        start = self.estimates.get(workload.uid, written) if turn.position <= MOST_AHEAD else None
+        said = CheckMessage(turn.position, turn.record.waiting_reason, start)
+        if before and before.head == said.head and not is_news(start, written, now):
+            return
+        # The first words come at once, the first estimate too, and every other one after a while.
+        last, with_start = self._explained.get(workload.uid, (-math.inf, written is not None))
+        is_first = start is not None and not with_start
+        if not is_first and self.clock() - last < BETWEEN_REASONS:
+            return
+        self._explained[workload.uid] = self.clock(), start is not None
+        yield self._answer(workload, Answer(CheckState.PENDING, said.text), now)
+
+    def _taken_back(self, snapshot: Snapshot, others: list[OtherPlan], now: datetime) -> Iterator[Action]:
+        """Take answers back whose places have been lost for a while."""
+        if self.clock() - self._audited < _AUDIT:
+            return
+        self._audited = self.clock()
+        answered = {uid: plan for uid, plan in self._held.items() if uid not in self._flights}
+        firm = [plan for plan in others if plan.record.stage is Stage.CONFIRMED]
+        left = self._left_by_firm.of(snapshot, chain(firm, self._held.values()))
+        nodes = {node.name: node for node in snapshot.nodes}
+        found = lost(answered, left, nodes, self._left_by_firm.places)
+        self._lost = {uid: self._lost.get(uid, self.clock()) for uid in found}
+        for uid, since in self._lost.items():
+            if self.clock() - since < _PATIENCE or not self._may_send(uid):
+                continue
+            workload = self._workloads[uid]
+            yield from self._alone(workload, self._sent_back(workload, found[uid], now))
+
+    def _sent_back(self, workload: Workload, why: str, now: datetime) -> Iterator[Action]:
+        """Take the answer to *workload* back, and say *why*."""
+        message = f"{why}: the job is planned anew"
+        retry = Answer(CheckState.RETRY, message)
+        # What it holds counts until Kueue has taken it back.
+        yield self._answer(workload, retry, now, record=self._held[workload.uid].record)
+        if workload.planned:
+            yield Notice(workload.planned.job, "Moved", message, NoticeKind.WARNING)
+
+    def _ends(self, uid: str, now: datetime) -> datetime | None:
+        workload = self._workloads.get(uid)
+        if workload is None or workload.runs_for is None:
+            return None
+        began = parse_instant(workload.admitted_since) if workload.admitted_since else now
+        return max(began + workload.runs_for, now)
+
+    def _planner(
+        self, workload: Workload, planned: PlannedJob, snapshot: Snapshot, plan: PlanQuestion
+    ) -> tuple[Plan, str]:
+        """Return what proposes a place for a job by *plan*, and what it asks as a text, empty where that cannot be read."""
+        asked: Question | None = None
+        options, question = PlanOptions(), ""
+        with suppress(Exception):
+            options = options_of(planned)
+            asked = question_of(planned.job, snapshot, options)
+            question = repr((asked, options, workload.runs_for))
+
+        def propose(left: Snapshot) -> PlanRecord:
+            try:
+                # Where the question cannot be read this raises what says why.
+                wanted = options if asked else options_of(planned)
+                return JobPlanner(planned.job, wanted, Enforcement.ADMISSION, plan=plan, question=asked)(left)
+            except UNREADABLE as error:
+                return PlanRecord(stage=Stage.WAITING, waiting_reason=reason_of(error))
+            except Exception as error:  # noqa: BLE001  # what nobody foresaw is the job's own matter too
+                self.faults.note(self._items.get(workload.uid, {}), error, self._typed)
+                return PlanRecord(stage=Stage.WAITING, waiting_reason=said_of(error))
+
+        return propose, question
+
+
+def _ready(message: str, updates: Sequence[Object] = ()) -> Answer:
+    return Answer(CheckState.READY, message, updates)
+
+
+def _without_plan(workload: Workload) -> Answer | None:
+    """Return the answer for a job that gets no plan of ours, None for one that needs one."""
+    if workload.planned is None:
+        return _ready("not planned: no kind of job that has ranks")
+    if workload.placed_by_kueue:
+        return _ready("Kueue has assigned the nodes by its topology")
+    for replicas in workload.planned.roles:
+        if PIN_NODES in ((replicas.template.get("metadata") or {}).get("annotations") or {}):
+            # With another value of the annotation Kueue would admit the job, and could never start it.
+            return Answer(
+                CheckState.REJECTED,
+                f"its {replicas.role} template has the annotation {PIN_NODES} already: submit the job without it",
+            )
+    return None
+
+
+def _uuids(record: PlanRecord, snapshot: Snapshot) -> dict[int, tuple[str, ...]]:
+    # Claims of DRA would have to be created for the job first, and Kueue counts them by itself.
+    return uuids_of(record, snapshot) if record.gpu_enforcement is GpuEnforcement.UUIDS else {}

@@ -1,0 +1,287 @@
+"""When the jobs that wait will start, worked out bit by bit while nothing else is to be done.
+
+An estimate plans each of the first jobs of the queue some ten times or more in three courses of things (``start_time``),
+which takes seconds on a large cluster, where a decision takes milliseconds. So the course of the controller asks for one
+``step`` after the other, and looks in between whether something has changed. A round begins from one moment and goes on
+from that, whatever happens meanwhile; its results are for the next decisions, which write them onto the jobs. A round takes
+some seconds at most, and then has estimated the first jobs alone; between two rounds so much time passes that all of them
+together take a twentieth of it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from arena_topo.controller.kept import Faults
+from arena_topo.controller.ledger import JobName
+from arena_topo.errors import DocumentError
+from arena_topo.jobs.options import PlanOptions
+from arena_topo.jobs.plan import Question
+from arena_topo.jobs.when import end_of, past_run, runs_for
+from arena_topo.model.cluster import Snapshot
+from arena_topo.model.objects import Object
+from arena_topo.model.plan import Demand, GangVerdict, Verdict
+from arena_topo.model.start_estimate import End, StartEstimate
+from arena_topo.planner.fleet import Fleets
+from arena_topo.planner.gpus.bandwidth import BandwidthModel
+from arena_topo.planner.memo import Memo
+from arena_topo.planner.plan import plan_on
+from arena_topo.planner.queue import RunningJob
+from arena_topo.planner.reservations import Plan
+from arena_topo.planner.roles.answer import plan_gang_on
+from arena_topo.planner.start_time import (
+    EndingJob,
+    PastRun,
+    Prepare,
+    RunHistory,
+    StartingJob,
+    endless_text,
+    starts_estimated,
+)
+
+# The planner for one snapshot after the other of the same cluster.
+
+_MOST_MODELS = 4
+"""Bandwidth models with a fleet of their own; nearly all jobs have the same."""
+
+
+@dataclass(slots=True)
+class FleetPlanner:
+    """Answers what the planner answers, on the fleet that is kept from one snapshot to the next; for one thread."""
+
+    _fleets: Memo[BandwidthModel, Fleets] = field(default_factory=lambda: Memo(Fleets, limit=_MOST_MODELS))
+
+    def __call__(self, asked: Question, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+        """Return where the pods of *asked* go in *snapshot*, without the steps that lead there, or why they cannot."""
+        fleet = self._fleets[options.model].of(snapshot)
+        return (
+            plan_on(asked, fleet, advises=False, explains=False)
+            if isinstance(asked, Demand)
+            else plan_gang_on(asked, fleet)
+        )
+
+    def prepare(self, snapshot: Snapshot) -> Iterator[None]:
+        """Make the next answer in *snapshot* a quick one, bit by bit: yield after each."""
+        for fleets in list(self._fleets.values()):
+            yield from fleets.approach(snapshot)
+
+
+_SOON, _LATER = 1.0, 10.0
+"""Seconds from the begin of a round to that of the next: where a job waits without an estimate, and where all have one."""
+
+_REST = 20.0
+"""How many times as long as a round has taken nothing is estimated."""
+
+_MOST_SPENT = 5.0
+"""Seconds of work in one round."""
+
+_FEW = 20
+"""Jobs that are read in one step."""
+
+_LEAST_NEWS = timedelta(minutes=1)
+_NEWS_SHARE = 0.15
+"""What an instant has to move by to be written anew, and as a share of the time until then."""
+
+_ELSEWHERE = "a job of another namespace"
+
+
+class TimedJob(Protocol):
+    """A job as estimates read it: one with a plan of its own, or one in a queue of Kueue."""
+
+    @property
+    def uid(self) -> str:
+        """The uid of the job, or of its Workload."""
+
+    @property
+    def name(self) -> JobName:
+        """What its pods name it by."""
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """What sorts those that wait."""
+
+    @property
+    def job(self) -> Object:
+        """The job, as far as it is known."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A job that waits, and what proposes a place for it in a snapshot."""
+
+    job: TimedJob
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Prospect:
+    """One moment of a queue: the cluster less all that is taken, what takes it, and who waits, oldest first."""
+
+    left: Snapshot
+    running: Sequence[RunningJob]
+    waiting: Sequence[Awaited]
+    now: datetime
+
+
+class Queue(Protocol):
+    """The jobs of one queue that wait: our own, or those of Kueue that have their quota."""
+
+    estimates: Mapping[str, StartEstimate]
+
+    @property
+    def waiting(self) -> Sequence[str]:
+        """The uids of those whose starts are estimated, in their order."""
+
+    def prospect(self, plan: FleetPlanner) -> Prospect | None:
+        """Return what their starts depend on, planned by *plan*."""
+
+
+@dataclass(slots=True)
+class Estimator:
+    """Estimates round by round. *clock* counts seconds, and nobody sets it.
+
+    *names_others*: an estimate names the jobs of other namespaces too. ``known`` is of the last round, by uid.
+    ``plan`` has another fleet than the decisions: the cluster of tomorrow differs in much from that of today. A job at which
+    anything fails counts as one of which nothing is known, and ``faults`` has it.
+    """
+
+    clock: Callable[[], float]
+    names_others: bool = False
+    faults: Faults = field(default_factory=Faults)
+    plan: FleetPlanner = field(default_factory=FleetPlanner)
+    known: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _round: Iterator[Mapping[str, StartEstimate]] | None = None
+    _found: Mapping[str, StartEstimate] = field(default_factory=dict)
+    _began: float = float("-inf")
+    _spent: float = 0.0
+
+    def is_due(self, waiting: Sequence[str]) -> bool:
+        """Whether a round for the jobs with the uids *waiting* should begin."""
+        if self._round is not None or not waiting:
+            return False
+        pause = _LATER if all(uid in self.known for uid in waiting) else _SOON
+        return self.clock() - self._began >= max(pause, _REST * self._spent)
+
+    def begin(self, prospect: Prospect, jobs: Sequence[TimedJob]) -> None:
+        """Begin a round; *jobs* are those of all queues that are there, ended or not."""
+        self._round = _estimated(
+            prospect, jobs, self.plan.prepare, self.faults, names_others=self.names_others
+        )
+        self._began, self._spent, self._found = self.clock(), 0.0, {}
+
+    def step(self) -> bool:
+        """Do a little of the round; return whether there was anything to do."""
+        if self._round is None:
+            return False
+        began, found = self.clock(), None
+        # A round in which anything fails is over: of those that wait the others have their estimates.
+        with self.faults.at({"kind": "a round of estimates"}):
+            found = next(self._round, None)
+        self._spent += self.clock() - began
+        if found is not None:
+            self._found = found
+        if found is None or self._spent > _MOST_SPENT:
+            self.known, self._round = self._found, None
+        return True
+
+
+def _estimated(
+    prospect: Prospect, jobs: Sequence[TimedJob], prepare: Prepare, faults: Faults, *, names_others: bool
+) -> Iterator[Mapping[str, StartEstimate]]:
+    """Yield after each step when the jobs start that wait, by uid, as far as it is known by then."""
+    found, going_on, runs = (
+        dict[str, StartEstimate](),
+        dict[tuple[str, str], TimedJob](),
+        dict[JobName, tuple[datetime, PastRun]](),
+    )
+    for number, job in enumerate(jobs):
+        if not job.ended:
+            going_on[job.order] = job
+        else:
+            with faults.at(job.job):
+                if known := past_run(job.job):
+                    # A job with a plan of its own may have come into a queue of Kueue later: it has run once.
+                    runs[job.name] = known
+        if number % _FEW == 0:
+            yield found
+    history = RunHistory.of(run for _, run in sorted(runs.values(), key=lambda each: each[0]))
+    ending: list[EndingJob] = []
+    for number, one in enumerate(prospect.running):
+        # By the order, as the plan of a Workload names no uid.
+        holder = going_on.get(one.plan.order)
+        name = _name(holder) if holder else f"{one.plan.namespace}/{one.plan.name}"
+        end = None
+        with faults.at(holder.job if holder else {}):
+            end = _end(one, holder, history, prospect.now)
+        ending.append(EndingJob(name, (one.plan,), end))
+        if number % _FEW == 0:
+            yield found
+    starting = []
+    for awaited in prospect.waiting:
+        run = None
+        with faults.at(awaited.job.job):
+            run = runs_for(awaited.job.job, history)
+        starting.append(StartingJob(_name(awaited.job), awaited.job.order, awaited.plan, run))
+    waiting = iter(prospect.waiting)
+    for estimate in starts_estimated(prospect.left, ending, starting, prospect.now, prepare):
+        if estimate is not None:
+            job = next(waiting).job
+            found[job.uid] = estimate if names_others else seen_from(job.name[0], estimate)
+        yield found
+
+
+def _end(one: RunningJob, job: TimedJob | None, history: RunHistory, now: datetime) -> End | None:
+    """Return when *one* ends, which is the planned *job* where it is one that goes on."""
+    if job is not None:
+        try:
+            return end_of(job.job, history, now)
+        except DocumentError:
+            return None
+    return End(now, one.ends, one.ends, "its deadline") if one.ends else None
+
+
+def _name(job: TimedJob) -> str:
+    namespace, _, name = job.name
+    return f"{namespace}/{name}"
+
+
+def seen_from(namespace: str, estimate: StartEstimate) -> StartEstimate:
+    """Return *estimate* without what the jobs of other namespaces than *namespace* are called, and what their like are.
+
+    For example, ``after other/bert-7, by 3 earlier runs of bert`` is ``after a job of another namespace, by 3 earlier runs``.
+    """
+
+    def is_own(name: str) -> bool:
+        return name.startswith(f"{namespace}/")
+
+    pairs = [
+        (name, basis) if is_own(name) else (_ELSEWHERE, basis.partition(" of ")[0])
+        for name, basis in zip(estimate.after, estimate.basis, strict=True)
+    ]
+    own = [name for name in estimate.endless if is_own(name)]
+    return replace(
+        estimate,
+        after=tuple(name for name, _ in pairs),
+        basis=tuple(basis for _, basis in pairs),
+        unknown=endless_text(own, len(estimate.endless) - len(own)) if estimate.endless else estimate.unknown,
+    )
+
+
+def is_news(estimate: StartEstimate | None, written: StartEstimate | None, now: datetime) -> bool:
+    """Whether *estimate* differs so much from the one that the job carries, *written* before, that it has to be written."""
+    if estimate is None or written is None or estimate.likely is None or written.likely is None:
+        return estimate != written
+    if (estimate.after, estimate.basis) != (written.after, written.basis):
+        return True
+    pairs = (
+        (estimate.earliest, written.earliest),
+        (estimate.likely, written.likely),
+        (estimate.latest, written.latest),
+    )
+    least = max(_LEAST_NEWS, abs(estimate.likely - now) * _NEWS_SHARE)
+    return any(after and before and abs(after - before) >= least for after, before in pairs)

@@ -1,0 +1,169 @@
+"""What the user asks of a placement, on the command line and kept with the plan on the job."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, TypeVar
+
+from arena_topo.errors import DocumentError, UsageError
+from arena_topo.kinds.mpijob import ApiVersion
+from arena_topo.model.parallelism import Parallelism, read_parallelism
+from arena_topo.model.plan import Objective, TopologyPolicy
+from arena_topo.model.plan_record import Pin
+from arena_topo.model.text.json import shown
+from arena_topo.planner.gpus.bandwidth import DEFAULT_MODEL, BandwidthModel, read_measured, written
+
+if TYPE_CHECKING:
+    from arena_topo.model.job_view import Goal
+
+Word = TypeVar("Word", bound=Enum)
+
+MOST_MEASURED = 16 * 1024
+"""Characters of the measured bandwidths that are kept with a plan; a job's annotations have 256 KiB together."""
+
+GROW = "grow"
+"""The option that ends where somebody gives the job a size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """What the user asks of a placement; levels are a tier's name or label key, empty for none.
+
+    ``coalesce`` packs the ranks of a node into one pod. ``share_gpus`` lets the workers of a node see each other's GPUs.
+    ``levels`` are label keys, coarse to fine, that replace the tiers of the fabric that the cluster shows. ``parallel`` lays
+    out a model over the ranks. ``grow``: the controller gives an elastic job more workers when there is room.
+    """
+
+    policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
+    required_level: str = ""
+    preferred_level: str = ""
+    coalesce: bool = False
+    objective: Objective = Objective.BANDWIDTH
+    share_gpus: bool = False
+    levels: tuple[str, ...] = ()
+    model: BandwidthModel = DEFAULT_MODEL
+    parallel: Parallelism | None = None
+    grow: bool = False
+
+    @property
+    def annotation(self) -> dict[str, str]:
+        """The options that are kept with the job's plan, for ``options_from_annotation``.
+
+        ``coalesce`` is not: a submitted job has its final shape. Neither are measured bandwidths of more than
+        ``MOST_MEASURED`` characters: whoever resumes the job then plans by the predicted ones.
+        """
+        overrides = self.model.overrides
+        measured = written(overrides) if overrides else ""
+        texts = {
+            "required": self.required_level,
+            "preferred": self.preferred_level,
+            "levels": ",".join(self.levels),
+            "objective": self.objective.value if self.objective is not Objective.BANDWIDTH else "",
+            "parallel": str(self.parallel) if self.parallel else "",
+            "share": "true" if self.share_gpus else "",
+            GROW: "true" if self.grow else "",
+            "measured": measured if len(measured) <= MOST_MEASURED else "",
+            # The default is left out, so that a resumed job follows the default of the program that resumes it.
+            "nccl": ".".join(map(str, self.model.nccl)) if self.model.nccl != DEFAULT_MODEL.nccl else "",
+        }
+        return {"policy": self.policy.value, **{key: text for key, text in texts.items() if text}}
+
+
+def options_from_annotation(annotation: Mapping[str, str]) -> PlanOptions:
+    """Return the options that were kept with a plan.
+
+    Raises ``DocumentError`` for words, measured bandwidths and axes that are none.
+    """
+    return PlanOptions(
+        policy=_word(TopologyPolicy, annotation, "policy", TopologyPolicy.BEST_EFFORT),
+        required_level=annotation.get("required", ""),
+        preferred_level=annotation.get("preferred", ""),
+        levels=tuple(key for key in annotation.get("levels", "").split(",") if key),
+        objective=_word(Objective, annotation, "objective", Objective.BANDWIDTH),
+        share_gpus=annotation.get("share") == "true",
+        grow=grows(annotation),
+        parallel=_parallel(annotation.get("parallel", "")),
+        model=_model(annotation.get("nccl", ""), annotation.get("measured", "")),
+    )
+
+
+def grows(annotation: Mapping[str, str]) -> bool:
+    """Whether the options that were kept with a plan let its job have more workers when there is room."""
+    return annotation.get(GROW) == "true"
+
+
+def _word(kind: type[Word], annotation: Mapping[str, str], key: str, default: Word) -> Word:
+    # Whoever may edit the job may edit its annotations, and a later release may know more words.
+    try:
+        return kind(annotation.get(key, default.value))
+    except ValueError as error:
+        words = ", ".join(word.value for word in kind)
+        raise DocumentError(
+            f"the plan's {key} is {shown(annotation[key])}, expected one of {words}",
+            hint="submit the job again",
+        ) from error
+
+
+def _parallel(text: str) -> Parallelism | None:
+    try:
+        return read_parallelism(text, "the job's plan") if text else None
+    except UsageError as error:
+        raise DocumentError(str(error), hint="submit the job again") from error
+
+
+def _model(nccl: str, measured: str) -> BandwidthModel:
+    major, _, minor = nccl.partition(".")
+    version = (int(major), int(minor)) if minor.isdecimal() else DEFAULT_MODEL.nccl
+    # Whoever may edit the job may edit its annotations.
+    if len(measured) > MOST_MEASURED:
+        raise DocumentError("the plan's measured bandwidths are too long", hint="submit the job again")
+    return BandwidthModel(version, read_measured(measured, "the job's plan: measured") if measured else ())
+
+
+# What the user asks of a submit, besides the job itself.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitOptions:
+    """How a job is submitted; ``version`` None means the one that the cluster serves."""
+
+    version: ApiVersion | None = None
+    template: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangRequest:
+    """What the user asks of the gang: the back-end's name or ``auto``, a queue, and a level of the fabric."""
+
+    scheduler: str = "auto"
+    queue: str = ""
+    level: str = ""
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceOptions:
+    """What the user asks of gang and placement.
+
+    ``requested``: a flag of the placement was typed, so that the job is planned even without ``--gputopology``.
+    ``timeout`` is how long a job may wait for a place, in seconds: None for not at all, 0 for as long as it takes.
+    ``goal`` is what the user waits for in the end, None where submit returns at once. ``expects_nodes``: the cluster
+    grows, so that a job may be created that its nodes of today could never hold.
+    """
+
+    plan: PlanOptions = field(default_factory=PlanOptions)
+    gang: GangRequest = field(default_factory=GangRequest)
+    pin: Pin = Pin.AUTO
+    requested: bool = False
+    timeout: float | None = None
+    goal: "Goal | None" = None
+    expects_nodes: bool = False
+
+    @property
+    def waits_for_a_place(self) -> bool:
+        """Whether the user waits for a place, rather than for the job wherever it starts."""
+        if self.timeout is None:
+            return False
+        from arena_topo.model.job_view import Goal
+
+        return self.goal in (None, Goal.PLACED)

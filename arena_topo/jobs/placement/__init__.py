@@ -1,1 +1,0 @@
-"""Planning a job against everybody else, and making its plan hold."""

@@ -1,0 +1,620 @@
+"""The planner's answer for a job, with the bandwidth that its ranks will probably see."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from arena_topo.errors import ArenaTopoError, DocumentError, DoesNotFit, UsageError
+from arena_topo.jobs.enforce import choose_gpu_enforcement
+from arena_topo.jobs.options import PlanOptions
+from arena_topo.kinds.elastic import worker_range
+from arena_topo.kinds.table import kind_of, newest_kind
+from arena_topo.manifest.render import RenderContext, render
+from arena_topo.model import keys
+from arena_topo.model.cluster import GpuNode, Snapshot
+from arena_topo.model.job import Compute, JobSpec
+from arena_topo.model.kind import Replicas, is_planned, planned_replicas
+from arena_topo.model.objects import Object
+from arena_topo.model.parallelism import check_ranks
+from arena_topo.model.plan import (
+    Demand,
+    GangDemand,
+    GangInfeasible,
+    GangPlacement,
+    GangVerdict,
+    Infeasible,
+    NodeShare,
+    Placement,
+    Prediction,
+    Range,
+    Role,
+    Slice,
+    Slot,
+    Spread,
+    Transport,
+    Verdict,
+)
+from arena_topo.model.plan_record import Enforcement, Pin, PlannedRole, PlanRecord, Stage
+from arena_topo.model.pods import aligned_requests, pod_spec_requests
+from arena_topo.model.reports import Comparison
+from arena_topo.model.scheduling import Requirement, SelectorTerm, Toleration
+from arena_topo.model.text.json import cut, optional_number
+from arena_topo.model.text.quantity import Resources, times
+from arena_topo.planner.change import plan_elastic
+from arena_topo.planner.compare import compare
+from arena_topo.planner.groups import shared_clique_notes
+from arena_topo.planner.plan import plan
+from arena_topo.planner.roles.answer import never_fits, plan_gang
+from arena_topo.prediction.calibration import shipped_calibration
+from arena_topo.prediction.forecast import Workload, predict
+from arena_topo.prediction.training import MODELS, Benchmark, benchmark_of
+from arena_topo.prediction.transports import gang_prediction
+from arena_topo.topology.objects import Malformed
+
+# What the planner is asked: the demand of a job of any kind, read from its pod templates.
+
+Question = Demand | GangDemand
+"""What the planner is asked: about pods that are all alike, or about the roles of a gang."""
+
+_REQUIRED, _PREFERRED = (
+    f"{rule}DuringSchedulingIgnoredDuringExecution" for rule in ("required", "preferred")
+)
+
+
+def question_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Question:
+    """Return what the pods of *job* request from the cluster in *snapshot*, by role where they are not alike.
+
+    Raises ``UsageError`` for options that only a gang of pods that are alike can have, and ``DocumentError`` for a job
+    without pods to plan.
+    """
+    gang = gang_of_roles(job, snapshot, options)
+    if _are_alike(gang.roles):
+        return demand_of(job, snapshot, options)
+    for flag, is_used in (
+        ("--parallel", options.parallel is not None),
+        ("--coalesce", options.coalesce),
+        ("--share-gpus", options.share_gpus),
+    ):
+        if is_used:
+            roles = ", ".join(role.name for role in gang.roles)
+            raise UsageError(
+                f"{flag} is for jobs whose pods are all alike, and those of {roles} differ",
+                hint="leave it out",
+            )
+    return gang
+
+
+def asked_roles(question: Question) -> list[tuple[str, Demand]]:
+    """Return what each role asks for, in the order of the numbers of their pods; one without a name where all are alike."""
+    if isinstance(question, Demand):
+        return [("", question)]
+    return [(role.name, role.demand) for role in question.roles]
+
+
+def gang_of_roles(job: Object, snapshot: Snapshot, options: PlanOptions) -> GangDemand:
+    """Return what the planned roles of *job* request from the cluster in *snapshot*."""
+    planned = [pods for pods in planned_replicas(kind_of(job), job) if pods.count > 0]
+    names = [pods.role for pods in planned]
+    return GangDemand(
+        roles=tuple(_role(pods, names, snapshot) for pods in planned),
+        policy=options.policy,
+        required_level=options.required_level,
+        preferred_level=options.preferred_level,
+        objective=options.objective,
+    )
+
+
+def demand_of(job: Object, snapshot: Snapshot, options: PlanOptions) -> Demand:
+    """Return what the pods of *job*, as many alike to the first, request from the cluster in *snapshot*.
+
+    Raises ``UsageError`` where the axes of *options* are not those of as many ranks as the job has, and ``DocumentError``
+    for a job without pods to plan.
+    """
+    kind = kind_of(job)
+    planned = planned_replicas(kind, job)
+    if not planned:
+        # The API server takes a job that lacks the role whose pods are planned; its operator does not.
+        raise DocumentError(f"the job {cut(str(job['metadata']['name']))} has no pods that could be planned")
+    first = next((pods for pods in planned if pods.count), planned[0])
+    others = [pods for pods in kind.replicas(job) if not is_planned(kind, pods.role)]
+    role = _role(first, [first.role], snapshot)
+    workers = sum(pods.count for pods in planned)
+    if options.parallel:
+        # Frameworks run a rank for each GPU, whether mpirun starts it or a worker's own launcher does.
+        slots = job["spec"].get("slotsPerWorker")
+        check_ranks(options.parallel, workers, role.gpus or (slots if isinstance(slots, int) else 1))
+    # v1alpha1 has one template: what its launcher requests is the operator's to decide, and nothing is set aside.
+    launcher = others[0].pods if others else None
+    return replace(
+        role.demand,
+        workers=workers,
+        launcher=None if launcher is None else _requests(launcher),
+        launcher_selector=((launcher or {}).get("spec") or {}).get("nodeSelector") or {},
+        policy=options.policy,
+        required_level=options.required_level,
+        preferred_level=options.preferred_level,
+        coalesce=options.coalesce,
+        objective=options.objective,
+        parallel=options.parallel,
+    )
+
+
+def _are_alike(roles: Sequence[Role]) -> bool:
+    """Whether pods of *roles* ask for the same, and for no more than places."""
+    first = roles[0] if roles else None
+    return first is None or (
+        all(replace(role, name=first.name, pods=first.pods) == first for role in roles)
+        and not (first.serves or first.anywhere or first.slices)
+        # One pod to a node is what a demand can ask for as well, of all pods together.
+        and (first.spread is Spread.NONE or (first.spread is Spread.REQUIRED and len(roles) == 1))
+    )
+
+
+def _role(pods: Replicas, names: Sequence[str], snapshot: Snapshot) -> Role:
+    """Return what *pods*, of a job that has the roles *names*, ask for."""
+    spec = pods.pods.get("spec") or {}
+    requests = _requests(pods.pods)
+    gpu_resource = _gpu_resource(requests, snapshot)
+    apart = _near_itself(spec, pods, "podAntiAffinity")
+    return Role(
+        name=pods.role,
+        pods=pods.count,
+        gpus=requests.get(gpu_resource, 0),
+        requests={name: amount for name, amount in requests.items() if name != gpu_resource},
+        gpu_resource=gpu_resource,
+        one_per_node=_takes_host_port(spec),
+        node_selector=spec.get("nodeSelector") or {},
+        affinity=_required_affinity(spec),
+        tolerations=tuple(_toleration(toleration) for toleration in spec.get("tolerations") or ()),
+        containers=aligned_requests(spec),
+        spread={_REQUIRED: Spread.REQUIRED, _PREFERRED: Spread.PREFERRED}.get(apart, Spread.NONE),
+        slices=(Slice(pods.count, "node"),) if _near_itself(spec, pods, "podAffinity") == _REQUIRED else (),
+        serves=next((role for role in pods.serves if role in names), ""),
+        anywhere=pods.anywhere,
+    )
+
+
+def _near_itself(spec: Object, pods: Replicas, rule: str) -> str:
+    """Return by which term of its affinity *rule* a pod is to be near pods of its own role, or apart from them.
+
+    The terms for nodes alone count: what a plan makes of any wider domain is the fabric's. Empty where there is none.
+    """
+    metadata = pods.pods.get("metadata") or {}
+    labels = {**(metadata.get("labels") or {}), **pods.labels}
+    affinity = (spec.get("affinity") or {}).get(rule) or {}
+    for strength in (_REQUIRED, _PREFERRED):
+        for entry in affinity.get(strength) or ():
+            term = entry.get("podAffinityTerm") or entry
+            if term.get("topologyKey") == keys.HOSTNAME and _selects(term.get("labelSelector"), labels):
+                return strength
+    return ""
+
+
+def _selects(selector: Object | None, labels: Mapping[str, str]) -> bool:
+    """Whether a label *selector* matches a pod with *labels*; none matches no pod."""
+    if selector is None:
+        return False
+    equal = all(labels.get(key) == value for key, value in (selector.get("matchLabels") or {}).items())
+    return equal and all(term.holds(labels) for term in _requirements(selector.get("matchExpressions")))
+
+
+def _requests(template: Object) -> Resources:
+    """Return what kube-scheduler will reserve for a pod of *template*."""
+    requests = pod_spec_requests(template.get("spec") or {})
+    annotations = (template.get("metadata") or {}).get("annotations") or {}
+    claimed = optional_number(annotations.get(keys.CLAIMED_GPUS))
+    # Once a job was created its claimed GPUs are a number in an annotation, and no container requests them.
+    return requests if claimed is None else {**requests, keys.DRA_GPU: claimed}
+
+
+def _gpu_resource(requests: Resources, snapshot: Snapshot) -> str:
+    """Return the resource by which a worker requests its GPUs, empty where it has none.
+
+    Some node of the cluster offers its GPUs by it, or it is named as a GPU of a vendor that none has.
+    """
+    offered = {node.gpu_resource for node in snapshot.nodes}
+    candidates = [name for name in requests if name in offered or name.endswith("/gpu")]
+    return max(candidates, key=lambda name: requests[name], default="")
+
+
+def _takes_host_port(spec: Object) -> bool:
+    """Whether a pod of *spec* takes a port of its node, which two alike cannot: kube-scheduler's plugin NodePorts."""
+    ports = [port for container in spec.get("containers") or () for port in container.get("ports") or ()]
+    # In the node's network every port that a container declares is the node's.
+    return any(port.get("hostPort") or spec.get("hostNetwork") for port in ports)
+
+
+def _toleration(raw: Object) -> Toleration:
+    return Toleration(
+        key=raw.get("key") or "",
+        operator=raw.get("operator") or "Equal",
+        value=raw.get("value") or "",
+        effect=raw.get("effect") or "",
+    )
+
+
+def _required_affinity(spec: Object) -> tuple[SelectorTerm, ...]:
+    affinity: Mapping[str, list[Object]] = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or {}
+    # Only what is required decides where a pod can go; preferences merely rank the nodes.
+    return tuple(
+        SelectorTerm(
+            expressions=_requirements(term.get("matchExpressions")),
+            fields=_requirements(term.get("matchFields")),
+        )
+        for term in affinity.get("nodeSelectorTerms") or ()
+    )
+
+
+def _requirements(raw: list[Object] | None) -> tuple[Requirement, ...]:
+    return tuple(
+        Requirement(str(entry.get("key")), str(entry.get("operator")), tuple(entry.get("values") or ()))
+        for entry in raw or ()
+    )
+
+
+def plan_question(
+    question: Question, snapshot: Snapshot, options: PlanOptions, *, least: int = 0
+) -> Verdict | GangVerdict:
+    """Return where the pods of *question* go in *snapshot*, or why they cannot; of pods alike *least* will do.
+
+    Raises ``UsageError``.
+    """
+    if isinstance(question, GangDemand):
+        return plan_gang(question, snapshot, options.model)
+    return plan_demand(question, snapshot, options, least=least)
+
+
+def plan_demand(demand: Demand, snapshot: Snapshot, options: PlanOptions, *, least: int = 0) -> Verdict:
+    """Return where the workers of *demand* go in *snapshot*, or why they cannot; all of them, or *least* and as many as fit.
+
+    Raises ``UsageError``.
+    """
+    model = options.model
+    found = (
+        plan_elastic(demand, least, snapshot, model)
+        if 0 < least < demand.workers
+        else plan(demand, snapshot, model)
+    )
+    return _predicted(found, demand, snapshot, options)
+
+
+def _predicted(verdict: Verdict, demand: Demand, snapshot: Snapshot, options: PlanOptions) -> Verdict:
+    """Return *verdict* with what its ranks will probably see."""
+    # Without GPUs there is nothing to predict: the prediction is of what NCCL reaches between them.
+    if not isinstance(verdict, Placement) or not verdict.gpus:
+        return verdict
+    nodes = {node.name: node for node in snapshot.nodes}
+    predicted = partial(predicted_rates, verdict.shares, verdict.gpus, nodes, demand, options)
+    has_rdma = requests_rdma(demand)
+    prediction = predicted(rdma=has_rdma)
+    notes = [*verdict.notes, *shared_clique_notes(verdict, snapshot), *_advice(verdict, prediction)]
+    # Every node must offer the devices: a gang is as fast as its slowest link.
+    offered = _common_rdma(nodes[share.node] for share in verdict.shares)
+    if offered and not has_rdma and len(verdict.shares) > 1:
+        notes += _rdma_advice(offered, prediction, predicted(rdma=True))
+    return replace(
+        verdict, prediction=prediction, notes=tuple(notes), products=_products(verdict.shares, nodes)
+    )
+
+
+def predicted_rates(
+    shares: Sequence[NodeShare],
+    gpus: int,
+    nodes: Mapping[str, GpuNode],
+    demand: Demand,
+    options: PlanOptions,
+    *,
+    rdma: bool,
+) -> Prediction:
+    """Return what ranks in pods of *gpus* GPUs will probably see where they have *shares* of *nodes*."""
+    return gang_prediction(
+        tuple(shares),
+        nodes,
+        gpus_per_pod=gpus,
+        # ACK's device plugin shows every pod of a group the GPUs of the whole group.
+        pods_see_each_other=keys.ACK_GPU in (demand.gpu_resource, *demand.requests) or options.share_gpus,
+        host_network_rdma=rdma,
+        calibration=shipped_calibration(),
+    )
+
+
+def _products(shares: Iterable[NodeShare], nodes: Mapping[str, GpuNode]) -> tuple[str, ...]:
+    products = {gpu.product for share in shares for gpu in nodes[share.node].gpus}
+    return tuple(sorted(products - {""}))
+
+
+def plan_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Verdict:
+    """Return the plan of *job* as it would be submitted to the cluster of *snapshot*. Raises ``UsageError``."""
+    least = job.elastic.least if job.elastic else 0
+    return plan_demand(_demand_of_spec(job, snapshot, options), snapshot, options, least=least)
+
+
+def plan_roles(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> GangVerdict:
+    """Return the plan of *job* role by role, also where all of them are alike. Raises ``UsageError``."""
+    return plan_gang(gang_of_roles(rendered_spec(job, snapshot), snapshot, options), snapshot, options.model)
+
+
+def plan_job(job: Object, snapshot: Snapshot, options: PlanOptions) -> Verdict | GangVerdict:
+    """Return the plan of a *job* that is written already. Raises ``UsageError``."""
+    return plan_question(question_of(job, snapshot, options), snapshot, options)
+
+
+def compare_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Comparison:
+    """Return what other ways of asking for *job* would give, and a topology-unaware scheduler. Raises ``UsageError``."""
+    demand = _demand_of_spec(job, snapshot, options)
+    benchmark = benchmark_of(" ".join(job.command))
+
+    nodes = {node.name: node for node in snapshot.nodes}
+    rdma = requests_rdma(demand)
+
+    def figures(shares: Sequence[NodeShare], gpus: int) -> tuple[Range | None, Range | None]:
+        if not gpus:
+            return None, None
+        prediction = predicted_rates(shares, gpus, nodes, demand, options, rdma=rdma)
+        ranks = sum(len(share.workers) for share in shares) * gpus
+        return prediction.busbw, _images_per_second(benchmark, ranks, _products(shares, nodes), prediction)
+
+    return compare(demand, snapshot, options.model, figures)
+
+
+def _images_per_second(
+    benchmark: Benchmark | None, ranks: int, products: Sequence[str], prediction: Prediction
+) -> Range | None:
+    """Return what *benchmark* would reach in all, None where the speed of these GPUs, or of this model, is not known."""
+    calibration = shipped_calibration()
+    if benchmark is None or benchmark.model not in MODELS or len(products) != 1:
+        return None
+    if not calibration.knows(products[0]):
+        return None
+    workload = Workload(benchmark.model, benchmark.framework, benchmark.batch, products[0])
+    transport = prediction.across or prediction.inside
+    return predict(workload, ranks, prediction.busbw, transport, calibration).total
+
+
+def reshaped_job(job: JobSpec, verdict: Placement) -> JobSpec:
+    """Return *job* in the shape of *verdict*: fewer, larger pods that request in proportion, as many slots in all.
+
+    For example, 8 workers of 1 GPU, 2 cpu and 1 slot that were coalesced into 2 pods of 4 GPUs become 2 workers of
+    4 GPUs, 8 cpu and 4 slots.
+    """
+    if verdict.workers == job.workers or not job.gpus:
+        return job
+    ratio = verdict.gpus, job.gpus
+    devices = {name: _scaled(quantity, ratio) for name, quantity in job.pod.devices.items()}
+    return replace(
+        job,
+        workers=verdict.workers,
+        gpus=verdict.gpus,
+        slots=job.slots * verdict.gpus // job.gpus,
+        # The words of torchrun follow the GPUs by themselves.
+        processes=str(int(job.processes) * verdict.gpus // job.gpus)
+        if job.processes.isdecimal()
+        else job.processes,
+        compute=Compute(cpu=_scaled(job.compute.cpu, ratio), memory=_scaled(job.compute.memory, ratio)),
+        pod=replace(job.pod, devices=devices),
+    )
+
+
+def _demand_of_spec(job: JobSpec, snapshot: Snapshot, options: PlanOptions) -> Demand:
+    return demand_of(rendered_spec(job, snapshot), snapshot, options)
+
+
+def rendered_spec(job: JobSpec, snapshot: Snapshot) -> Object:
+    """Return *job* as it would be submitted to the cluster of *snapshot*."""
+    return render(job, RenderContext(newest_kind(job.kind), _gpu_resource_of(job, snapshot))).job
+
+
+def _gpu_resource_of(job: JobSpec, snapshot: Snapshot) -> str:
+    """Return the resource by which *job* would request its GPUs on the cluster of *snapshot*.
+
+    It is the vendor's where a node is set up for it, and the DRA driver's device class where GPUs are allocated by
+    claims alone.
+    """
+    if job.topology and any(
+        node.labels.get(keys.ACK_SCHEDULE) == keys.ACK_SCHEDULE_TOPOLOGY for node in snapshot.nodes
+    ):
+        return keys.ACK_GPU
+    offered = {node.gpu_resource for node in snapshot.nodes if node.gpu_total}
+    # Where NVIDIA's device plugin runs on some nodes, a plain request is scheduled there, and needs no claim.
+    by_claims_alone = keys.DRA_GPU in offered and keys.NVIDIA_GPU not in offered
+    return keys.DRA_GPU if by_claims_alone else keys.NVIDIA_GPU
+
+
+def _advice(verdict: Placement, prediction: Prediction) -> Iterator[str]:
+    """Yield what ``--coalesce`` would change where the links between the pods of a node lie idle."""
+    best = max((share.busbw for share in verdict.shares if share.busbw), default=0.0)
+    # A gain within the range of the prediction would be no reason to change the shape of a job.
+    if prediction.inside is Transport.ISOLATED and best > prediction.busbw.high:
+        # Across nodes the network bounds the gang either way, so the two figures would not compare.
+        instead = "" if prediction.across else f" instead of {prediction.busbw.likely:.3g}"
+        yield (
+            "the links of these GPUs lie idle between pods: --coalesce packs the ranks of a node into one pod, "
+            f"which gives up to {best:.3g} GB/s inside a node{instead}"
+        )
+
+
+def requests_rdma(demand: Demand) -> bool:
+    """Whether the workers of *demand* request an RDMA device."""
+    return any(map(_is_rdma, (demand.gpu_resource, *demand.requests)))
+
+
+def _is_rdma(resource: str) -> bool:
+    return resource.startswith("rdma/")
+
+
+def _common_rdma(nodes: Iterable[GpuNode]) -> str:
+    """Return an RDMA device that all *nodes* offer, empty where there is none; the one of --rdma comes first."""
+    offers = [
+        {name for name, count in node.allocatable.items() if _is_rdma(name) and count} for node in nodes
+    ]
+    common = set.intersection(*offers) if offers else set()
+    return keys.RDMA if keys.RDMA in common else min(common, default="")
+
+
+def _rdma_advice(resource: str, without: Prediction, with_rdma: Prediction) -> Iterator[str]:
+    """Yield what the RDMA devices of the nodes would give, where that is more than the job gets without."""
+    if with_rdma.busbw.likely <= without.busbw.high:
+        return
+    flag = "--rdma" if resource == keys.RDMA else f"--device={resource}=1"
+    yield (
+        f"these nodes offer RDMA devices ({resource}) that the job does not request: {flag} gives up to "
+        f"{with_rdma.busbw.likely:.3g} GB/s instead of {without.busbw.likely:.3g}"
+    )
+
+
+def _scaled(quantity: str, ratio: tuple[int, int]) -> str:
+    return times(quantity, *ratio) if quantity else ""
+
+
+# A job's plan for one snapshot: the planner's answer, as the record that the job carries.
+
+UNREADABLE = (ArenaTopoError, ValueError, Malformed)
+"""What planning a job may raise that others wrote: it is the job's own matter, and must not stop the others."""
+
+
+@dataclass(slots=True)
+class JobPlanner:
+    """Plans one job for each snapshot that it is given, and keeps the planner's last answer in ``verdict``.
+
+    ``plan`` is the planner; whoever plans many jobs has one that remembers the cluster, and may know the ``question`` already.
+    """
+
+    job: Object
+    options: PlanOptions
+    enforcement: Enforcement
+    companion_paths: tuple[str, ...] = ()
+    pin: Pin = Pin.AUTO
+    refuses_impossible: bool = False
+    plan: Callable[[Question, Snapshot, PlanOptions], Verdict | GangVerdict] = plan_question
+    question: Question | None = None
+    verdict: Verdict | GangVerdict | None = field(default=None, init=False)
+
+    def __call__(self, snapshot: Snapshot) -> PlanRecord:
+        """Return the proposal for *snapshot*, or why the job waits.
+
+        Raises ``UsageError``, and ``DoesNotFit`` for a job that could never fit, where it ``refuses_impossible`` ones.
+        """
+        # Whatever enforces a plan names nodes by their label: on one without it the workers would wait for ever.
+        question = _pinned_by_hostname(
+            self.question or question_of(self.job, snapshot, self.options),
+            needed=self.enforcement is not Enforcement.NONE,
+        )
+        limits = worker_range(kind_of(self.job), self.job)
+        least = limits.least if limits else 0
+        is_first, verdict = (
+            self.verdict is None,
+            plan_question(question, snapshot, self.options, least=least)
+            if least
+            else self.plan(question, snapshot, self.options),
+        )
+        self.verdict = verdict
+        if isinstance(verdict, Infeasible | GangInfeasible):
+            # The first plan is made before anything is created, and only then a refusal leaves nothing behind.
+            if is_first and self.refuses_impossible:
+                fewest = _fewest(question, least)
+                _refuse_impossible(self.job["metadata"]["name"], fewest, snapshot, self.options)
+            return PlanRecord(
+                stage=Stage.WAITING,
+                enforcement=self.enforcement,
+                waiting_reason=waiting_reason(verdict),
+                requested_options=self.options.annotation,
+                companion_paths=self.companion_paths,
+            )
+        slots, roles = numbered_slots(verdict), planned_roles(question)
+        return PlanRecord(
+            stage=Stage.PROPOSED,
+            slots=slots,
+            worker_requests=roles[0].requests,
+            # Pods that are all alike need no roles to be told apart.
+            roles=roles if len(roles) > 1 else (),
+            enforcement=self.enforcement,
+            hostnames=hostnames_of(slots, snapshot),
+            level=verdict.level,
+            domain=verdict.domain,
+            requested_options=self.options.annotation,
+            companion_paths=self.companion_paths,
+            gpu_enforcement=choose_gpu_enforcement(
+                slots,
+                snapshot,
+                _resource_of_gpus(question),
+                enforcement=self.enforcement,
+                pin=self.pin,
+                share=self.options.share_gpus,
+            ),
+        )
+
+
+def _pinned_by_hostname(question: Question, *, needed: bool) -> Question:
+    """Return *question* for nodes that have their hostname label, where that is *needed*."""
+    if isinstance(question, Demand):
+        return replace(question, needs_hostname=needed)
+    return replace(question, roles=tuple(replace(role, needs_hostname=needed) for role in question.roles))
+
+
+def _fewest(question: Question, least: int) -> Question:
+    """Return *question* for the fewest pods that will do; *least* is 0 for a job of a fixed size."""
+    if not least or not isinstance(question, Demand):
+        return question
+    return replace(question, workers=min(least, question.workers))
+
+
+def numbered_slots(verdict: Placement | GangPlacement) -> tuple[Slot, ...]:
+    """Return the place of every pod by its number, those of the first role first.
+
+    For example, with one chief and two servers, server 1 is number 2.
+    """
+    if isinstance(verdict, Placement):
+        return verdict.slots
+    # Of a node that does not say which of its GPUs are free, a pod without GPUs takes none all the same.
+    slots = (slot if role.gpus else slot._replace(gpus=()) for role in verdict.roles for slot in role.slots)
+    return tuple(slot._replace(worker=number) for number, slot in enumerate(slots))
+
+
+def planned_roles(question: Question) -> tuple[PlannedRole, ...]:
+    """Return the roles of *question*, with what a pod of each requests."""
+    return tuple(
+        PlannedRole(
+            name,
+            demand.workers,
+            {**demand.requests, **({demand.gpu_resource: demand.gpus} if demand.gpus else {})},
+        )
+        for name, demand in asked_roles(question)
+    )
+
+
+def _resource_of_gpus(question: Question) -> str:
+    """Return the resource by which the pods request their GPUs, empty where none has any."""
+    return next((demand.gpu_resource for _, demand in asked_roles(question) if demand.gpus), "")
+
+
+def _refuse_impossible(name: str, question: Question, snapshot: Snapshot, options: PlanOptions) -> None:
+    """Raise ``DoesNotFit`` where the gang would not fit even on the idle cluster, every node of it in service."""
+    if (never := never_fits(question, snapshot, options.model)) is None:
+        return
+    raise can_never_fit(name, never.summary, never.remedies[:2])
+
+
+def can_never_fit(name: str, why: str, remedies: Iterable[str] = ()) -> DoesNotFit:
+    """Return the error for a job that not even the idle cluster could hold."""
+    hint = "; ".join((*remedies, "where the cluster will grow: --expect-nodes"))
+    return DoesNotFit(f"the job {name} can never fit: {why}", hint=hint)
+
+
+def waiting_reason(verdict: Infeasible | GangInfeasible) -> str:
+    """Return on one line why a job waits: the summary and the first two reasons."""
+    if isinstance(verdict, GangInfeasible):
+        # A role that fits by itself gives no reason.
+        reasons = [reason for role in verdict.roles if role.answer for reason in role.answer.reasons]
+    else:
+        reasons = list(verdict.reasons)
+    return "; ".join((verdict.summary, *(reason.text for reason in reasons[:2])))
+
+
+def hostnames_of(slots: Iterable[Slot], snapshot: Snapshot) -> dict[str, str]:
+    """Return the hostname labels of the nodes of *slots*, where they differ from the nodes' names."""
+    planned = {slot.node for slot in slots}
+    labels = {node.name: node.hostname or node.name for node in snapshot.nodes if node.name in planned}
+    # Most nodes are named like their label, and the annotations of a job may take 256 KiB in all.
+    return {name: labels[name] for name in sorted(labels) if labels[name] != name}

@@ -1,0 +1,119 @@
+"""Planned against actual: where a job's workers run, and where they were planned."""
+
+from collections.abc import Iterator, Sequence
+
+from arena_topo.jobs.conditions import has_ended
+from arena_topo.kinds.table import kind_of
+from arena_topo.model.job_view import PlannedWorker, PlanView
+from arena_topo.model.kind import number_of, pod_name_at
+from arena_topo.model.objects import Object
+from arena_topo.model.plan_record import PlanRecord, Stage, UnreadablePlan, decode, plan_text, pods_text
+from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from arena_topo.model.text.words import plural
+from arena_topo.pin.gates import is_gated
+
+_MOST_NAMES = 5
+"""Workers that the message names: it is one line, and a gang may have thousands."""
+
+
+def plan_view(job: Object, pods: Sequence[Object]) -> PlanView | None:
+    """Return the plan of *job* compared with its *pods*, None for a job without one."""
+    text = plan_text(job)
+    if text is None:
+        return None
+    try:
+        record = decode(text)
+    except UnreadablePlan as error:
+        # The job itself can be shown all the same.
+        return PlanView(message=str(error))
+    names = _names(job, record, pods)
+    nodes = {name: slot.node for name, slot in zip(names, record.slots, strict=True)}
+    moved = tuple(_moved_pods(nodes, pods))
+    waits = record.stage is Stage.WAITING and not has_ended(job)
+    return PlanView(
+        message=_message(job, record, names, pods, moved),
+        moved=moved,
+        stage=record.stage.value,
+        enforcement=record.enforcement.value,
+        gpu_enforcement=record.gpu_enforcement.value,
+        level=record.level,
+        domain=record.domain,
+        workers=tuple(
+            PlannedWorker(name, slot.node, slot.gpus) for name, slot in zip(names, record.slots, strict=True)
+        ),
+        reason=record.waiting_reason if waits else "",
+        position=record.position if waits else 0,
+        start=_start(record) if waits else None,
+    )
+
+
+def _start(record: PlanRecord) -> StartEstimate:
+    """Return when the job of *record*, which waits, starts, or why there is no estimate."""
+    if not record.position:
+        return StartEstimate(
+            unknown="no controller has it in its queue; arena-topo plan with --when shows what has to end first"
+        )
+    if record.estimate:
+        return record.estimate
+    ahead = record.position - 1
+    return StartEstimate(
+        unknown=f"{plural(ahead, 'job')} wait before it"
+        if ahead >= MOST_AHEAD
+        else "the controller has made none yet"
+    )
+
+
+def _moved_pods(nodes: dict[str, str], pods: Sequence[Object]) -> Iterator[str]:
+    for pod in pods:
+        name, node = pod["metadata"]["name"], (pod.get("spec") or {}).get("nodeName")
+        # A pod that the plan does not name, as the launcher, is nowhere else than planned.
+        if node and nodes.get(name, node) != node:
+            yield name
+
+
+def _names(job: Object, record: PlanRecord, pods: Sequence[Object]) -> list[str]:
+    """Return the names of the planned pods, in the order of the plan."""
+    kind = kind_of(job)
+    # Names of some kinds end in random letters: what a pod is called is known once there is one, the newest if several.
+    oldest_first = sorted(pods, key=lambda pod: str(pod["metadata"]["creationTimestamp"]))
+    found = {number_of(kind, job, pod): str(pod["metadata"]["name"]) for pod in oldest_first}
+    return [found.get(slot.worker) or pod_name_at(kind, job, slot.worker) for slot in record.slots]
+
+
+def _unfinished_text(name: str, record: PlanRecord) -> str:
+    if record.stage is Stage.SUSPENDED:
+        return f"suspended, and nothing is reserved; plan and start it with: arena-topo resume {name}"
+    if record.stage is Stage.WAITING:
+        # A job in the controller's queue needs nobody to try again.
+        following = (
+            f"number {record.position} in the controller's queue"
+            if record.position
+            else f"retry with: arena-topo resume {name}"
+        )
+        return f"waits for a placement: {record.waiting_reason}; {following}"
+    return f"submission was interrupted; continue with: arena-topo resume {name}"
+
+
+def _message(
+    job: Object, record: PlanRecord, names: Sequence[str], pods: Sequence[Object], moved: Sequence[str]
+) -> str:
+    name = job["metadata"]["name"]
+    if record.stage is not Stage.CONFIRMED:
+        return "the job ended without a place" if has_ended(job) else _unfinished_text(name, record)
+    placed = {pod["metadata"]["name"] for pod in pods if (pod.get("spec") or {}).get("nodeName")}
+    running = sum(each in placed for each in names)
+    workers = pods_text(record)
+    # The operator deletes the workers of a job that has ended: where they ran is the plan's word alone.
+    if has_ended(job) and running < len(record.slots):
+        nodes = plural(len({slot.node for slot in record.slots}), "node")
+        return f"{workers} on {nodes} ({record.enforcement.value}); the job has ended"
+    of_all = plural(len(record.slots), "pod" if record.roles else "worker")
+    where = f"{running - len(moved)} of {of_all} where planned ({record.enforcement.value})"
+    # The operator recreates a lost worker from the template, gate included, and --retry then waits for it in vain.
+    if gated := sum(map(is_gated, pods)):
+        verb = "waits" if gated == 1 else "wait"
+        where += f"; {plural(gated, 'worker')} {verb} at the scheduling gate, continue with: arena-topo resume {name}"
+    if not moved:
+        return where
+    more = " ..." if len(moved) > _MOST_NAMES else ""
+    return f"{where}; elsewhere: {', '.join(moved[:_MOST_NAMES])}{more}"

@@ -1,1 +1,0 @@
-"""Elastic jobs that run: workers that come beside the others, and workers that leave."""

@@ -1,0 +1,465 @@
+"""How a job that runs differs from what a submit of the same name would create."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from typing import Any
+
+from arena_topo.errors import DocumentError, Forbidden, NotFound, UsageError
+from arena_topo.jobs.enforce import pins_of
+from arena_topo.jobs.lookup import find_job, look_up_job
+from arena_topo.jobs.options import PlaceOptions, SubmitOptions, options_from_annotation
+from arena_topo.jobs.prepare import choose, look, missing_rights, without_plan
+from arena_topo.jobs.submit import PreparedJob, with_gang, with_runtime_facts
+from arena_topo.kinds.indexed_job import INDEXED_JOB
+from arena_topo.kinds.mpijob import pod_templates, version_of, worker_count
+from arena_topo.kinds.names import check_pod_names
+from arena_topo.kinds.table import check_templates, kind_of
+from arena_topo.kinds.trainjob import TRAINJOB, with_patch
+from arena_topo.kube.resources import CONFIG_MAPS, jobs_of
+from arena_topo.kube.session import Session
+from arena_topo.manifest.fresh import FreshJob, fresh, unplanned
+from arena_topo.manifest.render import Manifest
+from arena_topo.model import keys
+from arena_topo.model.job import JobSpec, PodOptions
+from arena_topo.model.kind import Kind, Replicas, containers, is_suspended, planned_replicas, title
+from arena_topo.model.object_shapes import TRAINING_JOB
+from arena_topo.model.objects import Object
+from arena_topo.model.plan_record import Pin, PlanRecord, Stage, UnreadablePlan, decode, plan_text
+from arena_topo.model.pods import pod_spec_requests
+from arena_topo.model.text.quantity import amount
+from arena_topo.model.text.shapes import misfit
+from arena_topo.model.text.yaml import dump
+from arena_topo.model.validation import check_job_name, check_object_name
+
+# Submitting a job from a manifest that somebody has: it is planned and pinned, and else stays as it was written.
+#
+# What would contradict a plan, or could not be planned, is refused before anything is asked of the cluster.
+
+_EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
+_OF_THE_SERVER = ("uid", "resourceVersion", "creationTimestamp")
+_PINS = (keys.PIN_NODES, keys.PIN_GPUS, keys.PIN_CLAIMS)
+
+
+def is_manifest(document: object) -> bool:
+    """Whether *document* says itself that it is an object of Kubernetes; a file of flags has none of these keys."""
+    return isinstance(document, dict) and ("apiVersion" in document or "kind" in document)
+
+
+def job_in(documents: Sequence[object], file: str) -> Object:
+    """Return the one job in *documents*, which were read from *file*. Raises ``DocumentError`` for one that cannot be planned."""
+    if not documents:
+        raise DocumentError(f"{file} is empty")
+    if len(documents) != 1:
+        raise DocumentError(
+            f"{file} has {len(documents)} documents, and a job is submitted from one",
+            hint="kubectl create -f creates the others; a job's own files can be given to it with --config-file",
+        )
+    (job,) = documents
+    if not isinstance(job, dict) or not is_manifest(job):
+        raise DocumentError(
+            f"{file} is no manifest: it has no apiVersion and no kind",
+            hint="a file of flags names its kind of job on the command line: arena-topo submit mpi -f FILE",
+        )
+    if job.get("kind") == "List":
+        raise DocumentError(f"{file} is a List, and a job is submitted from its own manifest")
+    kind = kind_of(job)
+    if fault := misfit(job, TRAINING_JOB):
+        raise DocumentError(
+            f"{file}: {fault}", hint=f"kubectl explain {kind.plural} says what a {kind.kind} has"
+        )
+    for fault, hint in _faults(kind, job):
+        raise DocumentError(f"{file}: {fault}", hint=hint)
+    return job
+
+
+def _faults(kind: Kind, job: Object) -> Iterator[tuple[str, str]]:
+    """Yield what of *job* cannot be submitted, and what to do about it."""
+    metadata = job.get("metadata") or {}
+    if not metadata.get("name"):
+        generated = "generateName" in metadata
+        yield (
+            f"the {kind.kind} has {'generateName in place of a name' if generated else 'no name'}",
+            "give it a metadata.name: its pods, its plan and all commands know it by that",
+        )
+    # Raises where the name would become another path.
+    check_object_name("metadata.name", str(metadata["name"]))
+    if not isinstance(job.get("spec"), dict):
+        yield f"the {kind.kind} has no spec", f"kubectl explain {kind.plural}.spec says what it needs"
+    if any(metadata.get(key) for key in _OF_THE_SERVER):
+        yield (
+            f"the {kind.kind} comes from a cluster, as its metadata says",
+            "arena-topo rerun -f FILE submits an MPIJob again; of others delete status, uid, resourceVersion and creationTimestamp",
+        )
+    if keys.PLAN in (metadata.get("annotations") or {}):
+        yield (f"the {kind.kind} has a plan already", f"delete the annotation {keys.PLAN} from it")
+    if is_suspended(kind, job):
+        queue = (metadata.get("labels") or {}).get(keys.KUEUE_QUEUE)
+        waits = f" and waits in queue {queue} of Kueue, which starts it" if queue else ""
+        yield (
+            f"the {kind.kind} is suspended{waits}",
+            "leave suspend out to have it planned and started; kubectl create -f creates it as it is",
+        )
+    yield from _faults_of_kind(kind, job)
+    roles = kind.replicas(job)
+    if not roles or not all(each.template for each in roles):
+        yield f"the {kind.kind} has a role without a pod template", f"kubectl explain {kind.plural}.spec"
+    for role in roles:
+        yield from _faults_of_pods(role)
+
+
+def _faults_of_kind(kind: Kind, job: Object) -> Iterator[tuple[str, str]]:
+    spec = job["spec"]
+    if kind is INDEXED_JOB:
+        if spec.get("completionMode") != "Indexed":
+            yield (
+                "the Job is not indexed, so that its pods cannot be told apart",
+                "set spec.completionMode: Indexed; kubectl create -f creates it as it is",
+            )
+        if spec.get("completions") != spec.get("parallelism", 1):
+            yield (
+                "the Job does not run all of its pods at once, so that they are no gang",
+                "set spec.completions and spec.parallelism to the same number",
+            )
+    metadata = job["metadata"].get("annotations") or {}
+    if _EXCLUSIVE in metadata:
+        yield (
+            f"the annotation {_EXCLUSIVE} places the pods of this JobSet by itself",
+            "leave it out: --require-topology asks for a level that holds all pods",
+        )
+
+
+def _faults_of_pods(role: Replicas) -> Iterator[tuple[str, str]]:
+    spec, metadata = role.pods.get("spec") or {}, role.pods.get("metadata") or {}
+    whose = f"the pods of role {role.role}"
+    by_themselves = "leave it out: a plan chooses the nodes; kubectl create -f creates the job as it is"
+    if spec.get("nodeName"):
+        yield f"{whose} name their node by nodeName", by_themselves
+    if keys.HOSTNAME in (spec.get("nodeSelector") or {}):
+        yield f"{whose} select their node by {keys.HOSTNAME}", by_themselves
+    if any(key in (metadata.get("annotations") or {}) for key in _PINS):
+        yield f"{whose} are pinned by an annotation of {keys.OUR_DOMAIN} already", by_themselves
+
+
+def _check_plannable(job: Object) -> None:
+    """Raise ``DocumentError`` where nothing says what the pods of *job* need."""
+    kind = kind_of(job)
+    check_templates(kind, job)
+    roles = [role for role in planned_replicas(kind, job) if role.count]
+    if not any(pod_spec_requests(role.pods.get("spec") or {}) for role in roles):
+        raise DocumentError(
+            f"the pods of the {kind.kind} request nothing, so that any place would do",
+            hint="set resources of their containers, or submit it with --pin=none",
+        )
+
+
+def prepare_manifest(session: Session, job: Object, place: PlaceOptions, *, gang: bool) -> PreparedJob:
+    """Return the *job* of a manifest as it would be created in the namespace of *session*; nothing is created.
+
+    *gang*: its pods are to start together by a gang scheduler. Raises what ``prepare`` raises, ``DocumentError`` for a job that
+    cannot be planned.
+    """
+    kind = kind_of(job)
+    manifest = with_runtime_facts(session, Manifest(job=_ours(kind, job, session.namespace), kind=kind))
+    is_planned = place.pin is not Pin.NONE
+    if is_planned:
+        _check_plannable(manifest.job)
+    spec = spec_of(manifest.job, gang=gang, topology=False)
+    # Its plan is why it is submitted here.
+    place = replace(place, requested=is_planned)
+    cluster = look(session, spec, SubmitOptions(), place)
+    if cluster.context.kind is not kind:
+        raise UsageError(
+            f"the manifest has an {title(kind)}, and this cluster serves {cluster.context.kind.version}",
+            hint="write it for the version that is served",
+        )
+    choice = choose(spec, cluster, place)
+    missing = missing_rights(session, choice.enforcement, session.namespace) if choice.enforcement else ()
+    if missing and not cluster.controller:
+        choice = without_plan(choice, missing, place)
+    prepared = with_gang(spec, manifest, cluster, choice, place)
+    by_controller = cluster.controller and choice.enforcement is not None
+    return replace(prepared, controller=by_controller, sees_cluster=not missing)
+
+
+def plannable(session: Session | None, job: Object) -> Object:
+    """Return the *job* of a manifest as the planner reads it, with what a runtime says where there is a *session*.
+
+    Raises ``DocumentError`` for one that cannot be planned, and what reading a runtime raises.
+    """
+    kind = kind_of(job)
+    manifest = Manifest(job=_ours(kind, job, session.namespace if session else "default"), kind=kind)
+    read = with_runtime_facts(session, manifest).job if session else manifest.job
+    _check_plannable(read)
+    return read
+
+
+def offline(job: Object, namespace: str) -> PreparedJob:
+    """Return the *job* of a manifest without asking any cluster."""
+    kind = kind_of(job)
+    return PreparedJob(manifest=Manifest(job=_ours(kind, job, namespace), kind=kind))
+
+
+def _ours(kind: Kind, job: Object, namespace: str) -> Object:
+    """Return *job* in *namespace* with the label, or the empty patch, that its kind needs to be found and pinned."""
+    own = deepcopy(job)
+    own["metadata"]["namespace"] = namespace
+    if kind is INDEXED_JOB:
+        labels = own["metadata"].get("labels") or {}
+        own["metadata"]["labels"] = {**labels, keys.TRAINING_JOB: "true"}
+    return with_patch(own) if kind is TRAINJOB else own
+
+
+def spec_of(job: Object, *, gang: bool, topology: bool) -> JobSpec:
+    """Return as much of *job* as a submit asks of a job that is rendered already."""
+    kind = kind_of(job)
+    worker, *_ = planned_replicas(kind, job)
+    pod = worker.pods.get("spec") or {}
+    limits = [
+        (container.get("resources") or {}).get("limits") or {} for container in pod.get("containers") or ()
+    ]
+    gpus = {
+        name: amount(name, count)
+        for each in limits
+        for name, count in each.items()
+        if name in keys.GPU_RESOURCES
+    }
+    return JobSpec(
+        name=job["metadata"]["name"],
+        namespace=job["metadata"]["namespace"],
+        image="",
+        command=(),
+        workers=worker.count,
+        gpus=sum(gpus.values()),
+        gang=gang,
+        topology=topology,
+        pod=PodOptions(
+            priority=str(pod.get("priorityClassName") or ""),
+            devices={keys.ACK_GPU: str(gpus[keys.ACK_GPU])} if keys.ACK_GPU in gpus else {},
+        ),
+        kind=kind.kind,
+    )
+
+
+# Submitting a job again, from what the cluster or a file has of it.
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A job that was submitted before, and the objects that were saved with it."""
+
+    job: Object
+    others: tuple[Object, ...] = ()
+
+
+def source_from_cluster(session: Session, name: str) -> Source:
+    """Return the job *name* as the cluster has it. Raises ``NotFound``."""
+    try:
+        return Source(find_job(session, name).job)
+    except NotFound as error:
+        raise NotFound(
+            error.message,
+            hint="a job that is gone can be run again from a file: arena-topo rerun -f FILE, with what "
+            "arena-topo get -o json, kubectl get mpijob -o yaml or arena-topo submit -o yaml printed of it",
+            status=404,
+        ) from error
+
+
+def source_from_documents(documents: Sequence[object], file: str) -> Source:
+    """Return the one job among *documents*, which were read from *file*. Raises ``DocumentError``."""
+    objects = [item for document in documents for item in _objects(document, file)]
+    jobs = [item for item in objects if item.get("kind") == "MPIJob"]
+    if len(jobs) != 1:
+        raise DocumentError(
+            f"{file} has {len(jobs)} MPIJobs, and rerun takes one",
+            hint="save one with: arena-topo get NAME -o json",
+        )
+    version_of(jobs[0])
+    if not isinstance(jobs[0].get("metadata"), dict) or not jobs[0]["metadata"].get("name"):
+        raise DocumentError(f"{file}: the MPIJob has no name")
+    if not isinstance(jobs[0].get("spec"), dict):
+        raise DocumentError(f"{file}: the MPIJob has no spec")
+    return Source(jobs[0], tuple(item for item in objects if item is not jobs[0]))
+
+
+def _objects(document: object, file: str) -> list[Object]:
+    if not isinstance(document, dict):
+        raise DocumentError(f"{file} holds something that is not a Kubernetes object")
+    if document.get("kind") == "List":
+        return [item for item in document.get("items") or () if isinstance(item, dict)]
+    # What arena-topo get -o json prints has Arena's keys, and the job itself under one of ours.
+    manifest = document.get("manifest")
+    return [manifest if isinstance(manifest, dict) else document]
+
+
+def prepare_rerun(session: Session, source: Source, name: str, place: PlaceOptions) -> PreparedJob:
+    """Return the job of *source* as it would be created under *name*, empty for its own; nothing is created.
+
+    Raises what ``prepare`` raises, and ``NotFound`` where the files of the job are gone.
+    """
+    version = version_of(source.job)
+    new_name = name or str(source.job["metadata"]["name"])
+    check_job_name(new_name)
+    record = record_of(source.job)
+    again = fresh(source.job, new_name, pins_of(source.job, record) if record else None)
+    job = {**again.job, "metadata": {**again.job["metadata"], "namespace": session.namespace}}
+    check_pod_names(new_name, worker_count(job), version)
+    spec = spec_of(job, gang=again.gang, topology=again.topology)
+    place = _with_options(place, record, again)
+    cluster = look(session, spec, SubmitOptions(), place)
+    if cluster.context.kind is not version:
+        raise UsageError(
+            f"the job is an MPIJob of {version.value}, and this cluster serves {cluster.context.kind.version}",
+            hint="submit it anew: arena-topo submit mpi",
+        )
+    choice = choose(spec, cluster, place)
+    if choice.enforcement and (missing := missing_rights(session, choice.enforcement, session.namespace)):
+        choice = without_plan(choice, missing, place)
+    manifest = Manifest(job=job, kind=version, companions=_files(session, source, again))
+    return with_gang(spec, manifest, cluster, choice, place)
+
+
+def record_of(job: Object) -> PlanRecord | None:
+    """Return the plan of *job* as one that is in force, None where there is none or it cannot be read."""
+    text = plan_text(job)
+    try:
+        record = decode(text) if text is not None else None
+    except UnreadablePlan:
+        # The plan is dropped either way: only what it put onto the template is not known then.
+        return None
+    return replace(record, stage=Stage.CONFIRMED) if record else None
+
+
+def _with_options(place: PlaceOptions, record: PlanRecord | None, again: FreshJob) -> PlaceOptions:
+    """Return *place* with what the job was submitted with."""
+    # A gang without a plan has its level from its scheduler alone; whichever keeps it together now gets the same.
+    plan = (
+        options_from_annotation(record.requested_options)
+        if record
+        else replace(place.plan, required_level=again.required_level, preferred_level=again.preferred_level)
+    )
+    gang = replace(
+        place.gang,
+        queue=place.gang.queue or again.queue,
+        level=plan.required_level or plan.preferred_level,
+        required=bool(plan.required_level),
+    )
+    # A job that had a plan gets one again, whichever flag had asked for it.
+    return replace(place, plan=plan, gang=gang, requested=bool(record) and not again.gang)
+
+
+def _files(session: Session, source: Source, again: FreshJob) -> tuple[Object, ...]:
+    """Return the ConfigMap with the job's files, for the new job."""
+    if not again.files:
+        return ()
+    saved = next(
+        (
+            item
+            for item in source.others
+            if item.get("kind") == "ConfigMap" and (item.get("metadata") or {}).get("name") == again.files
+        ),
+        None,
+    )
+    if saved is None:
+        try:
+            saved = session.get(CONFIG_MAPS.path(session.namespace, again.files))
+        except NotFound as error:
+            raise NotFound(
+                f"the files of the job are gone: its ConfigMap {again.files} does not exist any more",
+                hint="submit it anew with --config-file, or from a file that has the ConfigMap beside the job",
+                status=404,
+            ) from error
+    name = again.job["metadata"]["name"]
+    metadata = {
+        "name": f"{name}-files",
+        "namespace": session.namespace,
+        "labels": again.job["metadata"].get("labels") or {},
+    }
+    content = {key: saved[key] for key in ("data", "binaryData") if saved.get(key)}
+    return ({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, **content},)
+
+
+_SECRET = re.compile(r"secret|token|passw|credential|api_?key|access_?key|private", re.IGNORECASE)
+Place = tuple[str, int, str]
+"""A variable: its role, the number of its container, and its name."""
+
+_MASK, _BEFORE, _AFTER = "***", "*** (before)", "*** (after)"
+"""What stands for values that may be secret, as in kubectl diff."""
+
+
+def difference(session: Session, prepared: PreparedJob) -> tuple[str, tuple[str, ...]]:
+    """Return the unified diff from the job as it is to the one that was prepared, empty where they are alike, and notes.
+
+    What the server, a plan and a suspension put onto a job is no difference.
+    """
+    wanted, notes = _with_defaults(session, prepared)
+    name = str(wanted["metadata"]["name"])
+    _, existing = look_up_job(session, name)
+    live: Object = {}
+    if existing is not None:
+        record = record_of(existing)
+        live = _bare(unplanned(existing, pins_of(existing, record) if record else None))
+    wanted = _bare(wanted)
+    before, after = _masked(live, wanted)
+    lines = unified_diff(_lines(before), _lines(after), f"live/{name}", f"submit/{name}", lineterm="")
+    return "".join(f"{line}\n" for line in lines), notes
+
+
+def _with_defaults(session: Session, prepared: PreparedJob) -> tuple[Object, tuple[str, ...]]:
+    """Return the prepared job with the defaults of the server, which the job that runs has too."""
+    manifest = prepared.manifest
+    job = manifest.job
+    name, namespace = job["metadata"]["name"], job["metadata"]["namespace"]
+    # The name is taken, by the very job that is compared: the server tries the new one under another.
+    metadata = {key: value for key, value in job["metadata"].items() if key != "name"}
+    tried = {**job, "metadata": {**metadata, "generateName": f"{name[:40]}-"}}
+    try:
+        answer = session.create(jobs_of(manifest.kind).path(namespace), tried, dry_run=True)
+    except Forbidden:
+        note = "you may not create jobs here: the job is compared without the server's defaults"
+        return unplanned(job, None), (note,)
+    # A server that garbles its answer may leave out what every object has.
+    kind = {key: job[key] for key in ("apiVersion", "kind")}
+    return unplanned({**kind, **answer, "metadata": {**answer["metadata"], "name": name}}, None), ()
+
+
+def _bare(value: Any) -> Any:
+    """Return *value* with its keys in order, and without those that are empty, which mean the same as none."""
+    if isinstance(value, dict):
+        below = {key: _bare(value[key]) for key in sorted(value)}
+        return {key: item for key, item in below.items() if item not in ({}, [], None)}
+    return [_bare(item) for item in value] if isinstance(value, list) else value
+
+
+def _lines(job: Object) -> list[str]:
+    return dump(job).splitlines() if job else []
+
+
+def _masked(before: Object, after: Object) -> tuple[Object, Object]:
+    """Return copies of both jobs in which environment values that may be secret show only whether they differ."""
+    old, new = dict(_secrets(before)), dict(_secrets(after))
+    return _with_masks(before, old, new, _BEFORE), _with_masks(after, new, old, _AFTER)
+
+
+def _with_masks(job: Object, own: Mapping[Place, Any], other: Mapping[Place, Any], mark: str) -> Object:
+    """Return a copy of *job* with *mark* in place of the values of *own* that *other* has otherwise."""
+    masked = deepcopy(job)
+    for place, variable in _variables(masked):
+        if place in own:
+            variable["value"] = mark if other.get(place, own[place]) != own[place] else _MASK
+    return masked
+
+
+def _variables(job: Object) -> Iterator[tuple[Place, Object]]:
+    for role, template in (pod_templates(job) if job else {}).items():
+        for index, container in enumerate(containers(template)):
+            for variable in container.get("env") or ():
+                yield (role.value, index, str(variable.get("name"))), variable
+
+
+def _secrets(job: Object) -> Iterator[tuple[Place, Any]]:
+    for place, variable in _variables(job):
+        if "value" in variable and _SECRET.search(place[2]):
+            yield place, variable["value"]

@@ -1,1 +1,0 @@
-"""The state of a submitted job, from its API objects."""

@@ -1,1 +1,0 @@
-"""From a job specification to a job on the cluster."""

@@ -1,0 +1,159 @@
+"""Waiting until a job has come as far as the user wants."""
+
+import time
+from collections.abc import Callable, Iterator
+
+from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed, NotFound, WaitTimeout
+from arena_topo.jobs.logs.follow import LogOptions, follow
+from arena_topo.jobs.logs.wait import LogTarget, Waiter
+from arena_topo.jobs.lookup import fetch_job_view, job_not_found
+from arena_topo.jobs.status import has_reached
+from arena_topo.jobs.watch import JobWatch
+from arena_topo.kube.session import Session
+from arena_topo.model.job_view import Goal, JobStatus, JobView
+from arena_topo.model.text.words import written_duration
+
+
+def wait_for(
+    session: Session,
+    name: str,
+    goal: Goal,
+    *,
+    timeout: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> JobView | None:
+    """Return job *name* as it was last seen, once it has reached *goal*; *timeout* in seconds, 0 for no limit.
+
+    A job that has succeeded was running. Raises ``JobFailed`` once the goal is out of reach because the job failed,
+    ``NotFound`` where there is no such job (any more), ``WaitTimeout``.
+    """
+    deadline = clock() + timeout if timeout else None
+    watch = JobWatch(session, name=name)
+    seen: JobView | None = None
+    while True:
+        job = watch.views().get((session.namespace, name))
+        seen = job or seen
+        if _reached(session, name, job, goal):
+            return seen
+        # A list or a view takes its time too, so what is left may be below zero.
+        left = None if deadline is None else deadline - clock()
+        if left is not None and (left <= 0 or not watch.wait(left)):
+            raise _timeout(name, job, goal)
+        if left is None:
+            watch.wait()
+
+
+def _reached(session: Session, name: str, job: JobView | None, goal: Goal) -> bool:
+    if job is None:
+        if goal is Goal.DELETED:
+            return True
+        raise job_not_found(session, name)
+    if goal is Goal.DELETED:
+        return False
+    return has_reached(job, goal)
+
+
+def _timeout(name: str, job: JobView | None, goal: Goal) -> WaitTimeout:
+    status = job.status.value if job else "gone"
+    reason = f": {job.message}" if job and job.message else ""
+    return WaitTimeout(
+        f"the time is over, and the job {name} is not {goal.value}: it is {status}{reason}",
+        hint=(job.advice if job else "") or f"see arena-topo describe {name}",
+    )
+
+
+# What becomes of a job that was just submitted: that it runs, or how it ends, with its log where that is asked for.
+#
+# Its submitter looks again and again, by the rights that submitting takes, hears what the job waits for, and outlives a
+# restart of the API server. ``jobs/wait.py`` is for scripts: it watches, which takes a right of its own and reports
+# a change at once, and says nothing.
+
+_FIRST_PAUSE, _PAUSE_GROWTH, _LONGEST_PAUSE = 0.5, 1.3, 5.0
+"""Seconds between two looks at a job: one that starts at once is seen at once, and hours of waiting cost little."""
+
+_PURPOSE = {Goal.RUNNING: "run", Goal.SUCCEEDED: "end"}
+
+
+def wait_for_goal(
+    session: Session,
+    name: str,
+    uid: str,
+    goal: Goal,
+    waiter: Waiter,
+    *,
+    timeout: float = 0.0,
+    clock: Callable[[], float] = time.monotonic,
+) -> JobView:
+    """Return the job *name* with *uid* once it runs, or once it has succeeded; *timeout* in seconds, 0 for no limit.
+
+    Raises ``JobFailed`` when it ends otherwise, ``NotFound`` when it is deleted meanwhile, and ``WaitTimeout``.
+    """
+    started, pause = clock(), _FIRST_PAUSE
+    while True:
+        view = _looked_at(session, name, uid, waiter)
+        if view and has_reached(view, goal):
+            return view
+        if timeout and clock() - started >= timeout:
+            raise WaitTimeout(
+                f"the job {name} did not {_PURPOSE[goal]} within {written_duration(timeout)}",
+                hint=f"it is left as it is: arena-topo get {name} shows it, arena-topo delete {name} ends it",
+            )
+        waiter.pause(_reason(name, goal, view), pause)
+        pause = min(pause * _PAUSE_GROWTH, _LONGEST_PAUSE)
+
+
+def followed_to_the_end(session: Session, name: str, uid: str, waiter: Waiter) -> Iterator[bytes]:
+    """Yield the log of every launcher that the job *name* has, one after the other, until the job has ended.
+
+    Raises what ``wait_for_goal`` raises.
+    """
+    try:
+        for line in follow(session, name, LogTarget(), LogOptions(), waiter):
+            yield line.text
+    except NotFound:
+        raise _deleted(name) from None
+    except ApiError:
+        raise
+    except ArenaTopoError:
+        # It ended before its log could be read: how it ended is still to be said.
+        if not has_reached(fetch_job_view(session, name), Goal.SUCCEEDED):
+            raise
+        return
+    # The operator writes the end of the job a moment after the launcher's.
+    while (seen := _looked_at(session, name, uid, waiter)) is None or not has_reached(seen, Goal.SUCCEEDED):
+        waiter.pause(_reason(name, Goal.SUCCEEDED, seen), _FIRST_PAUSE)
+
+
+def _looked_at(session: Session, name: str, uid: str, waiter: Waiter) -> JobView | None:
+    """Return the job as it is now, None while the server cannot be asked: a wait of hours outlives its restart."""
+    try:
+        view = fetch_job_view(session, name)
+    except NotFound:
+        raise _deleted(name) from None
+    except ConnectionFailed as error:
+        waiter.notify(f"{error.message}; trying again")
+        return None
+    except ApiError as error:
+        if error.status < 500:
+            raise
+        waiter.notify(f"{error.message}; trying again")
+        return None
+    # Somebody created another job under the name.
+    if uid and view.uid != uid:
+        raise _deleted(name)
+    return view
+
+
+def _deleted(name: str) -> NotFound:
+    return NotFound(
+        f"the job {name} was deleted before it was seen to end",
+        hint="somebody deleted it, or an operator that deletes jobs after --ttl-after-finished did",
+        status=404,
+    )
+
+
+def _reason(name: str, goal: Goal, view: JobView | None) -> str:
+    if view is None:
+        return f"waiting for the API server to answer about {name}"
+    message = view.message or (view.plan.message if view.plan and view.status is JobStatus.PENDING else "")
+    return f"waiting for {name} to {_PURPOSE[goal]}: {view.status.value}{f', {message}' if message else ''}"

@@ -1,1 +1,0 @@
-"""When jobs that wait will probably start, by what the jobs of the cluster say about their ends."""

@@ -1,0 +1,290 @@
+"""Starting a process in a container.
+
+The ``kubernetes`` package resolves every kind of credentials, and brings the websocket; its own client of it would leave
+the identity to act as behind. Both are imported where a process is started.
+"""
+
+import json
+import select
+import ssl
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed
+from arena_topo.kube.connection_flags import ConnectionFlags
+from arena_topo.kube.kubeconfig import configured_target, with_user_flags
+from arena_topo.kube.session import api_error, impersonation
+from arena_topo.kube.static_client import without_strict_checks
+from arena_topo.kube.transport import LARGEST_BODY, LARGEST_HEAD, AnswerClock, Request, failure
+
+if TYPE_CHECKING:
+    from arena_topo.kube.official_client import OfficialTransport
+
+
+# A TLS socket that one thread reads while another one writes.
+#
+# OpenSSL's connections are not made for that: both directions share the state by which an operation says that it must be
+# tried again, so that a write that ends in the middle of an interrupted read makes an error of it ("Invalid error code").
+# Here each operation is tried in turn, without waiting in it; the waiting for the network is done outside of turns.
+# Source: https://docs.openssl.org/3.0/man7/openssl-threads/
+
+_Result = TypeVar("_Result")
+
+
+class SharedTlsSocket(ssl.SSLSocket):
+    """For ``SSLContext.sslsocket_class``; not blocking after its connection is made, it waits by itself."""
+
+    _turn: threading.Lock
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Create the socket with its lock, since the constructor is the base class's own."""
+        created = super().__new__(cls, *args, **options)
+        created._turn = threading.Lock()
+        return created
+
+    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
+        """Return what comes next, as soon as something does."""
+        return self._in_turn(lambda: ssl.SSLSocket.recv(self, buflen, flags))
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """Send *data*, as soon as there is room."""
+        return self._in_turn(lambda: ssl.SSLSocket.send(self, data, flags))
+
+    def _in_turn(self, attempt: Callable[[], _Result]) -> _Result:
+        while True:
+            try:
+                with self._turn:
+                    return attempt()
+            except ssl.SSLWantReadError:
+                event = select.POLLIN
+            except ssl.SSLWantWriteError:
+                event = select.POLLOUT
+            waiting = select.poll()
+            waiting.register(self, event)
+            waiting.poll()
+
+
+# A process in a container, over the API server's websocket: its channels, its terminal's size, and how it ended.
+#
+# Each binary message begins with the number of its channel: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status object),
+# 4 the terminal's size. ``v5.channel.k8s.io`` adds message 255 that closes a channel, as an ended stdin needs; in ``v4`` there is
+# no such thing. Source: k8s.io/apimachinery pkg/util/httpstream/wsstream and k8s.io/client-go tools/remotecommand.
+
+_V5 = "v5.channel.k8s.io"
+PROTOCOLS = (_V5, "v4.channel.k8s.io")
+"""What is offered to the server, the newest first."""
+_CLOSE = 255
+_LARGEST_STATUS = 1 << 20
+"""Bytes of the Status object that ends a process; a server that sends more has no end in mind."""
+
+
+class Channel(IntEnum):
+    """What the first byte of a message says."""
+
+    STDIN = 0
+    STDOUT = 1
+    STDERR = 2
+    ERROR = 3
+    RESIZE = 4
+
+
+class BoundedSocket:
+    """The socket of a websocket, whose library asks it for whatever the server announces, for as long as it comes.
+
+    Of what is expected next no more than so many bytes may come, within the time of a clock where one is given.
+    """
+
+    def __init__(self, sock: Any, most: int, clock: AnswerClock | None) -> None:
+        self._socket, self._left, self._clock = sock, most, clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+    def expect(self, most: int) -> None:
+        """Allow *most* bytes for what comes next, and any time."""
+        if self._clock is not None:
+            # A TLS socket that two threads share waits by itself.
+            self._socket.settimeout(0 if isinstance(self._socket, SharedTlsSocket) else None)
+        self._left, self._clock = most, None
+
+    def recv(self, size: int) -> bytes:
+        """Return the next bytes. Raises ``OSError`` for too many of them, or too late ones."""
+        if self._clock is not None:
+            self._socket.settimeout(self._clock.left())
+        data: bytes = self._socket.recv(size)
+        self._left -= len(data)
+        if self._left < 0:
+            raise ConnectionAbortedError("more bytes came than are read at once")
+        return data
+
+
+class RemoteProcess:
+    """A process that runs; ``exit_code`` is known once ``output`` has come to its end."""
+
+    def __init__(self, websocket: Any, server: str) -> None:
+        self._websocket, self._server = websocket, server
+        self._status = b""
+
+    def output(self) -> Iterator[tuple[Channel, bytes]]:
+        """Yield what the process prints, on which channel, until it has ended. Raises ``ConnectionFailed``."""
+        from websocket import ABNF, WebSocketConnectionClosedException, WebSocketException
+
+        while True:
+            try:
+                # None once the library has seen the end, which it reports below.
+                if self._websocket.sock is not None:
+                    self._websocket.sock.expect(LARGEST_BODY)
+                code, frame = self._websocket.recv_data_frame(True)
+            except WebSocketConnectionClosedException:
+                # Servers close the connection after the Status object, some without a word.
+                if not self._status:
+                    raise ConnectionFailed("the connection to the container broke off") from None
+                return
+            except (WebSocketException, OSError) as error:
+                raise failure(self._server, error) from error
+            if code == ABNF.OPCODE_CLOSE:
+                return
+            if code not in (ABNF.OPCODE_BINARY, ABNF.OPCODE_TEXT) or not frame.data:
+                continue
+            channel, data = frame.data[0], bytes(frame.data[1:])
+            if channel == Channel.ERROR:
+                self._status = (self._status + data)[:_LARGEST_STATUS]
+            elif channel in (Channel.STDOUT, Channel.STDERR) and data:
+                yield Channel(channel), data
+
+    def write(self, data: bytes) -> None:
+        """Send bytes to stdin."""
+        self._send(Channel.STDIN, data)
+
+    def end_input(self) -> None:
+        """Close stdin, which servers of version 5 can."""
+        if self._websocket.subprotocol == _V5:
+            self._send(_CLOSE, bytes([Channel.STDIN]))
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Tell the size of the user's terminal."""
+        self._send(Channel.RESIZE, json.dumps({"Width": columns, "Height": lines}).encode())
+
+    def exit_code(self) -> int:
+        """Return the exit code. Raises ``ArenaTopoError`` for a process that could not run or whose end is not known."""
+        try:
+            status = json.loads(self._status)
+            if status["status"] == "Success":
+                return 0
+            if status.get("reason") == "NonZeroExitCode":
+                causes = status["details"]["causes"]
+                return next(int(cause["message"]) for cause in causes if cause["reason"] == "ExitCode")
+            message = str(status.get("message") or status.get("reason"))
+        except (ValueError, KeyError, TypeError, AttributeError, StopIteration):
+            message = "the server did not say how the command ended"
+        raise ArenaTopoError(message)
+
+    def close(self) -> None:
+        """Drop the connection; the process may go on."""
+        self._websocket.close()
+
+    def _send(self, channel: int, data: bytes) -> None:
+        from websocket import ABNF, WebSocketConnectionClosedException
+
+        try:
+            self._websocket.send(bytes([channel]) + data, opcode=ABNF.OPCODE_BINARY)
+        except (WebSocketConnectionClosedException, OSError) as error:
+            raise ConnectionFailed("the connection to the container broke off") from error
+
+
+def start(
+    connection: ConnectionFlags, path: str, command: Sequence[str], *, container: str, tty: bool, stdin: bool
+) -> RemoteProcess:
+    """Start *command* in *container* of the pod at *path*. Raises what a ``Session`` raises."""
+    transport, user = _transport(connection)
+    query = [("container", container), ("stdout", "true"), *(("command", word) for word in command)]
+    # A terminal has one output, and the API server refuses stderr beside it.
+    query.append(("tty", "true") if tty else ("stderr", "true"))
+    if stdin:
+        query.append(("stdin", "true"))
+    url = f"{transport.configuration.host}{path}/exec?{urlencode(query, quote_via=quote)}"
+    try:
+        try:
+            return _opened(transport, url, user, connection.request_timeout)
+        except ApiError as error:
+            # Tokens of exec plugins expire.
+            if error.status != 401 or not transport.renew():
+                raise
+            return _opened(transport, url, user, connection.request_timeout)
+    finally:
+        transport.close()
+
+
+def _transport(connection: ConnectionFlags) -> tuple["OfficialTransport", Mapping[str, Any]]:
+    """Return the transport whose credentials and certificates count, and the user with the identity to act as."""
+    from arena_topo.kube.official_client import from_target, in_cluster
+
+    target = configured_target(connection)
+    if target is not None:
+        return from_target(target), target.user
+    return in_cluster(), with_user_flags({}, connection)
+
+
+def _opened(
+    transport: "OfficialTransport", url: str, user: Mapping[str, Any], timeout: float
+) -> RemoteProcess:
+    from websocket import (
+        WebSocket,
+        WebSocketBadStatusException,
+        WebSocketException,
+        WebSocketTimeoutException,
+    )
+
+    clock = AnswerClock(Request("GET", url, timeout=timeout or None))
+
+    class BoundedWebSocket(WebSocket):
+        """A websocket whose handshake is bounded as other answers are: the library reads whatever comes."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            bounded = name == "sock" and value is not None
+            super().__setattr__(name, BoundedSocket(value, LARGEST_HEAD, clock) if bounded else value)
+
+    configuration, parts = transport.configuration, urlsplit(url)
+    headers = [*transport.credentials().items(), *impersonation(user)]
+    secure = parts.scheme == "https"
+    options: dict[str, Any] = {"context": _tls_context(configuration)} if secure else {}
+    if configuration.tls_server_name:
+        options["server_hostname"] = configuration.tls_server_name
+    websocket: Any = BoundedWebSocket(sslopt=options, enable_multithread=True)
+    proxy = urlsplit(configuration.proxy or "")
+    proxies = {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port, "proxy_type": "http"}
+    try:
+        websocket.connect(
+            parts._replace(scheme="wss" if secure else "ws").geturl(),
+            header=[f"{name}: {value}" for name, value in headers],
+            subprotocols=list(PROTOCOLS),
+            suppress_origin=True,
+            # A server that redirects would get the credentials sent to wherever it likes.
+            redirect_limit=0,
+            timeout=timeout or None,
+            # By itself it would use the environment's proxy, for servers on this machine too.
+            **(proxies if proxy.hostname else {"http_no_proxy": ["*"]}),
+        )
+    except WebSocketBadStatusException as error:
+        body = getattr(error, "resp_body", None) or b""
+        raise api_error(error.status_code, body if isinstance(body, bytes) else str(body).encode()) from error
+    except WebSocketTimeoutException as error:
+        raise failure(url, TimeoutError()) from error
+    except (WebSocketException, OSError, ValueError) as error:
+        raise failure(url, error) from error
+    return RemoteProcess(websocket, url)
+
+
+def _tls_context(configuration: Any) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
+    context.sslsocket_class = SharedTlsSocket
+    without_strict_checks(context)
+    if not configuration.verify_ssl:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if configuration.cert_file:
+        context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
+    return context

@@ -1,1 +1,0 @@
-"""Processes in containers, over the API server's websocket."""

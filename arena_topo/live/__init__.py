@@ -1,0 +1,1 @@
+"""The live view: textual screens over what jobs and nodes do."""

@@ -1,1 +1,0 @@
-"""Values about a cluster: hardware, nodes, capabilities."""

@@ -1,1 +1,0 @@
-"""Values about a job: as specified, as an MPIJob, as seen on the cluster."""

@@ -1,1 +1,0 @@
-"""Reading and writing small notations: quantities, durations, YAML, strict documents."""

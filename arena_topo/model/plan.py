@@ -1,0 +1,518 @@
+"""What becomes of a gang that has its places when members come or go."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import NamedTuple
+
+from arena_topo.model.hardware import AlignmentPolicy
+from arena_topo.model.parallelism import Parallelism
+from arena_topo.model.scheduling import SelectorTerm, Toleration
+from arena_topo.model.text.quantity import Resources
+
+# What the planner answers: a placement of the whole gang, or why there is none.
+
+
+class Transport(Enum):
+    """How two neighbouring ranks exchange data, best first.
+
+    ``ISOLATED`` are ranks in different pods of one node that cannot see each other's GPUs: NCCL then uses
+    sockets, however good the links are. ``NONE`` is where no two ranks are.
+    """
+
+    NVLINK = "nvlink"
+    PCIE = "pcie"
+    RDMA = "rdma"
+    ISOLATED = "pod-isolated socket"
+    TCP = "tcp"
+    UNKNOWN = "unknown"
+    NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """A prediction: the lowest, the likely and the highest value."""
+
+    low: float
+    likely: float
+    high: float
+
+
+class Slot(NamedTuple):
+    """The place of one worker pod; a named tuple, since a plan has thousands and a dataclass takes three times as long.
+
+    ``worker`` is its index in the hostfile; ``gpus`` the GPU indices it should get, in ring order, or None where
+    it is not known which GPUs of the node are free.
+    """
+
+    worker: int
+    node: str
+    gpus: tuple[int, ...] | None = None
+
+
+class WorkerPlace(NamedTuple):
+    """Where in its node a worker's devices are.
+
+    ``numa`` are the NUMA nodes of its GPUs, ``switches`` the PCIe switches or roots above them and ``nics`` the NICs nearest to
+    them, as far as they are known; ``cpus`` are the NUMA nodes of its cores, empty where it shares those of the node.
+    """
+
+    numa: tuple[int, ...]
+    switches: tuple[str, ...] = ()
+    nics: tuple[str, ...] = ()
+    cpus: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAlignment:
+    """Where the devices of a node's workers are: ``workers`` in the order of ``NodeShare.workers``.
+
+    ``policy`` is that of the node's kubelet, None where it is not known. If ``enforced``, that kubelet runs each worker on as
+    few NUMA nodes as could ever hold it, or not at all; which ones those are is its choice, and here a prediction. Otherwise
+    all of it is predicted.
+    """
+
+    policy: AlignmentPolicy | None
+    enforced: bool
+    workers: tuple[WorkerPlace, ...]
+
+
+class NodeShare(NamedTuple):
+    """What the gang gets of one node: the union of its workers' GPUs, one communicator inside the node.
+
+    ``busbw`` is the predicted all-reduce bus bandwidth of that union in GB/s if its ranks see each other's GPUs,
+    None where links are not known; ``best`` the highest busbw that this many GPUs can have on the node when it
+    is empty. ``alignment`` is None where it is not known on which NUMA nodes they are.
+    """
+
+    node: str
+    workers: tuple[int, ...]
+    gpus: tuple[int, ...] | None
+    busbw: float | None = None
+    best: float | None = None
+    domain: tuple[str, ...] = ()
+    alignment: NodeAlignment | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the order of choice: what was compared, what won, the runner-up, and the proof.
+
+    ``bound`` is the value that no placement can beat; ``proven`` is False where the choice is heuristic.
+    """
+
+    criterion: str
+    chosen: str
+    runner_up: str = ""
+    bound: str = ""
+    proven: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the gang will probably see.
+
+    ``busbw`` in GB/s over the whole gang, which the slower of ``inside_busbw`` (the slowest node's) and ``across_busbw``
+    bounds; None where no two ranks are in a node, or on one node. ``inside`` and ``across`` are the transports;
+    ``assumptions`` say what the figures rest on.
+    """
+
+    busbw: Range
+    inside: Transport
+    across: Transport | None = None
+    assumptions: tuple[str, ...] = ()
+    inside_busbw: Range | None = None
+    across_busbw: Range | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpread:
+    """How many domains of a level the groups along an axis touch: the most of a group, and the mean."""
+
+    most: int
+    mean: float
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlaces:
+    """Where the ``count`` groups of ``size`` ranks along ``axis`` lie.
+
+    ``within`` is the closest level that holds each of them. ``level`` is the one whose domains are counted: by this plan
+    (``spread``), by first fit, and by Kueue's rule, which are None where the rule finds no place.
+    """
+
+    axis: str
+    size: int
+    count: int
+    within: str
+    level: str
+    spread: GroupSpread
+    first_fit: GroupSpread | None = None
+    kueue: GroupSpread | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A place for every worker.
+
+    ``slots`` are in worker order, which is fabric order unless ``groups`` of ranks decide; ``level`` the smallest tier that
+    holds the whole gang (``node``, a tier's name, or ``cluster``) and ``domain`` its name there. ``workers`` and ``gpus`` are
+    the shape of the pods: the requested or the coalesced one. ``products`` are the GPUs' names, as far as they are known.
+    ``groups`` says of a gang with ``--parallel`` where its groups of ranks lie.
+    """
+
+    slots: tuple[Slot, ...]
+    shares: tuple[NodeShare, ...]
+    level: str
+    domain: str
+    workers: int
+    gpus: int
+    coalesced: bool = False
+    prediction: Prediction | None = None
+    why: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
+    products: tuple[str, ...] = ()
+    groups: tuple[GroupPlaces, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some nodes cannot serve: a counted, sorted fact such as ``12 nodes have < 4 free GPUs``."""
+
+    text: str
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRoom:
+    """How many ``workers`` of a gang without a place a node takes, or what keeps all of them off it."""
+
+    node: str
+    workers: int
+    obstacle: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible:
+    """No place for the whole gang.
+
+    ``summary`` is one sentence; ``reasons`` count the nodes that were excluded; ``levels`` say how far the best
+    domain of each tier gets; ``remedies`` what would make it fit; ``nodes`` is what each node takes of the gang by itself.
+    """
+
+    summary: str
+    reasons: tuple[Reason, ...] = ()
+    levels: tuple[str, ...] = ()
+    remedies: tuple[str, ...] = field(default_factory=tuple)
+    nodes: tuple[NodeRoom, ...] = ()
+
+
+Verdict = Placement | Infeasible
+
+
+# What a gang demands of a cluster: the planner's view of a job.
+
+
+class TopologyPolicy(Enum):
+    """Which levels of the fabric will do.
+
+    ``BEST_EFFORT`` takes the closest that there is now, ``RESTRICTED`` only the one that an empty cluster would give, and
+    ``NONE`` any: the gang only has to fit, as with a topology-unaware scheduler.
+    """
+
+    NONE = "none"
+    BEST_EFFORT = "best-effort"
+    RESTRICTED = "restricted"
+
+
+class Objective(Enum):
+    """What decides between placements of one level on as few nodes.
+
+    ``BANDWIDTH``: the highest predicted busbw, then the fewest GPUs left over. ``PACK``: the fewest GPUs left over on the
+    nodes taken, then the highest busbw. ``BALANCED``: the most busbw for each GPU that was free on the nodes taken, so that
+    twice the busbw is worth twice the GPUs.
+    """
+
+    BANDWIDTH = "bandwidth"
+    PACK = "pack"
+    BALANCED = "balanced"
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """A gang of ``workers`` pods of ``gpus`` GPUs each, all or nothing; each on a node of its own with ``one_per_node``.
+
+    ``requests`` is what one worker pod requests besides GPUs (cpu in millicores, memory and ephemeral storage in bytes,
+    other devices by count). ``needs_hostname``: a node without its hostname label is no place, because the plan is enforced
+    by it. ``gpu_resource`` empty means whatever resource the node offers its GPUs by. ``launcher`` is
+    what the launcher pod requests; it runs on any node that has that, room for a pod, and the labels of
+    ``launcher_selector``. None stands for no launcher, or for one whose requests nobody knows.
+    ``required_level`` and ``preferred_level`` are a tier's name or label key, or ``node``. ``coalesce`` lets the planner
+    pack the ranks of a node into one pod. ``parallel`` says which ranks form groups, which then decide where workers go.
+    ``containers`` is what each container of a worker asks of the kubelet's topology manager, GPUs included
+    (``pod_requests.aligned_requests``); empty where nobody knows: one that asks for all devices, and no cores of its own.
+    """
+
+    workers: int
+    gpus: int
+    requests: Resources = field(default_factory=dict)
+    launcher: Resources | None = None
+    launcher_selector: Mapping[str, str] = field(default_factory=dict)
+    gpu_resource: str = ""
+    one_per_node: bool = False
+    needs_hostname: bool = False
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: tuple[SelectorTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
+    required_level: str = ""
+    preferred_level: str = ""
+    coalesce: bool = False
+    objective: Objective = Objective.BANDWIDTH
+    parallel: Parallelism | None = None
+    containers: tuple[Resources, ...] = ()
+
+    @property
+    def ranks(self) -> int:
+        """The number of MPI ranks: one for every GPU, or one for every worker of a gang without GPUs."""
+        return self.workers * max(self.gpus, 1)
+
+
+# A gang of unlike pods: its roles, what each asks of the cluster, and where all of them go.
+
+
+class Spread(Enum):
+    """How the pods of a role keep apart.
+
+    ``NONE`` takes the fewest nodes. ``PREFERRED`` takes as many nodes as there are, ``REQUIRED`` puts at most one pod
+    into a domain of the role's ``spread_level``.
+    """
+
+    NONE = "none"
+    PREFERRED = "preferred"
+    REQUIRED = "required"
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Every ``pods`` pods of a role, by index, stand in one domain of ``level``, a tier's name or label key or ``node``."""
+
+    pods: int
+    level: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Each pod of a role stands in a domain of ``level`` that has a pod of ``role``, as with a required pod affinity."""
+
+    role: str
+    level: str = "node"
+
+
+@dataclass(frozen=True, slots=True)
+class NodePreference:
+    """A preferred node affinity: nodes that ``term`` selects are worth ``weight`` more."""
+
+    weight: int
+    term: SelectorTerm
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """One kind of pod of a gang: ``pods`` pods of ``gpus`` GPUs each.
+
+    ``requests``, ``gpu_resource``, ``node_selector``, ``affinity``, ``tolerations``, ``one_per_node``,
+    ``needs_hostname`` and ``containers`` are as in ``Demand``. ``slices`` are the coarse one first; a slice of all pods keeps the role in
+    one domain. ``serves`` names the workers whose parameters the role keeps: its pods go where NIC rate is free, by the
+    rule of ``planner.roles.servers``. A role that exchanges nothing during a step, such as a launcher, goes ``anywhere``.
+    ``preferences`` decide between choices of equal bandwidth, never against bandwidth; with another objective than bandwidth
+    they decide nothing.
+    """
+
+    name: str
+    pods: int = 1
+    gpus: int = 0
+    requests: Resources = field(default_factory=dict)
+    gpu_resource: str = ""
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    affinity: tuple[SelectorTerm, ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    one_per_node: bool = False
+    needs_hostname: bool = False
+    spread: Spread = Spread.NONE
+    spread_level: str = "node"
+    slices: tuple[Slice, ...] = ()
+    beside: Tie | None = None
+    serves: str = ""
+    anywhere: bool = False
+    preferences: tuple[NodePreference, ...] = ()
+    containers: tuple[Resources, ...] = ()
+
+    @property
+    def demand(self) -> Demand:
+        """The pods of the role as a gang of their own."""
+        return Demand(
+            workers=self.pods,
+            gpus=self.gpus,
+            requests=self.requests,
+            gpu_resource=self.gpu_resource,
+            one_per_node=self.one_per_node
+            or (self.spread is Spread.REQUIRED and self.spread_level == "node"),
+            needs_hostname=self.needs_hostname,
+            node_selector=self.node_selector,
+            affinity=self.affinity,
+            tolerations=self.tolerations,
+            containers=self.containers,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GangDemand:
+    """A gang of ``roles``, placed together or not at all.
+
+    ``policy``, ``required_level``, ``preferred_level`` and ``objective`` are as in ``Demand``; the levels are about the roles
+    that exchange data, so about none that goes anywhere, and the objective compares the nodes of each role.
+    """
+
+    roles: tuple[Role, ...]
+    policy: TopologyPolicy = TopologyPolicy.BEST_EFFORT
+    required_level: str = ""
+    preferred_level: str = ""
+    objective: Objective = Objective.BANDWIDTH
+
+
+@dataclass(frozen=True, slots=True)
+class StepTraffic:
+    """How long the exchange of a training step takes on the chosen nodes, in seconds for each GB of parameters.
+
+    ``servers`` is that over the parameter servers, ``all_reduce`` that of a ring over the workers' nodes.
+    ``with_cpu_nodes`` gives for some numbers k of nodes without GPUs, each with a NIC like the workers', the least that
+    any split of the summing between them and the workers' nodes needs, which sum inside first; ``available`` is how many such nodes have room now.
+    ``assumed`` means that some nodes do not publish their NICs' rates, which then count as the lowest that is known.
+    """
+
+    servers: float
+    all_reduce: float
+    with_cpu_nodes: tuple[tuple[int, float], ...] = ()
+    available: int = 0
+    assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RolePlacement:
+    """A place for every pod of a role: ``slots`` by the pod's index in its role, ``shares`` by node.
+
+    ``level`` is the closest one that holds the role, ``domain`` its name there; ``why`` are the steps of its choice.
+    """
+
+    role: str
+    gpus: int
+    slots: tuple[Slot, ...]
+    shares: tuple[NodeShare, ...]
+    level: str
+    domain: str
+    why: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GangPlacement:
+    """A place for every pod of every role, in the order of the gang's roles.
+
+    ``level`` is the closest that holds the roles that exchange data, parameter servers apart; ``domain`` its name there.
+    """
+
+    roles: tuple[RolePlacement, ...]
+    level: str
+    domain: str
+    why: tuple[Step, ...] = ()
+    notes: tuple[str, ...] = ()
+    traffic: StepTraffic | None = None
+
+    def role(self, name: str) -> RolePlacement:
+        """Return the placement of the role called *name*."""
+        return next(role for role in self.roles if role.role == name)
+
+
+@dataclass(frozen=True, slots=True)
+class UnplacedRole:
+    """Why a role has no place: ``answer`` is about its pods alone, None where alone they fit."""
+
+    role: str
+    answer: Infeasible | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GangInfeasible:
+    """No place for the whole gang: ``summary`` is one sentence, ``roles`` has every role in order.
+
+    ``remedies`` are what would help all roles together; those of one role are in its answer. ``proven`` is False where
+    the search was cut short, so that a place may have been overlooked.
+    """
+
+    summary: str
+    roles: tuple[UnplacedRole, ...] = ()
+    remedies: tuple[str, ...] = ()
+    proven: bool = True
+
+
+GangVerdict = GangPlacement | GangInfeasible
+
+
+@dataclass(frozen=True, slots=True)
+class GangFigures:
+    """Where a gang is: its level and domain, its number of nodes, and the busbw in GB/s of its slowest node.
+
+    ``busbw`` is None where no two of its GPUs are on a node and no NIC has a known rate, or where links are not known.
+    """
+
+    level: str
+    domain: str
+    nodes: int
+    busbw: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Places for members that come.
+
+    ``slots`` are theirs alone, those of the lost workers or of new ones with the next indices, in fabric order; ``before``
+    and ``after`` are the whole gang. ``why`` names what decided.
+    """
+
+    slots: tuple[Slot, ...]
+    before: GangFigures
+    after: GangFigures
+    why: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shrinkage:
+    """Members that go.
+
+    ``leaving`` are those that the operator takes away: the highest indices. ``cheapest`` are the workers whose end would
+    cost the gang least, and ``if_cheapest`` what would be left of it then; they are the same where nothing is lost.
+    """
+
+    leaving: tuple[Slot, ...]
+    before: GangFigures
+    after: GangFigures
+    cheapest: tuple[int, ...]
+    if_cheapest: GangFigures
+    why: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scaling:
+    """What becomes of a job that runs: from ``before`` to ``after`` pods, of which ``pods`` come, or leave.
+
+    ``resource`` is its kind and group as kubectl writes them. ``change`` is None for a job without a plan, and where nothing
+    changes. ``enforced`` says what holds pods that came in their places.
+    """
+
+    name: str
+    resource: str
+    before: int
+    after: int
+    pods: tuple[str, ...] = ()
+    change: Growth | Shrinkage | None = None
+    enforced: str = ""

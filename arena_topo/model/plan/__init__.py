@@ -1,1 +1,0 @@
-"""Values about plans: the demand, the placement, and the plan's record on the job."""

@@ -1,0 +1,303 @@
+"""The plan that a job carries: what was reserved for it, readable by everyone who plans."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from itertools import groupby
+from typing import Any
+
+from arena_topo.errors import DocumentError
+from arena_topo.model.keys import PLAN
+from arena_topo.model.objects import Object
+from arena_topo.model.plan import Slot
+from arena_topo.model.start_estimate import EstimateForm, StartEstimate
+from arena_topo.model.text.json import read_json, reason_of, shown, whole_number
+from arena_topo.model.text.quantity import Resources
+from arena_topo.model.text.record_tables import (
+    STRING,
+    WHOLE,
+    Field,
+    ListOf,
+    MapOf,
+    OneOf,
+    Record,
+    Table,
+    checked_mapping,
+    elements_of,
+    read_fields,
+)
+from arena_topo.model.text.words import placed_words, plural
+
+_VERSION = 1
+MOST_WORKERS = 10_000
+"""Workers of one plan; the annotations of a job have no room for many more."""
+MOST_ROLES = 64
+"""Roles of one plan; a TFJob has four, and the templates of a job have no room for many more."""
+_LAST_GPU = 255
+
+
+class Pin(Enum):
+    """How exactly the user wants a plan to be enforced."""
+
+    AUTO = "auto"
+    NONE = "none"
+    NODES = "nodes"
+    WORKERS = "workers"
+    GPUS = "gpus"
+
+
+class Enforcement(Enum):
+    """How a plan is enforced.
+
+    ``ADMISSION``: the cluster's admission policy gives each worker its node. ``GATES``: workers are created behind a
+    scheduling gate and released to their nodes one by one. ``AFFINITY``: the workers may use the planned nodes alone.
+    """
+
+    ADMISSION = "admission"
+    GATES = "gates"
+    AFFINITY = "affinity"
+    NONE = "none"
+
+    @property
+    def places_each_worker(self) -> bool:
+        """Whether it decides for each worker by its index, so that the planned GPUs can be enforced as well."""
+        return self in (Enforcement.ADMISSION, Enforcement.GATES)
+
+
+class GpuEnforcement(Enum):
+    """How the planned GPUs of each worker are enforced.
+
+    ``NONE``: they are a prediction, the kubelet chooses. ``CLAIMS``: each worker has a ResourceClaim for its GPUs.
+    ``SHARED_CLAIMS``: the workers of a node share one ResourceClaim, and each sees its own GPUs first. ``UUIDS``: each
+    worker's GPUs are requested from HAMi by UUID.
+    """
+
+    NONE = ""
+    CLAIMS = "claims"
+    SHARED_CLAIMS = "shared claims"
+    UUIDS = "uuids"
+
+    @property
+    def by_claim(self) -> bool:
+        """Whether the workers get their GPUs through ResourceClaims."""
+        return self in (GpuEnforcement.CLAIMS, GpuEnforcement.SHARED_CLAIMS)
+
+
+class Stage(Enum):
+    """How far the reservation of a plan got.
+
+    ``WAITING`` reserves nothing: the gang has no place yet. Neither does ``SUSPENDED``: its user stopped the job, and
+    resuming plans it again. ``PROPOSED`` asks whether anyone has reserved the same; ``CONFIRMED`` is a reservation
+    until the job ends.
+    """
+
+    WAITING = "waiting"
+    SUSPENDED = "suspended"
+    PROPOSED = "proposed"
+    CONFIRMED = "confirmed"
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRole:
+    """The ``pods`` of a role, each of which requests ``requests``, GPUs included."""
+
+    name: str
+    pods: int
+    requests: Resources = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanRecord:
+    """A job's plan, as the job's annotation carries it.
+
+    ``slots`` number the pods of all roles through, those of the first role first. ``worker_requests`` is what one worker
+    requests, GPUs included. ``roles`` is empty where all pods request the same; else it has every role, in the order of
+    the numbers, and ``worker_requests`` are those of the first. ``hostnames`` are the values of the nodes' hostname
+    labels where these differ from the nodes' names. ``level`` and ``domain`` are the placement's; ``written`` is an
+    RFC 3339 instant. ``waiting_reason`` tells users why a waiting job waits. ``requested_options`` are the placement
+    options of the user, so that the job can be planned again. ``companion_paths`` are the API paths of the objects that
+    belong to the job: where one is missing, submit was interrupted. ``position`` is that in the controller's queue, from 1;
+    0 where nobody queues the job. ``estimate`` is the controller's of when a waiting job starts, None where it made none.
+    """
+
+    stage: Stage
+    slots: tuple[Slot, ...] = ()
+    worker_requests: Resources = field(default_factory=dict)
+    enforcement: Enforcement = Enforcement.NONE
+    hostnames: Mapping[str, str] = field(default_factory=dict)
+    level: str = ""
+    domain: str = ""
+    written: str = ""
+    waiting_reason: str = ""
+    requested_options: Mapping[str, str] = field(default_factory=dict)
+    companion_paths: tuple[str, ...] = ()
+    gpu_enforcement: GpuEnforcement = GpuEnforcement.NONE
+    position: int = 0
+    roles: tuple[PlannedRole, ...] = ()
+    estimate: StartEstimate | None = None
+
+    def requests_of(self, worker: int) -> Resources:
+        """Return what the pod with the number *worker* requests, GPUs included.
+
+        For example, with a chief and two parameter servers number 2 is the second server.
+        """
+        for role in self.roles:
+            if worker < role.pods:
+                return role.requests
+            worker -= role.pods
+        return self.worker_requests
+
+    def hostname(self, node: str) -> str:
+        """Return the value of the hostname label of *node*."""
+        return self.hostnames.get(node, node)
+
+
+class UnreadablePlan(ValueError):
+    """The annotation is not a plan of a version that this tool knows."""
+
+
+def plan_text(job: Object) -> str | None:
+    """Return the plan that *job* carries as text, None where it carries none."""
+    text: str | None = (job["metadata"].get("annotations") or {}).get(PLAN)
+    return text
+
+
+def encode(record: PlanRecord) -> str:
+    """Return *record* as one line of JSON: workers of a node and equal sets of GPUs once, 1,000 workers in 40 KiB."""
+    # Keys and values are a wire format: jobs that are already in a cluster carry them.
+    document = {
+        "v": _VERSION,
+        "stage": record.stage.value,
+        "nodes": [[node, len(list(slots))] for node, slots in groupby(slot.node for slot in record.slots)],
+        "gpus": [
+            [_gpus_text(gpus), len(list(alike))]
+            for gpus, alike in groupby(slot.gpus for slot in record.slots)
+        ],
+        "each": dict(record.worker_requests),
+        "means": record.enforcement.value,
+        "hostnames": dict(record.hostnames),
+        "level": record.level,
+        "domain": record.domain,
+        "written": record.written,
+        "remark": record.waiting_reason,
+        "wishes": dict(record.requested_options),
+        "needs": list(record.companion_paths),
+        "gpusBy": record.gpu_enforcement.value,
+        "position": record.position,
+        # Programs that know no roles count the requests of the first one for every pod.
+        "roles": [
+            {"name": role.name, "pods": role.pods, "each": dict(role.requests)} for role in record.roles
+        ],
+        "start": _ESTIMATE.write(record.estimate) if record.estimate else None,
+    }
+    return json.dumps({key: value for key, value in document.items() if value}, separators=(",", ":"))
+
+
+def decode(text: str) -> PlanRecord:
+    """Return the plan that ``encode`` wrote. Raises ``UnreadablePlan``."""
+    # Whoever may edit the job may edit its annotations, so that the document may have any shape and any size.
+    try:
+        return _decoded(read_json(text))
+    except (ValueError, DocumentError) as error:
+        raise UnreadablePlan(f"the annotation {PLAN} cannot be read: {reason_of(error)}") from error
+
+
+def _decoded(value: object) -> PlanRecord:
+    """Return the plan in *value*; raises ``ValueError`` or ``DocumentError``."""
+    document = checked_mapping(value, "it")
+    if document.get("v") != _VERSION:
+        raise ValueError(f"it is of version {shown(document.get('v'))}, and this tool knows {_VERSION}")
+    # Empty values were left out when the plan was written, so that keys may be absent.
+    values = read_fields(_TABLE, document, "it", strict=False)
+    nodes, gpus = _repeated(document, "nodes"), _repeated(document, "gpus")
+    if len(nodes) != len(gpus):
+        raise ValueError(f"{len(nodes)} workers have nodes and {len(gpus)} have GPUs")
+    # Nodes and sets of GPUs repeat, and each text is read once.
+    indices = {text: _parsed_gpus(text) for text in set(gpus)}
+    slots = (Slot(worker, node, indices[gpus[worker]]) for worker, node in enumerate(nodes))
+    _check_roles(values["roles"], len(nodes))
+    return PlanRecord(slots=tuple(slots), **values)
+
+
+def _check_roles(roles: Sequence[PlannedRole], pods: int) -> None:
+    """Raise ``ValueError`` where *roles* cannot be those of a plan of *pods* pods."""
+    if len(roles) > MOST_ROLES:
+        raise ValueError(f"it has {len(roles)} roles, at most {MOST_ROLES} are expected")
+    if any(role.pods < 1 for role in roles):
+        raise ValueError("it has a role without pods")
+    # A job that waits has no places.
+    if roles and pods and sum(role.pods for role in roles) != pods:
+        raise ValueError(f"its roles do not have {pods} pods together")
+
+
+def _repeated(document: Mapping[str, Any], key: str) -> list[str]:
+    """Return the texts at *key*, each as often as the number beside it says; raises ``ValueError`` for no such list.
+
+    For example, ``[["a", 2], ["b", 1]]`` is a, a, b.
+    """
+    texts: list[str] = []
+    for element, place in elements_of(document.get(key, []), key):
+        match element:
+            case [str() as text, int() as count] if 0 <= count <= MOST_WORKERS - len(texts):
+                texts += [text] * count
+            case _:
+                raise ValueError(
+                    f"{place} is {shown(element)}, expected a text and a count, at most {MOST_WORKERS} in all"
+                )
+    return texts
+
+
+def _gpus_text(gpus: Sequence[int] | None) -> str:
+    return "?" if gpus is None else ",".join(map(str, gpus))
+
+
+def _parsed_gpus(text: str) -> tuple[int, ...] | None:
+    # In the order of the ring, which is not that of their numbers.
+    return (
+        None if text == "?" else tuple(whole_number(index, _LAST_GPU) for index in text.split(",") if index)
+    )
+
+
+_TEXTS = MapOf(STRING)
+_ESTIMATE = EstimateForm()
+_ROLE: Table = (
+    Field("name", STRING),
+    Field("pods", WHOLE),
+    Field("each", MapOf(WHOLE), {}, attribute="requests"),
+)
+_TABLE: Table = (
+    Field("stage", OneOf(Stage)),
+    Field("each", MapOf(WHOLE), {}, attribute="worker_requests"),
+    Field("means", OneOf(Enforcement), Enforcement.NONE, attribute="enforcement"),
+    Field("hostnames", _TEXTS, {}),
+    Field("level", STRING, ""),
+    Field("domain", STRING, ""),
+    Field("written", STRING, ""),
+    Field("remark", STRING, "", attribute="waiting_reason"),
+    Field("wishes", _TEXTS, {}, attribute="requested_options"),
+    Field("needs", ListOf(STRING), (), attribute="companion_paths"),
+    Field("gpusBy", OneOf(GpuEnforcement), GpuEnforcement.NONE, attribute="gpu_enforcement"),
+    Field("position", WHOLE, 0),
+    Field("roles", ListOf(Record(PlannedRole, _ROLE)), ()),
+    Field("start", _ESTIMATE, None, attribute="estimate"),
+)
+
+
+def slots_by_node(record: PlanRecord) -> dict[str, list[Slot]]:
+    """Return the slots of *record* on each of its nodes."""
+    nodes: dict[str, list[Slot]] = {}
+    for slot in record.slots:
+        nodes.setdefault(slot.node, []).append(slot)
+    return nodes
+
+
+def placed_text(record: PlanRecord) -> str:
+    """Return where the pods of *record* are: ``4 workers on 2 nodes in rack r0``, ``1 chief, 2 ps on 3 nodes``."""
+    return f"{pods_text(record)} on {placed_words(len(slots_by_node(record)), record.level, record.domain)}"
+
+
+def pods_text(record: PlanRecord) -> str:
+    """Return how many pods of which roles *record* places: ``4 workers``, or ``1 chief, 2 ps``."""
+    roles = [f"{role.pods} {role.name}" for role in record.roles if record.slots]
+    return ", ".join(roles) or plural(len(record.slots), "worker")

@@ -1,1 +1,0 @@
-"""How plans, comparisons of plans, and the fragmentation of free GPUs look."""

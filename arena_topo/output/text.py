@@ -1,0 +1,287 @@
+"""Tables of columns that the user chose, as ``-o custom-columns=NAME:.name,GPUS:.requestGPUs`` prints them in kubectl."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from arena_topo.errors import UsageError
+from arena_topo.model.objects import Object
+from arena_topo.model.text.words import elided, printable, printable_document
+from arena_topo.model.text.yaml import dump
+from arena_topo.output.jsonpath import Path, relaxed_path, value_text
+
+# Lines of styled text, printed plain or in a terminal's colours, and plain tables.
+#
+# Tables are laid out as Go's ``text/tabwriter`` does it, the way Arena and kubectl print: a cell ends at a tab, and
+# cells of neighbouring lines in the same position form a column as wide as its widest cell and the padding. The last
+# cell of a line belongs to no column. Source: Go's ``text/tabwriter`` with minwidth 0.
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A piece of a line and its style in rich's words; ``column`` marks the names that are aligned.
+
+    A ``spare`` one is left out where a terminal is too narrow. Whatever others wrote into its text can be seen, and does nothing.
+    """
+
+    text: str
+    style: str
+    column: bool = False
+    spare: bool = False
+
+    def __post_init__(self) -> None:
+        # Here and not where lines are printed, as columns are laid out by the lengths of their texts.
+        object.__setattr__(self, "text", printable(self.text))
+
+
+Line = list[Span]
+
+Paint = Callable[[str], str]
+"""Returns the text of a cell with a terminal's codes around it, or as it is."""
+
+
+def rendered(lines: Iterable[Line], *, colour: bool) -> str:
+    """Return *lines*, each ended by a newline and without spaces at its end; in *colour* with ANSI codes."""
+    if not colour:
+        return "".join("".join(span.text for span in line).rstrip() + "\n" for line in lines)
+    from io import StringIO
+
+    from rich.console import Console
+    from rich.text import Text
+
+    # rich would wrap lines at the width of the terminal, which breaks tables, and colour numbers by itself.
+    target = StringIO()
+    console = Console(
+        file=target, force_terminal=True, color_system="standard", width=10_000, highlight=False
+    )
+    for line in lines:
+        text = Text.assemble(*((span.text, span.style) for span in line))
+        text.rstrip()
+        console.print(text, soft_wrap=True)
+    return target.getvalue()
+
+
+def tabulate(
+    rows: Iterable[Sequence[str]], *, padding: int = 2, least: int = 0, paint: Paint | None = None
+) -> str:
+    """Return *rows* of cells as aligned lines, each ended by a newline.
+
+    A column has *least* characters at least. *paint* may colour the text of a cell, which leaves its width alone. What
+    others wrote into a cell can be seen.
+    """
+    lines = [list(map(printable, row)) for row in rows]
+    widths: list[list[int]] = [[0] * max(len(line) - 1, 0) for line in lines]
+    for column in range(max(map(len, widths), default=0)):
+        start = 0
+        while start < len(lines):
+            # A block of neighbouring lines that have this column; a shorter line ends it.
+            end = start
+            while end < len(lines) and column < len(widths[end]):
+                end += 1
+            widest = max((len(lines[row][column]) for row in range(start, end)), default=0)
+            for row in range(start, end):
+                widths[row][column] = max(widest + padding, least)
+            # A line without this column is a block of none: step over it.
+            start = max(end, start + 1)
+    return "".join(_line(line, width, paint) for line, width in zip(lines, widths, strict=True))
+
+
+_LEAST_ELIDED = 12
+"""Letters of a text without its middle that still show what it is."""
+
+_LEAST_SENTENCE = 16
+"""Columns of a sentence where all columns have gone that could."""
+
+WIDER = "a wider terminal shows them"
+"""How to see hidden columns where no form of output has more of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Rows as far as a terminal has room for them: ``kept`` are the positions of their columns, ``hidden`` the headings left out."""
+
+    rows: Sequence[Sequence[str]]
+    kept: Sequence[int]
+    hidden: Sequence[str] = ()
+
+    def note(self, more: str = WIDER) -> str:
+        """Return what tells the user which columns are hidden, and *more*: how to see them; empty where none is."""
+        return f"hidden: {', '.join(self.hidden)}; {more}" if self.hidden else ""
+
+    def text(self, *, paint: Paint | None = None) -> str:
+        """Return the lines of a table that is indented by two blanks, and below it in parentheses which columns are hidden."""
+        note = self.note()
+        return tabulate(self.rows, paint=paint) + (f"  ({note})\n" if note else "")
+
+
+def fitted(
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    *,
+    spare: Sequence[str] = (),
+    elide: Sequence[str] = (),
+    words: bool = False,
+    least: int = 24,
+) -> Fitted:
+    """Return *rows*, the first of which are headings, without columns for which *width* has no room; None is room for all.
+
+    The headings in *spare* go, the first first; then the texts below those in *elide* lose their middles. With *words* the last column has sentences, which go on below themselves
+    and other columns go until it has *least* columns.
+    For 20 columns ``NAME STATUS TRAINER`` with TRAINER to spare is ``NAME STATUS``.
+    """
+    headings = list(rows[0])
+    kept = list(range(len(headings)))
+    if width is None:
+        return Fitted(rows, kept)
+    widths = [max(len(printable(row[place])) for row in rows if place < len(row)) for place in kept]
+    if words:
+        widths[-1] = min(widths[-1], least)
+    to_go = [headings.index(heading) for heading in spare if heading in headings]
+    while to_go and sum(widths[place] + 2 for place in kept) - 2 > width:
+        kept.remove(to_go.pop(0))
+    shown = [[row[place] for place in kept if place < len(row)] for row in rows]
+    for place in (kept.index(headings.index(heading)) for heading in elide):
+        over = sum(widths[column] + 2 for column in kept) - 2 - width
+        longest = max(widths[kept[place]] - max(over, 0), _LEAST_ELIDED)
+        widths[kept[place]] = min(widths[kept[place]], longest)
+        shown = [[*row[:place], elided(row[place], longest), *row[place + 1 :]] for row in shown]
+    if words:
+        room = max(width - sum(widths[place] + 2 for place in kept[:-1]), _LEAST_SENTENCE)
+        shown = [part for row in shown for part in _broken(row, room)]
+    return Fitted(shown, kept, [heading for place, heading in enumerate(headings) if place not in kept])
+
+
+def _broken(row: list[str], room: int) -> Iterator[list[str]]:
+    """Yield *row*, whose last cell has *room* columns and goes on in further rows."""
+    # A name alone cannot be broken, and what follows it may not move.
+    words = printable(row[-1]).split(" ")
+    line = words[0]
+    cells = row[:-1]
+    for word in words[1:]:
+        if len(line) + 1 + len(word) > room:
+            yield [*cells, line]
+            cells, line = [""] * len(cells), word
+        else:
+            line += f" {word}"
+    yield [*cells, line]
+
+
+def column_widths(rows: Sequence[Sequence[str]], *, padding: int = 2) -> list[int]:
+    """Return the widths of the columns of *rows*, which all have the same cells; the last cell has none."""
+    return [max(map(len, column)) + padding for column in list(zip(*rows, strict=True))[:-1]]
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int], *, paint: Paint | None = None) -> str:
+    """Return one more line below a table whose columns have *widths*; a cell that is wider keeps its distance."""
+    seen = list(map(printable, cells))
+    return _line(seen, [max(width, len(cell) + 2) for cell, width in zip(seen, widths, strict=False)], paint)
+
+
+def table_lines(rows: Iterable[Sequence[str]]) -> Iterator[Line]:
+    """Yield *rows* as aligned lines, the first of which is the heading."""
+    for index, line in enumerate(tabulate(rows).splitlines()):
+        yield [Span(line, "bold" if index == 0 else "")]
+
+
+def fitted_lines(table: Fitted) -> Iterator[Line]:
+    """Yield *table* as ``table_lines`` does, and below it which of its columns are hidden."""
+    yield from table_lines(table.rows)
+    if note := table.note():
+        yield [Span(note, "dim")]
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], paint: Paint | None) -> str:
+    painted = cells if paint is None else [paint(cell) for cell in cells]
+    blanks = [" " * (width - len(cell)) for cell, width in zip(cells, widths, strict=False)]
+    return "".join(cell + blank for cell, blank in zip(painted, [*blanks, ""], strict=False)) + "\n"
+
+
+# Lines of logs as they are printed: as they are, after their instance's name, or as JSON.
+#
+# Lines are bytes of any encoding and pass through as they are, also their control characters, as in kubectl.
+
+
+# Values as documents, as ``-o json`` and ``-o yaml`` print them.
+
+
+def document(value: Any, form: str) -> str:
+    """Return *value* as ``json`` (indented by four, as Arena does) or ``yaml``, with a newline at the end.
+
+    Characters that cannot be seen are written as escapes, which mean the same: documents are looked at on terminals too.
+    """
+    if form == "json":
+        return printable_document(json.dumps(value, indent=4, ensure_ascii=False) + "\n", is_json=True)
+    return printable_document(dump(value), is_json=False)
+
+
+def plain(value: Any) -> Any:
+    """Return *value* as mappings, lists and scalars; frozen values become mappings by the names of their fields."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    # A named tuple is a tuple too, so it must come before the others.
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return {name: plain(item) for name, item in value._asdict().items()}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    return value.value if isinstance(value, Enum) else value
+
+
+def compact(value: Any) -> str:
+    """Return *value* as JSON on one line, for programs: it takes a sixth of the time of the indented form."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) + "\n"
+
+
+def objects(items: Sequence[Object], form: str) -> str:
+    """Return Kubernetes objects as kubectl reads them back: YAML documents, a JSON object or List, or names."""
+    if form == "name":
+        return "".join(f"{object_name(item)}\n" for item in items)
+    if form == "yaml":
+        return "---\n".join(dump(item) for item in items)
+    single = items[0] if len(items) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(items)}
+    return document(single, "json")
+
+
+def object_name(item: Object) -> str:
+    """Return ``kind.group/name``, as kubectl names an object."""
+    group = str(item["apiVersion"]).rpartition("/")[0]
+    kind = str(item["kind"]).lower() + (f".{group}" if group else "")
+    return f"{kind}/{item['metadata']['name']}"
+
+
+_NONE = "<none>"
+
+
+@dataclass(frozen=True, slots=True)
+class CustomColumns:
+    """The headings, and the path of each column."""
+
+    headings: tuple[str, ...]
+    paths: tuple[Path, ...]
+
+    def table(self, documents: Sequence[Any]) -> str:
+        """Return a line for each of *documents*; several values of a cell are joined by commas."""
+        rows = [tuple(_cell(path, document) for path in self.paths) for document in documents]
+        return tabulate([self.headings, *rows], padding=3, least=6)
+
+    def absent(self, documents: Sequence[Any]) -> tuple[str, ...]:
+        """Return the headings of columns whose field none of *documents* has."""
+        named = zip(self.headings, self.paths, strict=True)
+        return tuple(heading for heading, path in named if not any(map(path.values, documents)))
+
+
+def parse_columns(text: str, flag: str) -> CustomColumns:
+    """Return the columns of ``HEADING:PATH,...``. Raises ``UsageError`` that names *flag*."""
+    pairs = [part.partition(":") for part in text.split(",")]
+    if not all(heading and path for heading, _, path in pairs):
+        raise UsageError(
+            f"{flag}: {text!r} is not HEADING:PATH,HEADING:PATH", hint="for example NAME:.name,STATUS:.status"
+        )
+    return CustomColumns(
+        tuple(heading for heading, _, _ in pairs), tuple(relaxed_path(path, flag) for _, _, path in pairs)
+    )
+
+
+def _cell(path: Path, document: Any) -> str:
+    return ",".join(map(value_text, path.values(document))) or _NONE

@@ -1,0 +1,320 @@
+"""``top node -o json|yaml``: the document that Arena prints, with every list in a fixed order.
+
+Its keys and values are what scripts read, and stay as they are in Arena. Source: kubeflow/arena 0.15.5,
+pkg/apis/types/gpunode.go.
+"""
+
+import struct
+from collections.abc import Sequence
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+from arena_topo.model import arena_texts
+from arena_topo.model.cluster import GpuNode, Holder
+from arena_topo.model.keys import ACK_GPU, NVIDIA_GPU
+from arena_topo.output.text import Fitted, Paint, fitted, tabulate
+
+# ``top node`` as Arena prints it, for nodes of every source and in a fixed order.
+#
+# Scripts read these tables, so they are Arena's to the byte, faults included. Its sentences are in
+# ``model/arena_texts.py``. Source of columns: kubeflow/arena 0.15.5, pkg/topnode.
+#
+# Nodes in topology mode offer ``aliyun.com/gpu``; all other nodes with GPUs are exclusive ones, and show their links
+# too where any source has them.
+
+_RULE = "-" * 99
+_HEADER = ("NAME", "IPADDRESS", "ROLE", "STATUS", "GPU(Total)", "GPU(Allocated)")
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_ROLE = "kubernetes.io/role"
+
+
+class NodeMode(Enum):
+    """Arena's modes of nodes, in the order in which it prints them: alias, type and the resource of the footer."""
+
+    NORMAL = ("none", "Normal", "")
+    EXCLUSIVE = ("exclusive", "GPUExclusive", NVIDIA_GPU)
+    TOPOLOGY = ("topology", "GPUTopology", ACK_GPU)
+
+
+def top_nodes(
+    nodes: Sequence[GpuNode],
+    *,
+    chosen: bool = False,
+    paint: Paint | None = None,
+    table: Fitted | None = None,
+    width: int | None = None,
+) -> str:
+    """Return the summary of *nodes*; *chosen* nodes of several modes get no footer, as in Arena.
+
+    *table* is ``fitted_nodes`` where there is less room than it takes: *width*.
+    """
+    modes = {mode_of(node) for node in nodes}
+    rows = (table or fitted_nodes(nodes, None)).rows
+    # Arena has a footer for the whole cluster, and for nodes of one mode that have GPUs.
+    if modes == {NodeMode.NORMAL} or (len(modes) > 1 and chosen):
+        return tabulate(rows, paint=paint)
+    resource = modes.pop().value[2] if len(modes) == 1 else ""
+    footer = _footer(nodes, f"of nodes which own resource {resource} " if resource else "")
+    return tabulate([*rows, [_RULE[:width]], *footer], paint=paint)
+
+
+def fitted_nodes(nodes: Sequence[GpuNode], width: int | None) -> Fitted:
+    """Return the table of *nodes* as far as *width* has room for it."""
+    modes = {mode_of(node) for node in nodes}
+    unhealthy = any(node.unhealthy for node in nodes)
+    several = len(modes - {NodeMode.NORMAL}) > 1
+    header = [*_HEADER, *(["GPU(Mode)"] if several else []), *(["UNHEALTHY"] if unhealthy else [])]
+    rows = [header, *(_row(node, several=several, unhealthy=unhealthy) for node in _in_order(nodes))]
+    return fitted(rows, width, spare=("ROLE", "IPADDRESS", "GPU(Mode)"))
+
+
+def node_details(nodes: Sequence[GpuNode]) -> str:
+    """Return the details of *nodes*, one after the other."""
+    return "".join(tabulate(_details(node)) for node in _in_order(nodes))
+
+
+def mode_of(node: GpuNode) -> NodeMode:
+    """Return the mode of *node*: topology only where its links are known, as in Arena."""
+    # A node whose GPUs are all unhealthy offers none, and is still a node with GPUs.
+    if not node.gpu_total and not node.unhealthy:
+        return NodeMode.NORMAL
+    return (
+        NodeMode.TOPOLOGY if node.gpu_resource == ACK_GPU and node.links is not None else NodeMode.EXCLUSIVE
+    )
+
+
+def _in_order(nodes: Sequence[GpuNode]) -> list[GpuNode]:
+    order = list(NodeMode)
+    return sorted(nodes, key=lambda node: (order.index(mode_of(node)), node.name))
+
+
+def _row(node: GpuNode, *, several: bool, unhealthy: bool) -> list[str]:
+    mode = mode_of(node)
+    # Arena never fills in the role of a node with GPUs.
+    role = role_of(node) if mode is NodeMode.NORMAL else "<none>"
+    cells = [node.name, node.address or "N/A", role, status_of(node), str(total(node)), str(allocated(node))]
+    return [*cells, *([mode.value[0]] if several else []), *([str(node.unhealthy)] if unhealthy else [])]
+
+
+def _footer(nodes: Sequence[GpuNode], which: str) -> list[list[str]]:
+    gpus, in_use = sum(map(total, nodes)), sum(map(allocated, nodes))
+    unhealthy = sum(node.unhealthy for node in nodes)
+    lines = [f"Allocated/Total GPUs {which}In Cluster:", _share(in_use, gpus)]
+    if unhealthy:
+        lines += [f"Unhealthy/Total GPUs {which}In Cluster:", _share(unhealthy, gpus)]
+    return [[line] for line in lines]
+
+
+def _share(part: int, total: int) -> str:
+    return f"{part}/{total} ({part / total * 100 if total else 0:.1f}%)"
+
+
+def total(node: GpuNode) -> int:
+    """Return how many GPUs *node* has, unhealthy ones included."""
+    return node.gpu_total + node.unhealthy
+
+
+def allocated(node: GpuNode) -> int:
+    """Return how many GPUs of *node* pods have requested."""
+    return node.requested.get(node.gpu_resource, 0) if mode_of(node) is not NodeMode.NORMAL else 0
+
+
+def role_of(node: GpuNode) -> str:
+    """Return the roles of *node* by its labels, ``<none>`` without any."""
+    by_key = [key.removeprefix(_ROLE_PREFIX) for key in node.labels if key.startswith(_ROLE_PREFIX)]
+    roles = {role for role in (*by_key, node.labels.get(_ROLE, "")) if role}
+    return ",".join(sorted(roles)) or "<none>"
+
+
+def status_of(node: GpuNode) -> str:
+    """Return the state of *node* in Arena's words."""
+    return ("Ready" if node.ready else "NotReady") + (",SchedulingDisabled" if node.unschedulable else "")
+
+
+def _details(node: GpuNode) -> list[list[str]]:
+    mode = mode_of(node)
+    lines = [
+        [""],
+        [f"Name:    {node.name}"],
+        [f"Status:  {status_of(node)}"],
+        [f"Role:    {role_of(node)}"],
+        [f"Type:    {mode.value[1]}"],
+        [f"Address: {node.address or 'N/A'}"],
+        ["Description:"],
+        *([line] for line in description(mode).strip("\n").split("\n")),
+    ]
+    if mode is NodeMode.NORMAL:
+        return [*lines, [""]]
+    return [*lines, *_instances(node, mode), *_matrices(node), *_devices(node), *_summary(node, mode), [""]]
+
+
+def description(mode: NodeMode) -> str:
+    """Return what Arena says of nodes of a mode."""
+    alias, _, resource = mode.value
+    if mode is NodeMode.NORMAL:
+        return arena_texts.NODE_WITHOUT_GPUS
+    return arena_texts.NODE_MODE.format(mode=alias, resource=resource)
+
+
+def _instances(node: GpuNode, mode: NodeMode) -> list[list[str]]:
+    """Return the pods with GPUs: in topology mode with their indices, else with their phase, as Arena does."""
+    if mode is NodeMode.TOPOLOGY:
+        columns = ("GPU(Requested)", "GPU(Allocated)")
+        rows = [
+            [holder.namespace, holder.pod, str(holder.gpus), ",".join(map(str, holder.indices))]
+            for holder in node.holders
+            if holder.indices
+        ]
+    else:
+        columns = ("STATUS", "GPU(Requested)")
+        rows = [[holder.namespace, holder.pod, holder.phase, str(holder.gpus)] for holder in node.holders]
+    if not rows:
+        return []
+    header = ["NAMESPACE", "NAME", *columns]
+    table = [header, ["-" * len(name) for name in header], *sorted(rows)]
+    return [["Instances:"], *([f"  {row[0]}", *row[1:]] for row in table)]
+
+
+def _matrices(node: GpuNode) -> list[list[str]]:
+    if node.links is None:
+        return []
+    gpus = range(node.links.size)
+    header = ["  ", *(f"GPU{index}" for index in gpus)]
+    bandwidths = [[_bandwidth(node, a, b) for b in gpus] for a in gpus]
+    rows: list[list[str]] = []
+    # What ACK has measured counts both directions, and is printed as Arena prints it.
+    rates = "BandwidthMatrix:" if node.measured else "BandwidthMatrix (GB/s in one direction):"
+    for title, cells in (("LinkTypeMatrix:", link_types(node)), (rates, bandwidths)):
+        rows += [[title], header, *([f"  GPU{a}", *cells[a]] for a in gpus)]
+    return rows
+
+
+def link_types(node: GpuNode) -> list[list[str]]:
+    """Return the matrix of link types, ``N-A`` on its diagonal; empty where the links are not known."""
+    rows = node.links.links if node.links is not None else ()
+    return [["N-A" if a == b else link.label for b, link in enumerate(row)] for a, row in enumerate(rows)]
+
+
+def _bandwidth(node: GpuNode, a: int, b: int) -> str:
+    """Return the bandwidth of a pair as measured, or else that of its links, as ``topology`` shows it."""
+    if node.measured:
+        return shortest_float32(node.measured[a][b])
+    if a == b or node.links is None:
+        return "N-A"
+    return shortest_float32(node.links.between(a, b).bandwidth)
+
+
+def shortest_float32(value: float) -> str:
+    """Return the shortest decimal that is *value* as a 32-bit float, as Go prints it: 96.44, not 96.44000244140625."""
+    packed = struct.pack("f", value)
+    # Nine significant digits are enough to tell all 32-bit floats apart.
+    for digits in range(1, 10):
+        text = f"{value:.{digits}g}"
+        if struct.pack("f", float(text)) == packed:
+            return format(Decimal(text), "f")
+    return format(Decimal(repr(value)), "f")
+
+
+def _devices(node: GpuNode) -> list[list[str]]:
+    """Return the GPUs by index, where a source lists them and says which are in use."""
+    if not node.gpus or node.used is None:
+        return []
+    rows = [
+        [f"  GPU{gpu.index}", "using" if gpu.index in node.used else "idle", str(gpu.healthy).lower()]
+        for gpu in node.gpus
+    ]
+    return [["GPUs:"], ["  INDEX", "STATUS", "HEALTHY"], ["  ----", "------", "-------"], *rows]
+
+
+def _summary(node: GpuNode, mode: NodeMode) -> list[list[str]]:
+    # Arena indents the first line of the two modes differently.
+    space = "" if mode is NodeMode.TOPOLOGY else "    "
+    return [
+        ["GPU Summary:"],
+        [f"  Total GPUs: {space}{total(node)}"],
+        [f"  Allocated GPUs: {allocated(node)}"],
+        [f"  Unhealthy GPUs: {node.unhealthy}"],
+    ]
+
+
+_KEYS = {
+    NodeMode.EXCLUSIVE: "gpuExclusiveNodes",
+    NodeMode.TOPOLOGY: "gpuTopologyNodes",
+    NodeMode.NORMAL: "normalNodes",
+}
+
+
+def top_nodes_document(nodes: Sequence[GpuNode]) -> dict[str, Any]:
+    """Return the nodes by mode; arena-topo does not know GPU-share nodes, so their list is always empty."""
+    by_mode: dict[str, Any] = {
+        "gpuExclusiveNodes": [],
+        "gpuShareNodes": [],
+        "gpuTopologyNodes": [],
+        "normalNodes": [],
+    }
+    for node in sorted(nodes, key=lambda node: node.name):
+        by_mode[_KEYS[mode_of(node)]].append(_entry(node))
+    return by_mode
+
+
+def _entry(node: GpuNode) -> dict[str, Any]:
+    mode = mode_of(node)
+    common = {
+        "name": node.name,
+        "description": description(mode),
+        "ip": node.address or "N/A",
+        "status": status_of(node),
+        # Arena never fills in the role of a node with GPUs.
+        "role": role_of(node) if mode is NodeMode.NORMAL else "",
+        "type": mode.value[1],
+    }
+    if mode is NodeMode.NORMAL:
+        return common
+    counted = {
+        "totalGPUs": total(node),
+        "allocatedGPUs": allocated(node),
+        "unhealthyGPUs": node.unhealthy,
+        "gpuMetrics": [],
+    }
+    instances = [
+        _instance(holder, node)
+        for holder in sorted(node.holders, key=lambda holder: (holder.namespace, holder.pod))
+    ]
+    links = {
+        "gpuTopology": {
+            "linkMatrix": link_types(node),
+            "bandwidthMatrix": [list(row) for row in node.measured],
+        }
+    }
+    devices = {
+        "devices": [
+            {
+                "id": str(gpu.index),
+                "healthy": gpu.healthy,
+                "status": "using" if node.used is not None and gpu.index in node.used else "idle",
+            }
+            for gpu in node.gpus
+        ]
+    }
+    counts = {**common, **counted, "instances": instances}
+    return {**counts, **links, **devices} if mode is NodeMode.TOPOLOGY else counts
+
+
+def _instance(holder: Holder, node: GpuNode) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "name": holder.pod,
+        "namespace": holder.namespace,
+        "status": holder.phase,
+        "requestGPUs": holder.gpus,
+    }
+    if mode_of(node) is NodeMode.TOPOLOGY:
+        # In topology mode the pods of a job on one node see each other's GPUs.
+        pods = [
+            other for other in node.holders if other is holder or (holder.job and other.job == holder.job)
+        ]
+        entry["allocation"] = [str(index) for index in holder.indices or ()]
+        entry["visibleGPUs"] = [
+            str(index) for index in sorted({index for pod in pods for index in pod.indices or ()})
+        ]
+    return entry

@@ -1,1 +1,0 @@
-"""How `top node` looks, to the byte as Arena's."""

@@ -1,1 +1,0 @@
-"""What else a user could ask for, or an administrator could do."""

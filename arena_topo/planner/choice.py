@@ -1,0 +1,1004 @@
+"""The domain and the nodes for a gang, in the order of design: closest level, fewest nodes, best busbw, least damage."""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, chain, compress
+from math import inf
+from operator import attrgetter, itemgetter
+from typing import NamedTuple
+
+from arena_topo.model.plan import Objective
+from arena_topo.planner.fleet import (
+    Capacity,
+    Domain,
+    Fleet,
+    Goal,
+    Merit,
+    Room,
+    capacity_by_domain,
+    domain_at,
+    domains_at,
+    rooms,
+)
+from arena_topo.planner.memo import Memo
+from arena_topo.planner.offers import DamageTable, NodeState, Offer, Use, damage, nic_rate
+
+# Where the widest nodes have places to spare: which nodes are left out or not filled, for the least damage.
+#
+# Dynamic programming over the nodes, widest first, equally good ones at once. A node that is left out, or not filled, is
+# *slack*: the nodes taken and the places filled so far are known up to the slack that is left, so that the states are few.
+#
+# Five workers are to go onto two of these three nodes:
+#
+# ====  ===========================  ===========================
+# node  damage with 3 workers        damage with 2 workers
+# ====  ===========================  ===========================
+# 0     4                            1
+# 1     0                            9
+# 2     (takes only 2)               5
+# ====  ===========================  ===========================
+#
+# The two widest nodes have six places, so the slack is 1. After node 0 the states (nodes taken, workers placed) are
+# (0, 0) at damage 0, (1, 3) at 4 and (1, 2) at 1. After node 1 only those are kept that can still make it: (1, 3) at 0,
+# with node 0 left out; (2, 5) at min(1 + 0, 4 + 9) = 1; and (1, 3) at 4 loses to the one at 0. Node 2 would turn (1, 3)
+# into (2, 5) at 0 + 5 = 5. The best way to (2, 5) costs 1: two workers on node 0, three on node 1.
+
+Chosen = list[tuple[int, Offer]]
+"""The nodes that take the gang, by position, each with its offer."""
+
+
+class NodeGroup(NamedTuple):
+    """Nodes that are equally good, by position, and what each may take: the most workers first.
+
+    ``kept``: all of them are taken in any case, because workers of the gang are there already.
+    """
+
+    nodes: tuple[int, ...]
+    offers: tuple[Offer, ...]
+    kept: bool = False
+
+    @property
+    def most(self) -> int:
+        """The most workers that one of the nodes may take."""
+        return self.offers[0].workers
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the offers leave out no number of workers between the most and the least."""
+        return self.offers[0].workers - self.offers[-1].workers == len(self.offers) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class _CostGroup:
+    """Nodes that do the same damage, by position, each with its group.
+
+    ``costs`` is the damage by number of workers. ``extra`` at [n][m] is the damage that n of the nodes add when they
+    take m workers less than the most, None where they cannot; with as many nodes as there is slack the rows end,
+    because further nodes are full and add nothing. With costs {3: 4, 2: 1} and a slack of 1 the rows are [0, None] for no
+    node and [0, -3] for one or more.
+    """
+
+    nodes: tuple[tuple[int, NodeGroup], ...]
+    costs: dict[int, int]
+    extra: list[list[int | None]]
+    kept: bool
+
+    @property
+    def most(self) -> int:
+        """The most workers that one of the nodes may take."""
+        return self.nodes[0][1].most
+
+
+_BackPointer = tuple["_BackPointer", int, int, int] | None
+"""How a state was reached: the pointer of the state before it, the number of a cost group, how many of its nodes are
+taken, and how many workers fewer than the most."""
+_States = dict[tuple[int, int], tuple[int, _BackPointer]]
+"""By the numbers of nodes taken and workers placed: the least damage so far, and how the state was reached."""
+
+
+def spread(pool: Sequence[NodeGroup], goal: Goal, slack: int) -> Chosen:
+    """Return the choice of least damage for *goal* among *pool*, widest first; empty where there is none.
+
+    *slack* is how many places more the widest nodes have than the goal needs.
+    """
+    cost_groups = _cost_groups(pool, slack)
+    reach = list(accumulate((group.most for group in cost_groups for _ in group.nodes), initial=0))
+    states: _States = {(0, 0): (0, None)}
+    position = 0
+    for number, group in enumerate(cost_groups):
+        position += len(group.nodes)
+        states = _extended(states, number, group, reach[position:], goal)
+    best = states.get((goal.count, goal.workers))
+    return _unrolled(cost_groups, best[1]) if best else []
+
+
+def _cost_groups(pool: Sequence[NodeGroup], slack: int) -> list[_CostGroup]:
+    """Return the nodes of *pool*, those together whose offers do the same damage, in its order."""
+    by_costs: dict[tuple[bool, tuple[tuple[int, int], ...]], list[tuple[int, NodeGroup]]] = {}
+    for group in pool:
+        costs = tuple((offer.workers, offer.damage) for offer in group.offers)
+        by_costs.setdefault((group.kept, costs), []).extend((position, group) for position in group.nodes)
+    cost_groups = []
+    # Nodes of several groups may do the same damage; of equal ones the first in fabric order are taken.
+    for (kept, costs), nodes in by_costs.items():
+        nodes.sort(key=lambda entry: entry[0])
+        cost_groups.append(
+            _CostGroup(tuple(nodes), dict(costs), _extra(costs, min(slack, len(nodes)), slack), kept)
+        )
+    return cost_groups
+
+
+def _extra(costs: Sequence[tuple[int, int]], nodes: int, slack: int) -> list[list[int | None]]:
+    """Return the ``extra`` of a cost group of so many *nodes* at most, from the workers and damage of its *costs*.
+
+    >>> _extra([(3, 4), (2, 1)], nodes=1, slack=1)
+    [[0, None], [0, -3]]
+    """
+    most, full = costs[0]
+    single = [(most - workers, damage - full) for workers, damage in costs if most - workers <= slack]
+    rows: list[list[int | None]] = [[0, *[None] * slack]]
+    for _ in range(nodes):
+        row: list[int | None] = [None] * (slack + 1)
+        for before, cost in enumerate(rows[-1]):
+            if cost is not None:
+                for lacking, added in single:
+                    less, total = before + lacking, cost + added
+                    if less <= slack and ((lowest := row[less]) is None or total < lowest):
+                        row[less] = total
+        rows.append(row)
+    return rows
+
+
+def _extended(states: _States, number: int, group: _CostGroup, reach: Sequence[int], goal: Goal) -> _States:
+    """Return the states after nodes of *group* were taken as well, of those that can still complete the gang.
+
+    *reach* is how many workers the nodes so far and n of those after them take at most, at [n].
+    """
+    most, full, size, last = group.most, group.costs[group.most], len(group.nodes), len(group.extra) - 1
+    extended: _States = {}
+    for (taken, placed), (done, pointer) in states.items():
+        for more in range(min(size, goal.count - taken), size - 1 if group.kept else -1, -1):
+            left, after = goal.count - taken - more, placed + more * most
+            # Too few nodes remain after this group, or they cannot take the workers that are missing. With fewer nodes
+            # of this group even more would be missing, so the loop ends.
+            if left >= len(reach):
+                break
+            spare = after + reach[left] - reach[0] - goal.workers
+            if spare < 0:
+                break
+            row, base = group.extra[min(more, last)], done + more * full
+            for less in range(max(after + left - goal.workers, 0), min(spare, len(row) - 1) + 1):
+                added = row[less]
+                if added is None:
+                    continue
+                state, total = (taken + more, after - less), base + added
+                previous = extended.get(state)
+                if previous is None or total < previous[0]:
+                    extended[state] = (total, (pointer, number, more, less) if more else pointer)
+    return extended
+
+
+def _unrolled(cost_groups: Sequence[_CostGroup], pointer: _BackPointer) -> Chosen:
+    """Return the choice that *pointer* leads back through."""
+    chosen: Chosen = []
+    while pointer is not None:
+        pointer, number, more, less = pointer
+        group = cost_groups[number]
+        # A cost group may have more nodes than are taken: those without an amount are left out.
+        chosen += [
+            (position, _offer(alike, workers))
+            for (position, alike), workers in zip(group.nodes, _amounts(group, more, less), strict=False)
+        ]
+    return chosen
+
+
+def _offer(group: NodeGroup, workers: int) -> Offer:
+    return next(offer for offer in group.offers if offer.workers == workers)
+
+
+def _amounts(group: _CostGroup, more: int, less: int) -> list[int]:
+    """Return how many workers *more* nodes of *group* take, *less* than the most in all, for the least damage."""
+    amounts, full = [group.most] * more, group.costs[group.most]
+    while less:
+        row = min(more, len(group.extra) - 1)
+        before, target = group.extra[row - 1], group.extra[row][less]
+        # One of the numbers of workers leads back to a cell of the row before with the rest of the damage.
+        workers = next(
+            workers
+            for workers, damage in group.costs.items()
+            if (rest := less - group.most + workers) >= 0
+            and (cost := before[rest]) is not None
+            and cost + damage - full == target
+        )
+        more -= 1
+        amounts[more] = workers
+        less -= group.most - workers
+    return amounts
+
+
+# The best choice of nodes for a gang among groups of equal nodes: exact where that is short, else greedy.
+#
+# The goal names the fewest nodes that hold the gang, so that the *slack*, the places left unused on them, is smaller than
+# one node. Bandwidth is the lowest of the nodes: the highest limit is looked for that still leaves a choice. Damage is a sum:
+# without slack all but the narrowest of the chosen nodes are forced, and of those the least damaged are taken; with slack,
+# ``slack`` decides which nodes leave which places unused.
+#
+# Three nodes take two workers each, at 45, 45 and 8 GB/s; three workers need two nodes and leave one place unused. The
+# rates that occur are 8 and 45. At 45 or more two nodes remain, which have four places: enough, so the limit is 45, and
+# only their damage is left to compare.
+#
+# Where GPUs left over go before bandwidth, their number limits the choice as well: a limit on bandwidth leaves a choice only
+# if the one of least damage strands no more. Where the two are weighed, every rate is tried as a limit, the highest first,
+# until no lower one can be worth more.
+
+
+@dataclass(slots=True)
+class Effort:
+    """How many steps of search one decision may still take."""
+
+    steps: int
+
+    def spend(self, steps: int) -> bool:
+        """Take *steps* off if there are as many; whether there were."""
+        if steps > self.steps:
+            return False
+        self.steps -= steps
+        return True
+
+
+def search(groups: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | None:
+    """Return the best choice for *goal*: highest busbw and least damage in the order of its objective.
+
+    None where *effort* does not suffice. NICs bound a gang of several nodes only.
+    """
+    pool = sorted(groups, key=_width)
+    # Bandwidth goes before any number of GPUs left over; another objective bounds that number.
+    most: int | None = None
+    measures = (_BUSBW, _INSIDE) if goal.count > 1 else (_INSIDE,)
+    if goal.objective is not Objective.BANDWIDTH:
+        most = _allowance(pool, goal, measures[0], effort)
+        if most is None:
+            return None
+    for measure in measures:
+        raised = _raised(pool, goal, measure, effort, most)
+        if raised is None:
+            return None
+        pool = raised
+    return _cheapest(pool, goal, effort)
+
+
+def greedy(groups: Sequence[NodeGroup], goal: Goal) -> Chosen:
+    """Return a choice for *goal*: the widest nodes, of equally wide ones the best, all of them full but the last ones."""
+    full = [(group.offers[0], position, group) for group in groups for position in group.nodes]
+    full.sort(key=lambda entry: (not entry[2].kept, *_full_rank(entry[0]), entry[1]))
+    taken = full[: goal.count]
+    surplus = sum(offer.workers for offer, _, _ in taken) - goal.workers
+    # On the fewest nodes one of them can have all that is left over; on more nodes, or with kept ones, it takes several.
+    if any(group.kept for group in groups) or not any(surplus < offer.workers for offer, _, _ in taken):
+        return _emptied_from_behind(taken, surplus)
+    # The surplus is taken off the node that is fastest with the rest, where it can be. Offers go down from the most
+    # workers one by one, so the offer at index i takes i fewer than the first.
+    rates = [
+        (group.offers[surplus].busbw, group.offers[surplus].inside) if surplus < offer.workers else _LOWEST
+        for offer, _, group in taken
+    ]
+    reduced = max(range(goal.count), key=rates.__getitem__)
+    # On more nodes than the fewest the surplus may be more than any one node can spare.
+    if rates[reduced] == _LOWEST:
+        return _emptied_from_behind(taken, surplus)
+    return [
+        (position, group.offers[surplus] if index == reduced else offer)
+        for index, (offer, position, group) in enumerate(taken)
+    ]
+
+
+def _emptied_from_behind(taken: Sequence[tuple[Offer, int, NodeGroup]], surplus: int) -> Chosen:
+    """Return *taken* with *surplus* workers fewer, off the last nodes: more than one of them may have so many to spare."""
+    chosen: Chosen = []
+    for _, position, group in reversed(taken):
+        fewer = min(surplus, len(group.offers) - 1)
+        surplus -= fewer
+        chosen.append((position, group.offers[fewer]))
+    return chosen
+
+
+_LOWEST = (-inf, -inf)
+_BUSBW: Callable[[Offer], float] = attrgetter("busbw")
+_INSIDE: Callable[[Offer], float] = attrgetter("inside")
+
+
+_Rated = tuple[NodeGroup, tuple[float, ...]]
+"""A group and the rate of each of its offers."""
+
+
+def _full_rank(offer: Offer) -> tuple[int, float, float, int]:
+    return -offer.workers, -offer.busbw, -offer.inside, offer.damage
+
+
+def _width(group: NodeGroup) -> tuple[int, int]:
+    return -group.most, group.nodes[0]
+
+
+def _widest(pool: Sequence[NodeGroup], count: int) -> list[tuple[NodeGroup, int]]:
+    """Return the *count* widest nodes of *pool*, which is sorted by width, those that are kept among them: by group."""
+    widest: list[tuple[NodeGroup, int]] = []
+    left = count - sum(len(group.nodes) for group in pool if group.kept)
+    for group in pool:
+        taken = len(group.nodes) if group.kept else min(len(group.nodes), left)
+        if not group.kept:
+            left -= taken
+        if taken:
+            widest.append((group, taken))
+    return widest
+
+
+def _spare(widest: Sequence[tuple[NodeGroup, int]], goal: Goal) -> int:
+    """Return how many places more than the goal needs *widest* have; -1 where they are too few or too narrow."""
+    if sum(taken for _, taken in widest) != goal.count:
+        return -1
+    return max(sum(group.most * taken for group, taken in widest) - goal.workers, -1)
+
+
+def _allowance(
+    pool: Sequence[NodeGroup], goal: Goal, measure: Callable[[Offer], float], effort: Effort
+) -> int | None:
+    """Return how many GPUs the best choice leaves over where they go before, or beside, bandwidth; None without *effort*.
+
+    At 19 GB/s a choice of four GPUs leaves four over, at 13 GB/s another one leaves none: 0 for both objectives.
+    """
+    chosen = _cheapest(pool, goal, effort)
+    if chosen is None:
+        return None
+    # A limit on the rates takes choices away, so that none of them leaves over less than the least of all.
+    least = most = _stranded(chosen)
+    if goal.objective is Objective.PACK:
+        return least
+
+    def worth(rate: float, stranded: int) -> Merit:
+        return goal.merit(rate, 0.0, damage(stranded, 0.0))
+
+    rated = [(group, tuple(map(measure, group.offers))) for group in pool]
+    best = worth(min(measure(offer) for _, offer in chosen), least)
+    for rate in sorted({rate for _, rates in rated for rate in rates}, reverse=True):
+        if worth(rate, least) >= best:
+            break
+        chosen = _cheapest(_limited(rated, rate), goal, effort)
+        if chosen is None:
+            return None
+        if chosen and (other := worth(rate, _stranded(chosen))) < best:
+            best, most = other, _stranded(chosen)
+    return most
+
+
+def _raised(
+    pool: list[NodeGroup],
+    goal: Goal,
+    measure: Callable[[Offer], float],
+    effort: Effort,
+    most: int | None = None,
+) -> list[NodeGroup] | None:
+    """Return *pool* with only the offers that reach the highest possible minimum of *measure*, still sorted.
+
+    *most* GPUs may be left over, any number where it is None.
+    """
+    rated = [(group, tuple(map(measure, group.offers))) for group in pool]
+    rates = sorted({rate for _, rates in rated for rate in rates})
+    # At the lowest rate every offer remains, and the pool as it is has a choice: the bisection starts from there.
+    best, low, high = pool, 0, len(rates)
+    while high - low > 1:
+        middle = (low + high) // 2
+        limited = _limited(rated, rates[middle])
+        possible = _is_possible(limited, goal, effort, most)
+        if possible is None:
+            return None
+        if possible:
+            best, low = limited, middle
+        else:
+            high = middle
+    return best
+
+
+def _limited(rated: Sequence[_Rated], least: float) -> list[NodeGroup]:
+    """Return the groups with only the offers whose rate is *least* or more, sorted as before."""
+    limited, is_sorted = [], True
+    for group, rates in rated:
+        if min(rates) >= least:
+            limited.append(group)
+        elif max(rates) >= least:
+            offers = [offer for offer, rate in zip(group.offers, rates, strict=True) if rate >= least]
+            limited.append(group._replace(offers=tuple(offers)))
+            # Without its widest offer a group may belong further back.
+            is_sorted = False
+        elif group.kept:
+            return []
+    return limited if is_sorted else sorted(limited, key=_width)
+
+
+def _is_possible(pool: Sequence[NodeGroup], goal: Goal, effort: Effort, most: int | None) -> bool | None:
+    """Whether *pool* has a choice for *goal* that leaves over *most* GPUs; None where *effort* does not suffice to tell."""
+    if most is not None:
+        chosen = _cheapest(pool, goal, effort)
+        return None if chosen is None else bool(chosen) and _stranded(chosen) <= most
+    widest = _widest(pool, goal.count)
+    slack = _spare(widest, goal)
+    if slack < 0:
+        return False
+    # Where every number of workers between the fewest and the most is possible, a sum decides.
+    fewest = sum(taken * group.offers[-1].workers for group, taken in widest)
+    if fewest <= goal.workers and all(group.is_whole for group, _ in widest):
+        return True
+    chosen = _spread(pool, goal, slack, effort)
+    return None if chosen is None else bool(chosen)
+
+
+def _cheapest(pool: Sequence[NodeGroup], goal: Goal, effort: Effort) -> Chosen | None:
+    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice."""
+    widest = _widest(pool, goal.count)
+    slack = _spare(widest, goal)
+    if slack < 0:
+        return []
+    # Nodes that are kept need not be among the widest.
+    if slack == 0 and not any(group.kept for group in pool):
+        return _least_damaged(pool, goal)
+    return _spread(pool, goal, slack, effort)
+
+
+def _stranded(chosen: Chosen) -> int:
+    return sum(offer.stranded for _, offer in chosen)
+
+
+def _least_damaged(pool: Sequence[NodeGroup], goal: Goal) -> Chosen:
+    """Return the choice of least damage where every chosen node is full."""
+    # Every place on the widest nodes is needed, so each node wider than the narrowest of them is taken.
+    narrowest = _widest(pool, goal.count)[-1][0].most
+    forced = [
+        (position, group.offers[0]) for group in pool if group.most > narrowest for position in group.nodes
+    ]
+    free = sorted(
+        (group for group in pool if group.most == narrowest), key=lambda group: group.offers[0].damage
+    )
+    candidates = chain.from_iterable(
+        ((position, group.offers[0]) for position in group.nodes) for group in free
+    )
+    return forced + [entry for entry, _ in zip(candidates, range(goal.count - len(forced)), strict=False)]
+
+
+def _spread(pool: Sequence[NodeGroup], goal: Goal, slack: int, effort: Effort) -> Chosen | None:
+    """Return the choice of least damage, empty where there is none, None where *effort* does not suffice."""
+    # Which of the nodes that are kept are taken is no question, so that they add no states.
+    free = goal.count - sum(len(group.nodes) for group in pool if group.kept)
+    if not effort.spend(len(pool) * (slack + 1) * max(min(free, slack + 1), 1) ** 2):
+        return None
+    return spread(pool, goal, slack)
+
+
+# Which nodes of a domain take how many workers of a gang: the fewest nodes, and of those the best.
+#
+# With the fewest nodes, the places left unused on the chosen nodes are fewer than one node's: every node takes nearly all
+# it can, and the exact search (``search``) stays short. Where it would still be long, a greedy choice takes its place
+# and says so.
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A gang of ``workers`` with ``gpus`` GPUs each, and the fleet with its capacity for them.
+
+    ``bandwidth_sensitive`` is False where only the damage to what stays free is to be compared; else ``objective`` says
+    what goes first.
+    """
+
+    fleet: Fleet
+    capacity: Capacity
+    workers: int
+    gpus: int
+    bandwidth_sensitive: bool = True
+    objective: Objective = Objective.BANDWIDTH
+
+    def goal(self, nodes: int) -> Goal:
+        """Return what the gang needs of so many *nodes*, and by what choices of them are compared."""
+        return Goal(nodes, self.workers, self.objective, self.workers * self.gpus)
+
+    def use(self, nodes: int) -> Use:
+        """Return what the GPUs of a node are chosen for when the gang gets so many *nodes*."""
+        if not self.bandwidth_sensitive:
+            return Use.DAMAGE_ONLY
+        return Use.SEVERAL_NODES if nodes > 1 else Use.ONE_NODE
+
+
+@dataclass(frozen=True, slots=True)
+class Pick:
+    """The nodes of one domain that take the gang, as positions in fabric order, and each one's offer.
+
+    ``complete`` is False where the search ended early, so that a better choice of nodes cannot be ruled out;
+    ``sets_exact`` is False where a set of GPUs that was compared may not be the best of its node.
+    """
+
+    domain: Domain
+    nodes: tuple[int, ...]
+    offers: tuple[Offer, ...]
+    merit: Merit
+    complete: bool = True
+    sets_exact: bool = True
+
+    @property
+    def busbw(self) -> float:
+        """The lowest busbw of the nodes in GB/s; NICs count where there are several nodes."""
+        # A gang runs at the pace of its slowest node, and on one node it does not use the NICs.
+        return min(map(_INSIDE if len(self.offers) == 1 else _BUSBW, self.offers))
+
+    @property
+    def stranded(self) -> int:
+        """The GPUs left over on the nodes."""
+        return sum(offer.stranded for offer in self.offers)
+
+
+def picked(
+    domain: Domain, chosen: Chosen, goal: Goal, *, complete: bool = True, sets_exact: bool = True
+) -> Pick:
+    """Return *chosen*, nodes of *domain* that take a gang, in fabric order and with its merit."""
+    nodes, offers = zip(*sorted(chosen, key=_POSITION), strict=True)
+    inside = min(map(_INSIDE, offers))
+    busbw = inside if len(offers) == 1 else min(map(_BUSBW, offers))
+    return Pick(
+        domain=domain,
+        nodes=nodes,
+        offers=offers,
+        merit=goal.merit(busbw, inside, sum(map(_DAMAGE, offers))),
+        complete=complete,
+        sets_exact=sets_exact,
+    )
+
+
+_POSITION: Callable[[tuple[int, Offer]], int] = itemgetter(0)
+_DAMAGE: Callable[[Offer], int] = attrgetter("damage")
+
+
+def fewest(capacity: Capacity, domain: Domain, workers: int) -> int:
+    """Return the least number of nodes of *domain* that have *workers* places together; it has as many."""
+    # Workers are alike, so no other nodes hold as many in the same number as the widest.
+    widest = sorted(capacity.places[domain.start : domain.end], reverse=True)
+    return bisect_left(list(accumulate(widest)), workers) + 1
+
+
+def pick(problem: Problem, domain: Domain, count: int, effort: Effort) -> Pick:
+    """Return the best choice of *count* nodes, the fewest possible, in *domain*."""
+    groups, sets_exact = _groups(problem, domain, count)
+    goal = problem.goal(count)
+    chosen = search(groups, goal, effort)
+    return picked(
+        domain,
+        chosen or greedy(groups, goal),
+        goal,
+        complete=chosen is not None,
+        sets_exact=sets_exact,
+    )
+
+
+def _groups(problem: Problem, domain: Domain, count: int) -> tuple[list[NodeGroup], bool]:
+    """Return the nodes that can be among the fewest, equal ones in one group, with all that each may take.
+
+    The second value says whether all their offers are exact. With nine workers on nodes that take 8, 4, 2 and 1 the
+    two widest have 12 places, so 3 stay unused: a node that takes less than 4 - 3 = 1 is never chosen, one that takes 8
+    gets 8 to 5 of the workers, and one that takes 4 gets 4 to 1.
+    """
+    places = problem.capacity.places
+    widest = sorted(places[domain.start : domain.end], reverse=True)[:count]
+    slack = sum(widest) - problem.workers
+    least = max(widest[-1] - slack, 1)
+    rows, gpus, use = problem.fleet.tables.rows, problem.gpus, problem.use(count)
+    groups, sets_exact = [], True
+    for most, state_id, nodes in alike(problem, domain, least, count):
+        row = rows[gpus, use, state_id, most, max(most - slack, 1)]
+        groups.append(NodeGroup(tuple(nodes), row.offers))
+        sets_exact = sets_exact and row.exact
+    return groups, sets_exact
+
+
+def alike(problem: Problem, domain: Domain, least: int, count: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Yield the nodes of *domain* that take *least* workers or more, by places and state, at most *count* of each."""
+    places, by_state = problem.capacity.places, problem.capacity.by_state
+    state_ids, start, end = problem.fleet.state_ids, domain.start, domain.end
+    # A large domain has few states: look for each state's nodes in it rather than at every node.
+    if by_state is not None and 4 * len(by_state) < end - start:
+        nodes_by_state = problem.fleet.nodes_by_state
+        for state_id, most in enumerate(by_state):
+            if most >= least:
+                nodes = nodes_by_state[state_id]
+                first = bisect_left(nodes, start)
+                same = nodes[first : min(first + count, bisect_left(nodes, end, first))]
+                if same:
+                    yield most, state_id, same
+        return
+    able = compress(range(start, end), map(least.__le__, places[start:end]))
+    if by_state is not None:
+        by_id: dict[int, list[int]] = {}
+        for position in able:
+            by_id.setdefault(state_ids[position], []).append(position)
+        for state_id, same in by_id.items():
+            yield by_state[state_id], state_id, same[:count]
+        return
+    by_places: dict[tuple[int, int], list[int]] = {}
+    for position in able:
+        by_places.setdefault((places[position], state_ids[position]), []).append(position)
+    for (most, state_id), same in by_places.items():
+        yield most, state_id, same[:count]
+
+
+# Upper bounds on the best choice within a domain, from its nodes' states alone, so that few domains are searched.
+#
+# A gang of w workers on c nodes is one of few *splits* of w into c parts, because with the fewest nodes hardly any place
+# is left unused. For each part the best nodes of the domain are taken, even those that are taken for another part as well;
+# a real choice takes every node once, so it is never better. All bounds are merits: no entry of a bound is above the
+# real one.
+#
+# Nine workers on two nodes with eight places each split into 8 + 1, 7 + 2, 6 + 3 or 5 + 4. Say the nodes of a domain
+# would suffer these damages:
+#
+# ====  ===  ===  ===  ===  ===  ===  ===  ===
+# node   1    2    3    4    5    6    7    8
+# ====  ===  ===  ===  ===  ===  ===  ===  ===
+# a      9    7    6    6    3    4    2    0
+# b      5    8    7    4    5    6    3    1
+# ====  ===  ===  ===  ===  ===  ===  ===  ===
+#
+# The least damage of 8 + 1 is 0 (a) + 5 (b) = 5, of 7 + 2 it is 2 (a) + 7 (a) = 9 although a cannot take both, of
+# 6 + 3 it is 4 + 6 = 10, of 5 + 4 it is 3 + 4 = 7: the bound is 5. A domain that has already given 4 is not beaten.
+
+# A slack of 8 has 22 partitions, and their number grows fast: a gang with more slack gets no bound.
+_MOST_SLACK = 8
+_MOST_SORTED = 64
+_MOST_BOUNDS = 50_000
+Rates = tuple[float, float]
+"""Busbw with NICs counted, and inside the nodes."""
+
+Split = tuple[tuple[int, int], ...]
+"""Parts with their multiplicities: so many workers on each of so many nodes."""
+
+
+class DomainBounds:
+    """The bounds for one gang on *count* nodes of a domain, none of which takes more than *most* workers.
+
+    Domains are asked for by their number in the tier, whose kinds of hardware by domain are *hardware*.
+    """
+
+    def __init__(self, problem: Problem, count: int, most: int, hardware: Sequence[frozenset[int]]) -> None:
+        """Take the gang, the number of nodes, the most workers of a node, and the domains' hardware."""
+        self._fleet = problem.fleet
+        self._hardware = hardware
+        self._parts = parts = _Parts.of(problem, count, most)
+        self._goal = problem.goal(count)
+        self._rates = Memo(parts.rates_of, limit=_MOST_BOUNDS)
+        self._least_damage = Memo(parts.least_damage_of, limit=_MOST_BOUNDS)
+        self._inexact = frozenset[int]().union(*(table.inexact for table in parts.tables.values()))
+
+    def when_empty(self, number: int) -> Merit:
+        """Return a merit that no choice in domain *number* is better than, were its nodes empty; cheap to compute."""
+        return self._goal.merit(*self._rates_of(number), 0)
+
+    def bound(self, number: int, domain: Domain) -> Merit:
+        """Return a merit that no choice in *domain*, which has the *number*, is better than."""
+        if not self._parts.splits:
+            return self.when_empty(number)
+        damage = self._least_damage[self._fleet.state_ids[domain.start : domain.end]]
+        return self._goal.merit(*self._rates_of(number), damage)
+
+    def _rates_of(self, number: int) -> Rates:
+        return self._rates[self._hardware[number]] if self._parts.splits else (inf, inf)
+
+    def is_exact(self, domains: Iterable[Domain]) -> bool:
+        """Whether the bounds of *domains* rest on sets of GPUs that are proven to be the best."""
+        inexact = self._inexact
+        if not inexact:
+            return True
+        state_ids = self._fleet.state_ids
+        return all(inexact.isdisjoint(state_ids[domain.start : domain.end]) for domain in domains)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The splits of a gang, their different parts, and the damage of so many workers by state for each part."""
+
+    problem: Problem
+    on_one_node: bool
+    splits: Sequence[Split]
+    parts: Sequence[tuple[int, int]]
+    tables: Mapping[int, DamageTable]
+
+    @classmethod
+    def of(cls, problem: Problem, count: int, most: int) -> "_Parts":
+        # Without GPUs a node's damage depends on how many places it has, which a table by state does not know.
+        gang_splits = splits(problem.workers, count, most) if problem.gpus else []
+        parts = sorted({part for split in gang_splits for part in split})
+        damages = problem.fleet.tables.damages
+        tables = {part: damages[problem.gpus, part] for part, _ in parts}
+        return cls(problem, count == 1, gang_splits, parts, tables)
+
+    def least_damage_of(self, state_ids: tuple[int, ...]) -> int:
+        """Return the least damage of all splits, each part on the best nodes for it."""
+        least: dict[tuple[int, int], float] = {}
+        # A large domain has each state many times: its states are counted once and not sorted for every part.
+        counted = Counter(state_ids) if len(state_ids) > _MOST_SORTED else None
+        for part, times in self.parts:
+            damages = self.tables[part].damages
+            if times == 1:
+                least[part, times] = min(map(damages.__getitem__, counted or state_ids))
+            elif counted is None:
+                least[part, times] = sum(sorted(map(damages.__getitem__, state_ids))[:times])
+            else:
+                least[part, times] = _cheapest_set(damages, counted, times)
+        damage = min(sum(map(least.__getitem__, split)) for split in self.splits)
+        # Infinite where no split fits the states: no damage at all is a bound in any case.
+        return int(damage) if damage < inf else 0
+
+    def rates_of(self, hardware: frozenset[int]) -> Rates:
+        """Return what the best split gives when its parts get empty nodes of the best kind of *hardware*."""
+        states = [self.problem.fleet.hardware[number] for number in hardware]
+        gpus, sensitive = self.problem.gpus, self.problem.bandwidth_sensitive
+
+        def best(measure: Callable[[NodeState, int], float]) -> float:
+            by_part = {part: max(measure(state, part * gpus) for state in states) for part in self.tables}
+            return max(min(by_part[part] for part, _ in split) for split in self.splits)
+
+        inside = best(_inside_when_empty if sensitive else _unbounded)
+        across = best(nic_rate if sensitive else _unbounded)
+        return inside if self.on_one_node else min(inside, across), inside
+
+
+def splits(workers: int, count: int, most: int) -> list[Split]:
+    """Return the ways to write *workers* as a sum of *count* parts from 1 to *most*; none where they are many.
+
+    What the parts lack of *most* adds up to the slack, so the splits are the partitions of the slack:
+
+    >>> splits(9, 2, 8)[:2]
+    [((8, 1), (1, 1)), ((2, 1), (7, 1))]
+    >>> splits(7, 3, 3)
+    [((3, 2), (1, 1)), ((3, 1), (2, 2))]
+    """
+    slack = count * most - workers
+    if slack > _MOST_SLACK:
+        return []
+    return [
+        tuple((Counter({most: count - len(lacking)}) + Counter(most - lack for lack in lacking)).items())
+        for lacking in _partitions(slack, most - 1)
+        if len(lacking) <= count
+    ]
+
+
+def _partitions(total: int, largest: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to write *total* as a sum of positive parts up to *largest*, whatever their order.
+
+    >>> list(_partitions(3, 2))
+    [(2, 1), (1, 1, 1)]
+    """
+    if not total:
+        yield ()
+    for part in range(min(total, largest), 0, -1):
+        for rest in _partitions(total - part, part):
+            yield (part, *rest)
+
+
+def _cheapest_set(damages: Sequence[float], counted: Mapping[int, int], times: int) -> float:
+    """Return the sum of the *times* lowest *damages* of nodes, of which *counted* has so many in each state."""
+    total: float = 0
+    for state_id in sorted(counted, key=damages.__getitem__):
+        taken = min(counted[state_id], times)
+        total += taken * damages[state_id]
+        times -= taken
+        if not times:
+            return total
+    return inf
+
+
+def _inside_when_empty(state: NodeState, count: int) -> float:
+    if count == 1:
+        return inf
+    machine = state.machine
+    # Unknown links count as 0 GB/s here because they do in an offer, and a bound must not be below that.
+    if machine is None or count > machine.size:
+        return 0.0
+    choice = machine.best((1 << machine.size) - 1, count)
+    return choice.busbw if choice else 0.0
+
+
+def _unbounded(_state: NodeState, _count: int) -> float:
+    return inf
+
+
+EFFORT = 6_000
+"""Steps of search that one decision may take before it settles for the best found so far: some milliseconds."""
+NODES_PER_STEP = 2
+"""In larger fleets there is one step more for every so many nodes."""
+
+
+@dataclass(frozen=True, slots=True)
+class DomainChoice:
+    """The pick for a gang, and what it was chosen from.
+
+    ``level`` is where it was searched, ``rivals`` how many domains there hold the gang. ``next_count`` is the number of
+    nodes that the best of those with more nodes needs, 0 where there is none. ``runner_up`` is the best pick of another
+    domain (or node) with as few nodes; it may be as good, and later by name. ``exact`` is False where something
+    better cannot be ruled out: it depends on what this decision compared, and on no other decision.
+    """
+
+    pick: Pick
+    level: int
+    rivals: int
+    next_count: int
+    runner_up: Pick | None
+    exact: bool
+
+
+def choose_domain(problem: Problem, level: int) -> DomainChoice:
+    """Return the best pick at *level*, which has a domain that holds all workers of *problem*."""
+    if level == 0:
+        return _choose_node(problem)
+    capacity, workers = problem.capacity, problem.workers
+    domains = domains_at(problem.fleet, level)
+    holding = [
+        number for number, places in enumerate(capacity_by_domain(capacity, domains)) if places >= workers
+    ]
+    counts = [fewest(capacity, domains[number], workers) for number in holding]
+    least = min(counts)
+    competing = [number for number, count in zip(holding, counts, strict=True) if count == least]
+    picks, exact = _picks(problem, domains, competing, least)
+    return DomainChoice(
+        pick=picks[0],
+        level=level,
+        rivals=len(holding),
+        next_count=min((count for count in counts if count > least), default=0),
+        runner_up=picks[1] if len(picks) > 1 else None,
+        exact=exact,
+    )
+
+
+def _picks(
+    problem: Problem, domains: Sequence[Domain], competing: Sequence[int], count: int
+) -> tuple[list[Pick], bool]:
+    """Return the best picks of the *competing* ones of *domains*, at most two, and whether none can be better.
+
+    Domains are searched in the order of what their hardware allows, tightest first; one whose bound is no better
+    than the two picks so far is skipped. The result is exact only if every pick and every bound that was used is.
+    """
+    # One budget for all domains: the most promising ones are searched first and may use it up.
+    effort = Effort(EFFORT + len(problem.fleet.nodes) // NODES_PER_STEP)
+    competition = _Competition(problem, domains, competing, count)
+    best: list[tuple[Merit, Room, int, Pick]] = []
+    skipped: list[int] = []
+    exact = True
+    candidates = competition.best_first()
+    for number, promise in candidates:
+        domain = domains[number]
+        # Two picks are kept because the second is shown as the runner-up: a skipped domain beats neither.
+        room = competition.rooms[number]
+        if len(best) > 1:
+            # Candidates come in the order of what they promise: where this one cannot win, none of those after it can.
+            if promise > best[1][0]:
+                skipped += [number, *(other for other, _ in candidates)]
+                break
+            if (competition.bound(number), room, domain.start) > best[1][:3]:
+                skipped.append(number)
+                continue
+        choice = pick(problem, domain, count, effort)
+        exact = exact and choice.sets_exact
+        # An incomplete search is still exact where its pick meets the bound, or where the best pick beats the bound.
+        if not choice.complete and choice.merit > (bound := competition.bound(number)):
+            exact = exact and bool(best) and (bound, room, domain.start) > best[0][:3]
+        best = sorted((*best, (choice.merit, room, domain.start, choice)), key=itemgetter(0, 1, 2))[:2]
+    return [choice for *_, choice in best], exact and competition.is_exact(skipped)
+
+
+class _Competition:
+    """The domains that compete for a gang, by their numbers in the tier, and their bounds."""
+
+    def __init__(
+        self, problem: Problem, domains: Sequence[Domain], numbers: Sequence[int], count: int
+    ) -> None:
+        self._problem = problem
+        self._domains = domains
+        self._numbers = numbers
+        self._count = count
+
+    @cached_property
+    def rooms(self) -> list[Room]:
+        """The room of every domain of the tier: of equally good domains the tightest is taken, at every level."""
+        fleet, tier = self._problem.fleet, len(self._domains[0].path)
+        return rooms(fleet, self._problem.capacity, tier)
+
+    @cached_property
+    def _bounds(self) -> DomainBounds:
+        """The bounds, which a single domain needs only where its search does not end."""
+        fleet, places = self._problem.fleet, self._problem.capacity.places
+        domains = [self._domains[number] for number in self._numbers]
+        most = max(max(places[domain.start : domain.end]) for domain in domains)
+        tier = len(domains[0].path)
+        return DomainBounds(self._problem, self._count, most, fleet.hardware_by_domain[tier])
+
+    def best_first(self) -> Iterator[tuple[int, Merit]]:
+        """Yield the domains with a merit that they do not exceed: the best first, then the tightest, then by name."""
+        if len(self._numbers) == 1:
+            yield self._numbers[0], ()
+            return
+        # Bandwidth goes first, and the hardware bounds it. What is left over depends on what is in use.
+        is_bandwidth = self._problem.objective is Objective.BANDWIDTH
+        promise = self._bounds.when_empty if is_bandwidth else self.bound
+        ordered = sorted((promise(number), self.rooms[number], number) for number in self._numbers)
+        yield from ((number, promised) for promised, _, number in ordered)
+
+    def bound(self, number: int) -> Merit:
+        """Return a merit that no choice in domain *number* is better than."""
+        return self._bounds.bound(number, self._domains[number])
+
+    def is_exact(self, skipped: Sequence[int]) -> bool:
+        """Whether the domains that were *skipped* for their bounds have exact bounds."""
+        return not skipped or self._bounds.is_exact(self._domains[number] for number in skipped)
+
+
+def _choose_node(problem: Problem) -> DomainChoice:
+    """Return the best single node: of the best states, the node in the tightest domain."""
+    goal = problem.goal(1)
+    by_merit: dict[Merit, list[list[int]]] = {}
+    exact = True
+    for state_id, nodes in _holding_nodes(problem):
+        offer = _offer_of_one_node(problem, state_id, problem.workers)
+        # One node needs no NIC, and the tightest domain is looked for among equally good nodes only.
+        merit = goal.merit(offer.inside, offer.inside, offer.damage)
+        by_merit.setdefault(merit, []).append(nodes)
+        exact = exact and offer.exact
+    ranked = [by_merit[merit] for merit in sorted(by_merit)[:2]]
+    best = _tightest(problem, sorted(chain.from_iterable(ranked[0])))
+    return DomainChoice(
+        pick=_on_one_node(problem, best),
+        level=0,
+        rivals=sum(len(nodes) for alike in by_merit.values() for nodes in alike),
+        next_count=0,
+        runner_up=_on_one_node(problem, min(map(min, ranked[1]))) if len(ranked) > 1 else None,
+        exact=exact,
+    )
+
+
+def _holding_nodes(problem: Problem) -> Iterator[tuple[int, list[int]]]:
+    """Yield the nodes that take the whole gang, ascending, by the id of their state."""
+    workers, capacity = problem.workers, problem.capacity
+    for state_id, nodes in enumerate(problem.fleet.nodes_by_state):
+        if capacity.by_state is None:
+            holding = [position for position in nodes if capacity.places[position] >= workers]
+        else:
+            holding = nodes if capacity.by_state[state_id] >= workers else []
+        if holding:
+            yield state_id, holding
+
+
+def _offer_of_one_node(problem: Problem, state_id: int, places: int) -> Offer:
+    return problem.fleet.tables.offer(problem.gpus, problem.use(1), state_id, problem.workers, places)
+
+
+def _on_one_node(problem: Problem, position: int) -> Pick:
+    """Return the pick of the node at *position* for the whole gang."""
+    fleet = problem.fleet
+    offer = _offer_of_one_node(problem, fleet.state_ids[position], problem.capacity.places[position])
+    return picked(_finest_domain(fleet, position), [(position, offer)], problem.goal(1))
+
+
+def _tightest(problem: Problem, nodes: Sequence[int]) -> int:
+    """Return the one of *nodes*, in fabric order, whose domains have the least room; the first of equals."""
+    tiers = problem.fleet.domains
+    # A node that is in no domain of a tier is taken after those that are: the next coarser tier compares such nodes.
+    for depth in range(len(tiers), 0, -1):
+        best: tuple[Room, int] | None = None
+        for domain, room in zip(tiers[depth - 1], rooms(problem.fleet, problem.capacity, depth), strict=True):
+            first = bisect_left(nodes, domain.start)
+            if first < len(nodes) and nodes[first] < domain.end:
+                candidate = (room, nodes[first])
+                best = min(best, candidate) if best else candidate
+        if best:
+            return best[1]
+    return nodes[0]
+
+
+def _finest_domain(fleet: Fleet, position: int) -> Domain:
+    """Return the finest domain that the node at *position* is in, the node itself where it is in none."""
+    domain = domain_at(fleet.domains[-1], position) if fleet.tiers else None
+    return domain or Domain((fleet.nodes[position].name,), position, position + 1)

@@ -1,0 +1,556 @@
+"""Why a placement won: step by step what was compared, the runner-up, and the bound that proves it."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import isinf
+
+from arena_topo.model.cluster import GpuNode
+from arena_topo.model.keys import ACK_GPU, HOSTNAME, NVIDIA_GPU
+from arena_topo.model.plan import Demand, Infeasible, NodeRoom, Objective, Reason, Step, TopologyPolicy
+from arena_topo.model.scheduling import untolerated
+from arena_topo.model.text.words import natural_sort_key, plural, written_amount
+from arena_topo.planner.choice import DomainChoice, Effort, Pick, Problem, choose_domain, pick
+from arena_topo.planner.fleet import (
+    CORDON,
+    Capacity,
+    Domain,
+    Fleet,
+    LevelLimits,
+    capacity_for,
+    capacity_of,
+    closest_level,
+    domains_at,
+    level_words,
+    open_to,
+    requests,
+    reshaped,
+    selected,
+    serves_resource,
+    spanned,
+)
+from arena_topo.planner.offers import NodeState, containers_of
+
+# What would have been chosen by another order of choice: the price of what decided.
+#
+# A worker of four GPUs takes the empty box at 19 GB/s. With ``pack`` it takes the half-used one at 13 GB/s, and leaves none over.
+# Two workers on one node at 8 GB/s take no second node, even where that gives 45 GB/s: the number of nodes goes first.
+
+# What is weighed lies between the two extremes, so that an extreme is compared with the other one.
+OTHERS = {
+    Objective.BANDWIDTH: (Objective.PACK,),
+    Objective.PACK: (Objective.BANDWIDTH,),
+    Objective.BALANCED: (Objective.BANDWIDTH, Objective.PACK),
+}
+
+# A remark is not worth the effort of a decision.
+_EFFORT = 1_000
+_MOST_NODES = 4
+"""A node more seldom makes a gang on many nodes faster, and looking for one takes longer than to place it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """What another objective would have picked."""
+
+    objective: Objective
+    pick: Pick
+
+
+def alternatives(problem: Problem, chosen: DomainChoice) -> Iterator[Alternative]:
+    """Yield what other objectives than that of *problem* pick, where it has more busbw or leaves fewer GPUs over."""
+    if isinf(chosen.pick.busbw):
+        # Single GPUs, and pods without any, have no bandwidth to give up.
+        return
+    for objective in OTHERS[problem.objective]:
+        # Nothing left over is the least, and of such choices the fastest was taken in any case.
+        if objective is Objective.PACK and chosen.pick.stranded == 0:
+            continue
+        other = choose_domain(replace(problem, objective=objective), chosen.level).pick
+        # A search that did not end may miss what another order of choice meets: what wins or loses in both is no price.
+        if (other.busbw > chosen.pick.busbw) != (other.stranded < chosen.pick.stranded):
+            yield Alternative(objective, other)
+
+
+def faster_on_more(problem: Problem, domain: Domain, nodes: int, busbw: float) -> Pick | None:
+    """Return a pick in *domain* on one node more than *nodes* that has more than *busbw*; None where none was found."""
+    count = nodes + 1
+    if count > min(problem.workers, _MOST_NODES) or isinf(busbw):
+        return None
+    fleet = problem.fleet
+    taking = sum(places > 0 for places in problem.capacity.places[domain.start : domain.end])
+    if taking < count:
+        return None
+    other = pick(problem, domain, count, Effort(_EFFORT))
+    # Where a NIC's rate is not known, more nodes may be slower for all that is known inside them.
+    is_known = all(fleet.state(position).rate for position in other.nodes)
+    # Neither is a search that did not end worth a remark.
+    return other if is_known and other.complete and other.busbw > busbw else None
+
+
+# What would give a gang a place that has none now: a smaller gang, another shape or level, the end of other jobs.
+
+# For each job that is tried, the places of the whole fleet are added up once more.
+_MOST_JOBS = 200
+_MOST_NAMED = 3
+
+
+def remedies(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> tuple[str, ...]:
+    """Return what would make *demand* fit, the least change first; each was tried on the snapshot."""
+    return (
+        *_other_resource(demand, fleet),
+        *_other_level(demand, fleet, capacity, limits),
+        *_fewer(demand, fleet, capacity, limits),
+        *_other_shape(demand, fleet, limits),
+        *_ends(demand, fleet, limits),
+    )
+
+
+def best_of_level(fleet: Fleet, capacity: Capacity, level: int) -> tuple[int, str]:
+    """Return the most places that one domain of *level* has, and that domain's name."""
+    if level == 0:
+        most = max(capacity.places, default=0)
+        return most, fleet.nodes[list(capacity.places).index(most)].name if most else ""
+    best = max(domains_at(fleet, level), key=capacity.within, default=None)
+    return (capacity.within(best), best.name) if best else (0, "")
+
+
+def _other_resource(demand: Demand, fleet: Fleet) -> Iterator[str]:
+    """Yield that the vendor's GPUs are requested by --gputopology, where the nodes offer no others."""
+    offered = {state.resource for state in fleet.states if state.total}
+    if demand.gpus and demand.gpu_resource == NVIDIA_GPU and offered == {ACK_GPU}:
+        yield f"--gputopology requests the GPUs as {ACK_GPU}, which is how the nodes offer them"
+
+
+def _other_level(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:
+    # The allowed levels have no place, so only wider ones are tried.
+    level = closest_level(
+        fleet, capacity, demand.workers, LevelLimits(limits.widest + 1, len(fleet.tiers) + 1)
+    )
+    if demand.required_level and level is not None:
+        words = level_words(fleet)
+        flag = f"--require-topology={words[level]}" if level <= len(fleet.tiers) else "no --require-topology"
+        # There are several of each tier, but one cluster.
+        one = "one" if level <= len(fleet.tiers) else "the"
+        yield f"{flag}: all {demand.workers} workers fit within {one} {words[level]}"
+
+
+def _fewer(demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits) -> Iterator[str]:
+    most, name = best_of_level(fleet, capacity, limits.widest)
+    if 0 < most < demand.workers:
+        where = "" if limits.widest > len(fleet.tiers) else f" in {level_words(fleet)[limits.widest]} {name}"
+        yield f"--workers={most} fits{where}"
+
+
+def _other_shape(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Iterator[str]:
+    """Yield the shape nearest to the one asked that has as many GPUs and fits; its pods ask in proportion."""
+    if not demand.gpus:
+        return
+    ranks = demand.workers * demand.gpus
+    sizes = sorted(
+        (gpus for gpus in range(1, min(ranks, demand.gpus) + 1) if ranks % gpus == 0 and gpus != demand.gpus),
+        key=lambda gpus: -gpus,
+    )
+    for gpus in sizes:
+        other = reshaped(demand, gpus)
+        capacity = capacity_for(other, fleet)
+        if closest_level(fleet, capacity, other.workers, limits) is not None:
+            yield f"--workers={other.workers} --gpus={gpus} fits: as many GPUs, in smaller workers"
+            return
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """The jobs whose end would give a gang its place.
+
+    Each of ``alone`` is enough by itself, the smallest first; where none is, all of ``together`` are.
+    """
+
+    alone: tuple[str, ...] = ()
+    together: tuple[str, ...] = ()
+
+
+def ending_jobs(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Ending:
+    """Return the jobs whose end would free the GPUs that *demand* lacks within *limits*."""
+    if not demand.gpus:
+        return Ending()
+    besides_gpus = capacity_for(replace(demand, gpus=0), fleet).places
+    now = capacity_for(demand, fleet).places
+
+    def fits(freed: Mapping[int, int]) -> bool:
+        after = capacity_of(_places_after(demand, fleet, now, besides_gpus, freed))
+        return closest_level(fleet, after, demand.workers, limits) is not None
+
+    jobs = _jobs(fleet)[:_MOST_JOBS]
+    alone = tuple(name for name, gpus_by_node in jobs if fits(gpus_by_node))
+    if alone:
+        return Ending(alone=alone)
+    # The largest first, so that few jobs have to end.
+    return Ending(together=_together(sorted(jobs, key=lambda job: -sum(job[1].values())), fits))
+
+
+def _ends(demand: Demand, fleet: Fleet, limits: LevelLimits) -> Iterator[str]:
+    """Yield the end of other jobs as advice."""
+    jobs = ending_jobs(demand, fleet, limits)
+    if jobs.alone:
+        first, *others = jobs.alone[:_MOST_NAMED]
+        instead = f" (or {', '.join(others)})" if others else ""
+        yield f"it fits when {first} ends{instead}"
+    elif jobs.together:
+        more = len(jobs.together) - _MOST_NAMED
+        rest = f" and {more} more" if more > 0 else ""
+        yield f"it fits when {', '.join(jobs.together[:_MOST_NAMED])}{rest} end"
+
+
+def _together(
+    jobs: Sequence[tuple[str, Mapping[int, int]]], fits: Callable[[Mapping[int, int]], bool]
+) -> tuple[str, ...]:
+    """Return the first of *jobs* that are enough when all of them end; none where even all are not."""
+    freed: dict[int, int] = {}
+    for ended, (_, gpus_by_node) in enumerate(jobs, 1):
+        for position, gpus in gpus_by_node.items():
+            freed[position] = freed.get(position, 0) + gpus
+        if fits(freed):
+            return tuple(name for name, _ in jobs[:ended])
+    return ()
+
+
+def _jobs(fleet: Fleet) -> list[tuple[str, dict[int, int]]]:
+    """Return the holders of GPUs by name, the smallest first, each with the GPUs that it holds node by node."""
+    by_name: dict[str, dict[int, int]] = {}
+    for position, node in enumerate(fleet.nodes):
+        for holder in node.holders:
+            kind = "job" if holder.job else "pod"
+            gpus_by_node = by_name.setdefault(f"{kind} {holder.namespace}/{holder.job or holder.pod}", {})
+            gpus_by_node[position] = gpus_by_node.get(position, 0) + holder.gpus
+    return sorted(by_name.items(), key=lambda job: (sum(job[1].values()), job[0]))
+
+
+def _places_after(
+    demand: Demand, fleet: Fleet, now: Sequence[int], besides_gpus: Sequence[int], freed: Mapping[int, int]
+) -> list[int]:
+    """Return the places of every node once *freed* GPUs are given back; *now* are those that it has.
+
+    *besides_gpus* are the places that all other resources leave.
+    """
+    after = list(now)
+    for position, gpus in freed.items():
+        state = fleet.state(position)
+        # GPUs that the node hands out by another resource do not help, even when they are free. Neither is it known whether
+        # those are on NUMA nodes where the kubelet would admit a worker.
+        if serves_resource(demand, state) and not state.alignment:
+            with_gpus = min(state.free + gpus, state.total) // demand.gpus
+            after[position] = max(now[position], min(with_gpus, besides_gpus[position]))
+    return after
+
+
+# The answer for a gang that has no place: why, how far each level gets, and what would help.
+
+_NOTHING = Reason("no node has GPUs, or there are no nodes", 0)
+
+
+def infeasible(
+    demand: Demand, fleet: Fleet, capacity: Capacity, limits: LevelLimits, *, advises: bool = True
+) -> Infeasible:
+    """Return why *demand* has no place within *limits*; where it *advises*, also how far levels get, what nodes take, what helps."""
+    level = level_words(fleet)[limits.widest]
+    most, _ = best_of_level(fleet, capacity, limits.widest)
+    where = "the cluster" if limits.widest > len(fleet.tiers) else f"one {level}"
+    return Infeasible(
+        summary=f"{_gang_words(demand)} do not fit in {where}: {most} of {demand.workers} do"
+        if demand.workers > 1
+        else f"{_gang_words(demand)} does not fit on any node",
+        reasons=(*exclusions(demand, fleet), *_partly(demand, capacity)) or (_NOTHING,),
+        levels=tuple(_levels(demand, fleet, capacity)) if advises else (),
+        remedies=remedies(demand, fleet, capacity, limits) if advises else (),
+        nodes=tuple(_rooms(demand, fleet, capacity)) if advises else (),
+    )
+
+
+def no_launcher(demand: Demand) -> Infeasible:
+    """Return the answer for a gang whose workers fit, and whose launcher then has no place."""
+    asked = demand.launcher or {}
+    amounts = ", ".join(written_amount(name, amount) for name, amount in asked.items())
+    labels = ", ".join(f"label {key}={value}" for key, value in demand.launcher_selector.items())
+    # A launcher that asks for nothing still is one of the pods that a node takes.
+    requirements = ", ".join(filter(None, (amounts, labels))) or "one more pod"
+    return Infeasible(
+        summary=f"the workers fit, but then no node has room for the launcher ({requirements})",
+        remedies=("ask less with --launcher-cpu and --launcher-memory, or use fewer workers",),
+    )
+
+
+def too_wide(demand: Demand, fleet: Fleet, level: int, ideal: int) -> Infeasible:
+    """Return the answer for a gang that would get a wider level now than on the empty cluster."""
+    words = level_words(fleet)
+    now = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}"
+    return Infeasible(
+        summary=f"{_gang_words(demand)} would need {now} now; one idle {words[ideal]} would hold them",
+        remedies=(
+            f"--topology-policy=best-effort takes the {words[level]}",
+            f"wait until a {words[ideal]} has {plural(demand.workers, 'place')}",
+        ),
+    )
+
+
+def _gang_words(demand: Demand) -> str:
+    shape = f" of {plural(demand.gpus, 'GPU')}" if demand.gpus else ""
+    return f"{plural(demand.workers, 'worker')}{shape}"
+
+
+def _partly(demand: Demand, capacity: Capacity) -> Iterator[Reason]:
+    taking = len(capacity.places) - capacity.places.count(0)
+    if not taking:
+        return
+    verb = "takes" if taking == 1 else "take"
+    if capacity.total < demand.workers:
+        alone = ", one each because a worker takes a port of its node" if demand.one_per_node else ""
+        yield Reason(
+            f"{plural(taking, 'node')} {verb} {capacity.total} of {demand.workers} workers together{alone}",
+            taking,
+        )
+    else:
+        yield Reason(f"{plural(taking, 'node')} {verb} workers, but not close enough together", taking)
+
+
+def _levels(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[str]:
+    for level, name in enumerate(level_words(fleet)):
+        most, domain = best_of_level(fleet, capacity, level)
+        # The whole cluster is among the reasons already.
+        if most and level <= len(fleet.tiers):
+            yield f"the best {name} fits {min(most, demand.workers)} of {demand.workers} workers ({domain})"
+
+
+def exclusions(demand: Demand, fleet: Fleet) -> tuple[Reason, ...]:
+    """Return why the nodes of *fleet* that take no worker of *demand* take none, the most frequent reason first.
+
+    Each node counts for the first reason that keeps workers off it; nodes without GPUs count only for gangs without.
+    """
+    candidates = [_is_candidate(demand, state) for state in fleet.states]
+    counted: Counter[str] = Counter()
+    for state_id, positions in enumerate(fleet.nodes_by_state):
+        if candidates[state_id]:
+            counted.update(_first_obstacles(demand, fleet, fleet.states[state_id], positions))
+    del counted[""]
+    ordered = sorted(counted.items(), key=lambda entry: (-entry[1], natural_sort_key(entry[0])))
+    return tuple(
+        Reason(f"{plural(count, 'node')} {_agreeing(text, count)}", count) for text, count in ordered
+    )
+
+
+def _first_obstacles(
+    demand: Demand, fleet: Fleet, state: NodeState, positions: Sequence[int]
+) -> Mapping[str, int]:
+    """Return of how many of the nodes at *positions*, which are in *state*, each text keeps a worker off first, empty for none."""
+
+    def first(position: int) -> str:
+        return next(_obstacles(demand, fleet, position, fleet.nodes[position]), "")
+
+    chooses = demand.node_selector or demand.affinity or (demand.needs_hostname and fleet.without_hostname)
+    serves = not demand.gpus or serves_resource(demand, state)
+    # Without a choice by labels, nodes of one state that cannot serve a worker are all refused for the same.
+    if not chooses and not (serves and open_to(demand, state) and state.free >= demand.gpus):
+        return {first(positions[0]): len(positions)}
+    # Most gangs without a place are refused by too few nodes, not by what a node lacks beside GPUs.
+    if not (chooses or state.alignment) and all(
+        fleet.least_free[resource] >= amount for resource, amount in requests(demand).items()
+    ):
+        return {}
+    return Counter(map(first, positions))
+
+
+def _rooms(demand: Demand, fleet: Fleet, capacity: Capacity) -> Iterator[NodeRoom]:
+    """Yield what each node that counts takes of the gang."""
+    for position, node in enumerate(fleet.nodes):
+        if _is_candidate(demand, fleet.state(position)):
+            places = capacity.places[position]
+            obstacle = "" if places else next(_obstacles(demand, fleet, position, node), "")
+            yield NodeRoom(node.name, places, _agreeing(obstacle, 1) if obstacle else "")
+
+
+def _is_candidate(demand: Demand, state: NodeState) -> bool:
+    return not demand.gpus or state.total > 0
+
+
+def _agreeing(text: str, count: int) -> str:
+    verb, _, rest = text.partition(" ")
+    singular = {"have": "has", "are": "is", "lack": "lacks", "offer": "offers", "do": "does"}
+    return f"{singular.get(verb, verb)} {rest}" if count == 1 else text
+
+
+def _obstacles(demand: Demand, fleet: Fleet, position: int, node: GpuNode) -> Iterator[str]:
+    """Yield everything that keeps workers off the node at *position*, what is hardest to change first."""
+    # The texts agree with several nodes; ``_agreeing`` turns them around for a single one.
+    state = fleet.state(position)
+    if demand.gpus and not serves_resource(demand, state):
+        yield f"offer their GPUs as {state.resource}, not as {demand.gpu_resource}"
+    yield from (
+        f"lack the label {key}={value}"
+        for key, value in demand.node_selector.items()
+        if node.labels.get(key) != value
+    )
+    if demand.needs_hostname and HOSTNAME not in node.labels:
+        yield f"lack the label {HOSTNAME}, by which the plan would be enforced"
+    if demand.affinity and not selected(demand, node):
+        yield "do not match the node affinity"
+    yield from _closed(demand, node)
+    if state.free < demand.gpus:
+        yield f"have fewer than {demand.gpus} free GPUs" if demand.gpus > 1 else "have no free GPU"
+    yield from (
+        f"have less than {written_amount(resource, amount)} free"
+        for resource, amount in requests(demand).items()
+        if fleet.free[resource][position] < amount
+    )
+    if state.alignment and (refusal := state.alignment.refusal(containers_of(demand, state.resource))):
+        yield f"would refuse a worker with TopologyAffinityError ({state.alignment.policy.value}): {refusal}"
+
+
+def _closed(demand: Demand, node: GpuNode) -> Iterator[str]:
+    if not node.ready:
+        yield "are not ready"
+    if node.unschedulable and untolerated((CORDON,), demand.tolerations):
+        yield "are cordoned"
+    if taint := untolerated(node.taints, demand.tolerations):
+        yield f"have the taint {taint.key}{'=' if taint.value else ''}{taint.value}:{taint.effect}"
+
+
+def why(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> tuple[Step, ...]:
+    """Return the steps by which *chosen* won among all placements of *demand*."""
+    problem = Problem(fleet, capacity, demand.workers, demand.gpus, objective=demand.objective)
+    steps = (_fits(demand, fleet, capacity), _level(demand, fleet, capacity, chosen), _count(problem, chosen))
+    if demand.gpus:
+        ordered = (_bandwidth(chosen, fleet), _damage(chosen, fleet))
+        if demand.objective is Objective.PACK:
+            ordered = ordered[::-1]
+        return (*steps, *ordered, _objective(problem, chosen))
+    # On a cluster without GPUs there are none to keep usable.
+    return (*steps, _damage(chosen, fleet)) if any(state.total for state in fleet.states) else steps
+
+
+def _fits(demand: Demand, fleet: Fleet, capacity: Capacity) -> Step:
+    taking = len(capacity.places) - capacity.places.count(0)
+    return Step(
+        criterion="fits",
+        chosen=f"{taking} of {plural(len(fleet.nodes), 'node')} {'takes' if taking == 1 else 'take'} workers",
+        bound=f"{plural(capacity.total, 'place')} for {plural(demand.workers, 'worker')}",
+    )
+
+
+def _level(demand: Demand, fleet: Fleet, capacity: Capacity, chosen: DomainChoice) -> Step:
+    words = level_words(fleet)
+    level, domain = spanned(fleet, chosen.pick.nodes[0], chosen.pick.nodes[-1])
+    runner_up = ""
+    if chosen.rivals > 1:
+        runner_up = f"{plural(chosen.rivals - 1, 'other ' + words[chosen.level])} would do"
+    bound = "no level is closer"
+    if level > 0:
+        most, name = best_of_level(fleet, capacity, level - 1)
+        fits = min(most, demand.workers)
+        bound = f"no {words[level - 1]} holds all: the best fits {fits} of {demand.workers}" + (
+            f" ({name})" if name else ""
+        )
+        # A closer level holds the gang too, but the demand counts all levels up to this one as equally close.
+        if fits == demand.workers:
+            is_unaware = demand.policy is TopologyPolicy.NONE
+            flag = "--topology-policy=none" if is_unaware else f"--prefer-topology={demand.preferred_level}"
+            bound = f"{flag}: nodes of one {words[chosen.level]} count as equally close"
+    chose = "the whole cluster" if level > len(fleet.tiers) else f"one {words[level]}: {domain.name}"
+    return Step("level", chose, runner_up, bound)
+
+
+def _count(problem: Problem, chosen: DomainChoice) -> Step:
+    fleet, count = problem.fleet, len(chosen.pick.nodes)
+    word = level_words(fleet)[chosen.level]
+    fewer = (
+        f"no {count - 1} nodes of a {word} hold all" if count > 2 else f"no single node of a {word} holds all"
+    )
+    more = f"{plural(chosen.next_count, 'node')} in another {word}" if chosen.next_count else ""
+    pick = chosen.pick
+    # The domain of a gang on one node is the finest around it; without tiers that is the node itself.
+    around = pick.domain if fleet.tiers else fleet.cluster
+    if faster := faster_on_more(problem, around, count, pick.busbw):
+        more = f"{rate_words(faster.busbw)} on {_places(faster, fleet)}, {plural(faster.stranded, 'GPU')} left over"
+    return Step(
+        criterion="nodes",
+        chosen=plural(count, "node"),
+        runner_up=more,
+        bound=fewer if count > 1 else "one is the least",
+    )
+
+
+def _bandwidth(chosen: DomainChoice, fleet: Fleet) -> Step:
+    pick = chosen.pick
+    second = _second_set(pick) if len(pick.nodes) == 1 else ""
+    other = chosen.runner_up
+    if not second and other:
+        second = f"{rate_words(other.busbw)} on {_places(other, fleet)}"
+    return Step(
+        criterion="busbw",
+        chosen=rate_words(pick.busbw),
+        runner_up=second,
+        bound="every set of free GPUs was compared" if chosen.exact else "",
+        proven=chosen.exact,
+    )
+
+
+def _damage(chosen: DomainChoice, fleet: Fleet) -> Step:
+    stranded = sum(offer.stranded for offer in chosen.pick.offers)
+    other = chosen.runner_up
+    left = sum(offer.stranded for offer in other.offers) if other else 0
+    return Step(
+        criterion="left over",
+        chosen=f"{plural(stranded, 'GPU')} free on {'this node' if len(chosen.pick.nodes) == 1 else 'these nodes'}",
+        runner_up=f"{plural(left, 'GPU')} on {_places(other, fleet)}" if other else "",
+        bound="" if stranded else "none left is the least",
+        proven=chosen.exact,
+    )
+
+
+def _objective(problem: Problem, chosen: DomainChoice) -> Step:
+    """Return what went first of the two steps before, and what another order would have given."""
+    fleet, others = problem.fleet, tuple(alternatives(problem, chosen))
+    figures = (
+        f"{rate_words(other.pick.busbw)} on {_places(other.pick, fleet)}, {plural(other.pick.stranded, 'GPU')} left over, "
+        f"with --objective={other.objective.value}"
+        for other in others
+    )
+    return Step(
+        criterion="objective",
+        chosen=f"{problem.objective.value}: {MEANING[problem.objective]}",
+        runner_up="; ".join(figures),
+        bound="" if others else "no other objective gives more busbw or leaves fewer GPUs over",
+    )
+
+
+MEANING = {
+    Objective.BANDWIDTH: "busbw before GPUs left over",
+    Objective.PACK: "GPUs left over before busbw",
+    Objective.BALANCED: "twice the busbw is worth twice the GPUs, those left over counted",
+}
+
+
+def _second_set(pick: Pick) -> str:
+    choice = pick.offers[0].choice
+    if choice is None or choice.runner_up is None:
+        return ""
+    return f"{choice.runner_up[1]:.3g} GB/s with the next best set of GPUs there"
+
+
+def rate_words(rate: float) -> str:
+    """Return a busbw of *rate* GB/s as people read it."""
+    if isinf(rate):
+        return "one GPU per node: no links are used"
+    return f"{rate:.3g} GB/s" if rate else "unknown links"
+
+
+def _places(pick: Pick, fleet: Fleet) -> str:
+    return nodes_words(fleet, pick.nodes)
+
+
+def nodes_words(fleet: Fleet, positions: Sequence[int]) -> str:
+    """Return the first of the nodes at *positions*, and how many others there are.
+
+    Three nodes are ``a and 2 others``.
+    """
+    first = fleet.nodes[positions[0]].name
+    return first if len(positions) == 1 else f"{first} and {plural(len(positions) - 1, 'other')}"

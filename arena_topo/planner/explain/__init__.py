@@ -1,1 +1,0 @@
-"""Why a placement won, or why there is none."""

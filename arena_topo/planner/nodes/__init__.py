@@ -1,1 +1,0 @@
-"""The best nodes for a gang."""

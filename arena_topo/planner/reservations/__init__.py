@@ -1,1 +1,0 @@
-"""Several submitters at once: no GPU is reserved twice."""

@@ -1,0 +1,339 @@
+"""JSON merge patches (RFC 7386), and strategic merge patches by the merge keys of the built-in schemas.
+
+Rules of the latter: the document "Strategic Merge Patch" of the Kubernetes community (sig-api-machinery). The
+directives about order (``$setElementOrder``) and unions (``$retainKeys``) are accepted and ignored.
+"""
+
+import copy
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from arena_topo.model.objects import Object
+from arena_topo.sandbox.api.schema import Schema, child, resolve
+from arena_topo.sandbox.api.status_errors import StatusError, bad_request
+
+# Who owns which field: ``metadata.managedFields`` after every kind of write, and server-side apply.
+#
+# Rules: the Kubernetes documentation on Server-Side Apply. Example: manager ``one`` applies ``{x: 1, y: 1}`` and owns
+# ``.data.x`` and ``.data.y``. When ``two`` applies ``{x: 2}``, ``.data.x`` is a conflict, unless it forces: then ``two``
+# owns ``.data.x``. When ``one`` applies ``{}`` afterwards, ``.data.y`` is removed, because its only owner gave it up, and
+# ``.data.x`` stays.
+#
+# Sets of fields are written as FieldsV1 (sigs.k8s.io/structured-merge-diff: ``f:`` field, ``k:`` list item by its keys,
+# ``v:`` member of a set, ``.`` the item itself). Example: of ``{"containers": [{"name": "main", "image": "a"}]}`` the set
+# holds ``f:containers/k:{"name":"main"}`` with ``.``, ``f:name`` and ``f:image`` below it, as three paths; FieldsV1 is the
+# tree of these paths.
+
+Path = tuple[str, ...]
+FieldSet = dict[Path, Any]
+"""Paths with the values they have; a path that ends in a list item carries None."""
+
+_IDENTITY = (
+    "name",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "managedFields",
+)
+_DELETION = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
+_UNOWNED = frozenset(
+    {("f:apiVersion",), ("f:kind",), *(("f:metadata", f"f:{name}") for name in _IDENTITY + _DELETION)}
+)
+_KEY_DEFAULTS = {"protocol": "TCP"}
+"""Keys of list items that may be left out, because the API server fills them before it compares."""
+
+
+def _is_atomic(schema: Schema) -> bool:
+    """Whether a list or map is owned and replaced as one value."""
+    if schema.get("x-kubernetes-map-type") == "atomic":
+        return True
+    # A list without a list type is atomic, a map without a map type is not.
+    listed = schema.get("type") == "array"
+    return listed and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
+
+
+def _item_key(item: Any, schema: Schema) -> str:
+    """Return the path element of a list item: by its keys, or by its value in a set."""
+    if schema.get("x-kubernetes-list-type") == "set":
+        return "v:" + json.dumps(item, separators=(",", ":"))
+    keys, items = schema.get("x-kubernetes-list-map-keys", ()), resolve(schema.get("items"))
+    values = {}
+    for key in sorted(keys):
+        value = item.get(key, (child(items, key) or {}).get("default", _KEY_DEFAULTS.get(key)))
+        if value is not None:
+            values[key] = value
+    return "k:" + json.dumps(values, separators=(",", ":"), sort_keys=True)
+
+
+def _fields_of(obj: Any, schema: Schema) -> FieldSet:
+    """Return the leaves of *obj* and their values, without those that nobody owns."""
+    fields: FieldSet = {}
+    _collect(obj, schema, (), fields)
+    return {
+        path: value for path, value in fields.items() if path[:2] not in _UNOWNED and path not in _UNOWNED
+    }
+
+
+def _collect(value: Any, schema: Schema, path: Path, fields: FieldSet) -> None:
+    # An empty map or list is a leaf of its own: it has no fields below it that could be owned.
+    if isinstance(value, dict) and value and not _is_atomic(schema):
+        for name, field in value.items():
+            _collect(field, child(schema, name) or {}, (*path, f"f:{name}"), fields)
+    elif isinstance(value, list) and value and not _is_atomic(schema) and schema:
+        items = resolve(schema.get("items"))
+        for item in value:
+            item_path = (*path, _item_key(item, schema))
+            if isinstance(item, dict):
+                fields[(*item_path, ".")] = None
+                _collect(item, items, item_path, fields)
+            else:
+                fields[item_path] = item
+    else:
+        fields[path] = value
+
+
+def _encode(paths: "set[Path] | FieldSet") -> dict[str, Any]:
+    """Return FieldsV1 of *paths*."""
+    tree: dict[str, Any] = {}
+    for path in sorted(paths):
+        node = tree
+        for part in path:
+            node = node.setdefault(part, {})
+    return tree
+
+
+def _decode(fields: dict[str, Any], path: Path = ()) -> set[Path]:
+    """Return the paths of FieldsV1."""
+    if not fields:
+        return {path} if path else set()
+    return set[Path]().union(*(_decode(below, (*path, part)) for part, below in fields.items()))
+
+
+def _readable(path: Path) -> str:
+    """Return a path as conflict messages write it, for example ``.spec.containers[name="main"].image``."""
+    text = ""
+    for part in path:
+        sort, _, rest = part.partition(":")
+        # The "." of a list item adds nothing: its keys name it already.
+        if sort == "f":
+            text += f".{rest}"
+        elif sort == "k":
+            pairs = json.loads(rest)
+            text += "[" + ",".join(f"{key}={json.dumps(value)}" for key, value in pairs.items()) + "]"
+        elif sort == "v":
+            text += f"[={rest}]"
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who writes: the manager's name, the operation (Apply or Update), the subresource, when."""
+
+    manager: str
+    operation: str
+    api_version: str
+    time: str
+    subresource: str = ""
+
+    def matches(self, entry: Object) -> bool:
+        """Whether a managedFields entry is this writer's."""
+        own = (self.manager, self.operation, self.subresource)
+        return own == (entry.get("manager"), entry.get("operation"), entry.get("subresource", ""))
+
+    def entry(self, paths: "set[Path] | FieldSet") -> Object:
+        """Return the managedFields entry of this writer for *paths*."""
+        body: Object = {"manager": self.manager, "operation": self.operation, "apiVersion": self.api_version}
+        body |= {"time": self.time, "fieldsType": "FieldsV1", "fieldsV1": _encode(paths)}
+        return body | ({"subresource": self.subresource} if self.subresource else {})
+
+
+def after_update(before: Object | None, after: Object, schema: Schema, writer: Writer) -> list[Object]:
+    """Return the managedFields of *after*: the writer owns what it changed, the others what is left of theirs."""
+    old = _fields_of(before, schema) if before else {}
+    new = _fields_of(after, schema)
+    changed = {path for path, value in new.items() if path not in old or old[path] != value}
+    entries, own, own_entries = [], set(changed), []
+    for entry in before["metadata"].get("managedFields", []) if before else []:
+        owned = _decode(entry.get("fieldsV1", {}))
+        # The writer keeps what it set earlier; the others lose what this write changed or removed.
+        if writer.matches(entry):
+            own |= owned & new.keys()
+            own_entries.append(entry)
+        else:
+            entries += _without(entry, owned - (new.keys() - changed))
+    # An unchanged object keeps the entry with its time, so that a write without effect changes nothing.
+    return entries + ([writer.entry(own)] if changed else own_entries if own else [])
+
+
+def _without(entry: Object, paths: set[Path]) -> list[Object]:
+    """Return an entry that no longer owns *paths*, or nothing if it owned nothing else."""
+    owned = _decode(entry.get("fieldsV1", {}))
+    if not owned & paths:
+        return [entry]
+    return [entry | {"fieldsV1": _encode(owned - paths)}] if owned - paths else []
+
+
+def apply(live: Object | None, config: Object, schema: Schema, writer: Writer, *, force: bool) -> Object:
+    """Return *live* with an apply configuration merged in; raises StatusError on a conflict not forced."""
+    applied = _fields_of(config, schema)
+    # Nobody can have a conflict about an object that does not exist yet.
+    if live is None:
+        created: Object = copy.deepcopy(config)
+        created["metadata"]["managedFields"] = [writer.entry(applied)]
+        return created
+    current = _fields_of(live, schema)
+    entries = live["metadata"].get("managedFields", [])
+    others = [entry for entry in entries if not writer.matches(entry)]
+    # Two managers may own a field together as long as they agree on its value.
+    contested = {path for path, value in applied.items() if path in current and current[path] != value}
+    if not force:
+        _check_conflicts(others, contested)
+    former = set[Path]().union(*(_decode(e.get("fieldsV1", {})) for e in entries if writer.matches(e)))
+    shared = set[Path]().union(*(_decode(entry.get("fieldsV1", {})) for entry in others))
+    merged: Object = _merge(live, config, schema)
+    # What the manager applied before and does not apply now goes, the innermost first, unless others own it, too.
+    for path in sorted(former - applied.keys() - shared, key=len, reverse=True):
+        _remove(merged, path, schema)
+    own = writer.entry(applied)
+    same = next((e for e in entries if writer.matches(e) and e["fieldsV1"] == own["fieldsV1"]), None)
+    # An apply without effect keeps the entry with its time.
+    if same is not None and _fields_of(merged, schema) == current:
+        own = same
+    kept = [rest for entry in others for rest in _without(entry, contested)]
+    merged["metadata"]["managedFields"] = [*kept, own]
+    return merged
+
+
+def _check_conflicts(others: list[Object], contested: set[Path]) -> None:
+    """Raise StatusError where other managers own contested fields."""
+    causes = []
+    for entry in others:
+        using = f" using {entry['apiVersion']}" if entry["operation"] == "Update" else ""
+        message = f'conflict with "{entry["manager"]}"{using}'
+        causes += [
+            {"reason": "FieldManagerConflict", "message": message, "field": _readable(path)}
+            for path in sorted(contested & _decode(entry.get("fieldsV1", {})))
+        ]
+    if not causes:
+        return
+    text = f"Apply failed with 1 conflict: {causes[0]['message']}: {causes[0]['field']}"
+    if len(causes) > 1:
+        lines = [f"{c['message'].removeprefix('conflict with ')}:\n- {c['field']}" for c in causes]
+        text = f"Apply failed with {len(causes)} conflicts: conflicts with " + "\n".join(lines)
+    raise StatusError(409, "Conflict", text, {"causes": causes})
+
+
+def _merge(live: Any, config: Any, schema: Schema) -> Any:
+    if isinstance(config, dict) and isinstance(live, dict) and not _is_atomic(schema):
+        merged = dict(live)
+        for name, value in config.items():
+            merged[name] = _merge(live.get(name), value, child(schema, name) or {}) if name in live else value
+        return copy.deepcopy(merged)
+    if isinstance(config, list) and isinstance(live, list) and schema and not _is_atomic(schema):
+        items = resolve(schema.get("items"))
+        by_key = {_item_key(item, schema): item for item in live}
+        for item in config:
+            key = _item_key(item, schema)
+            by_key[key] = _merge(by_key[key], item, items) if key in by_key else item
+        return copy.deepcopy(list(by_key.values()))
+    return copy.deepcopy(config)
+
+
+def _remove(value: Any, path: Path, schema: Schema) -> None:
+    """Take the field at *path* out of *value* in place."""
+    part, rest = path[0], path[1:]
+    if isinstance(value, dict) and part.startswith("f:"):
+        name = part[2:]
+        if name not in value:
+            return
+        if not rest:
+            del value[name]
+            return
+        _remove(value[name], rest, child(schema, name) or {})
+        # A map or list that was there only for its fields goes with the last of them.
+        if value[name] in ({}, []):
+            del value[name]
+    elif isinstance(value, list):
+        index = next((i for i, item in enumerate(value) if _item_key(item, schema) == part), None)
+        if index is None:
+            return
+        if not rest or rest == (".",):
+            del value[index]
+        else:
+            _remove(value[index], rest, resolve(schema.get("items")))
+
+
+_DELETE = "$deleteFromPrimitiveList/"
+
+
+def merge_patch(target: Any, patch: Any) -> Any:
+    """Return *target* with a merge patch applied: ``null`` removes a field, a list is replaced whole."""
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = merge_patch(merged.get(name), value)
+    return merged
+
+
+def strategic_patch(target: Any, patch: Any, schema: Schema) -> Any:
+    """Return *target* with a strategic merge patch applied.
+
+    Lists whose schema has a merge key are merged item by item. Example: containers are merged by ``name``, so that
+    ``[{"name": "main", "image": "b"}]`` on ``[{"name": "main", "image": "a"}, {"name": "side"}]`` changes one image
+    and keeps the other container; ``[{"name": "side", "$patch": "delete"}]`` removes it.
+    """
+    if not isinstance(patch, dict):
+        return copy.deepcopy(patch)
+    # The directive asks for the opposite of a merge: what is there goes, but for what the patch has.
+    if patch.get("$patch") == "replace":
+        return {name: value for name, value in patch.items() if name != "$patch"}
+    merged = dict(target) if isinstance(target, dict) else {}
+    for name, value in patch.items():
+        if name.startswith(_DELETE):
+            field = name.removeprefix(_DELETE)
+            merged[field] = [item for item in merged.get(field) or [] if item not in value]
+        # Order and unions change nothing that this API server compares.
+        elif name.startswith("$"):
+            continue
+        elif value is None:
+            merged.pop(name, None)
+        else:
+            merged[name] = _merge_field(merged.get(name), value, child(schema, name) or {})
+    return merged
+
+
+def _merge_field(current: Any, value: Any, schema: Schema) -> Any:
+    if isinstance(value, dict):
+        return {} if value.get("$patch") == "delete" else strategic_patch(current, value, schema)
+    if not isinstance(value, list) or "merge" not in schema.get("x-kubernetes-patch-strategy", ""):
+        return copy.deepcopy(value)
+    items, key = resolve(schema.get("items")), schema.get("x-kubernetes-patch-merge-key")
+    present = list(current or [])
+    # A list of texts that is merged, such as finalizers, is a set.
+    if key is None:
+        return present + [item for item in value if item not in present]
+    return _merge_list(present, value, key, items)
+
+
+def _merge_list(current: list[Any], patches: list[Any], key: str, items: Schema) -> list[Any]:
+    # In a list the directive is an item of its own, which stands for the whole list.
+    if any(patch.get("$patch") == "replace" for patch in patches):
+        return [patch for patch in patches if patch.get("$patch") != "replace"]
+    for patch in patches:
+        if key not in patch:
+            raise bad_request(f"map: {patch} does not contain declared merge key: {key}")
+        index = next((i for i, item in enumerate(current) if item.get(key) == patch[key]), None)
+        if patch.get("$patch") == "delete":
+            current = [item for item in current if item.get(key) != patch[key]]
+        elif index is None:
+            current.append(strategic_patch({}, patch, items))
+        else:
+            current[index] = strategic_patch(current[index], patch, items)
+    return current

@@ -1,1 +1,0 @@
-"""Patches, and who owns which field afterwards."""

@@ -1,1 +1,0 @@
-"""Kinds, their schemas, and the checks and defaults of objects."""

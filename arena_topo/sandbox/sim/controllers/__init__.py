@@ -1,1 +1,0 @@
-"""Controllers of the control plane and the MPI operator."""

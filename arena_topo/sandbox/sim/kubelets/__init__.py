@@ -1,1 +1,0 @@
-"""Nodes and the pods that run on them."""

@@ -1,1 +1,0 @@
-"""The network between nodes, as a tree of domains."""

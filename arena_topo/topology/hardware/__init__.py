@@ -1,1 +1,0 @@
-"""GPU products, how they are wired, and link graphs."""

@@ -1,0 +1,102 @@
+"""Which queues ask our planner, and what ``doctor`` learns about jobs that wait."""
+
+import pytest
+
+from arena_topo.cluster.capabilities import asks_our_planner, waiting_room
+from arena_topo.cluster.doctor import diagnose
+from arena_topo.model.capabilities import ClusterFacts, WaitingRoom
+from arena_topo.model.keys import CHECK_CONTROLLER
+from arena_topo.model.objects import Object
+from arena_topo.model.reports import State
+from tests.fakes import Answer, Call, missing, refusal, session
+
+BASE = "/apis/kueue.x-k8s.io/v1beta2"
+SERVED = frozenset({"kueue.x-k8s.io/v1beta2"})
+
+
+def named(name: str, **spec: object) -> Object:
+    """Return an object of Kueue."""
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def cluster_queue(*checks: str) -> Object:
+    """Return a ClusterQueue with quota for 16 GPUs."""
+    resources = [{"name": "nvidia.com/gpu", "nominalQuota": "16"}, {"name": "cpu", "nominalQuota": 3}]
+    return named(
+        "research",
+        resourceGroups=[{"flavors": [{"resources": resources}]}],
+        admissionChecksStrategy={"admissionChecks": [{"name": check} for check in checks]},
+    )
+
+
+def served(*checks: str) -> dict[str, Object]:
+    """Return what a cluster answers that has a queue with *checks*, of which ``ours`` is our own."""
+    queue = cluster_queue(*checks)
+    others = [named("ours", controllerName=CHECK_CONTROLLER), named("other", controllerName="somebody")]
+    return {
+        f"{BASE}/namespaces/ml/localqueues/team": named("team", clusterQueue="research"),
+        f"{BASE}/clusterqueues/research": queue,
+        f"{BASE}/clusterqueues": {"items": [queue]},
+        f"{BASE}/admissionchecks": {"items": others},
+        "/api/v1/nodes": {
+            "items": [{"metadata": {"name": "a"}, "status": {"allocatable": {"nvidia.com/gpu": "8"}}}]
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    ("checks", "expected"), [((), False), (("other",), False), (("other", "ours"), True)]
+)
+def test_a_queue_asks_by_a_check_of_ours(checks: tuple[str, ...], expected: bool) -> None:
+    """By its controller, whatever its name."""
+    paths = served(*checks)
+    opened, _ = session(lambda call: Answer(body=paths[call.path]))
+    assert expected is asks_our_planner(opened, "v1beta2", "ml", "team")
+
+
+def test_what_may_not_be_seen_is_unknown_and_what_is_not_there_asks_nobody() -> None:
+    """Submit goes on in both cases."""
+    opened, _ = session(lambda _: refusal(403, "Forbidden"))
+    assert None is asks_our_planner(opened, "v1beta2", "ml", "team")
+    opened, _ = session(lambda _: missing("localqueue"))
+    assert False is asks_our_planner(opened, "v1beta2", "ml", "team")
+
+
+def test_quota_and_gpus_are_counted() -> None:
+    """Those of the queues that ask; the Lease cannot be seen, so that no controller is known."""
+    paths = served("ours")
+
+    def answer(call: Call) -> Answer:
+        return Answer(body=paths[call.path]) if call.path in paths else missing("lease")
+
+    found = waiting_room(session(answer)[0], SERVED)
+    assert WaitingRoom(kueue=True, queues=("research",), quota=16, gpus=8) == found
+
+
+@pytest.mark.parametrize(
+    ("room", "state", "told"),
+    [
+        (WaitingRoom(controller=True), State.OK, "Kueue is the better choice"),
+        (WaitingRoom(kueue=True), State.ABSENT, "no queue asks our planner"),
+        (WaitingRoom(kueue=True, queues=("q",), quota=8, gpus=8), State.PROBLEM, "no controller answers"),
+        (
+            WaitingRoom(controller=True, kueue=True, queues=("q",), quota=16, gpus=8),
+            State.PROBLEM,
+            "quota for 16 GPUs, and the nodes have 8",
+        ),
+        (WaitingRoom(controller=True, kueue=True, queues=("q",), quota=8, gpus=8), State.OK, "answers"),
+    ],
+)
+def test_doctor_says_who_decides_on_jobs_that_wait(room: WaitingRoom, state: State, told: str) -> None:
+    """And what is wrong with it."""
+    (finding,) = [
+        each for each in diagnose(ClusterFacts(waiting=room), namespace="ml") if each.topic == "Waiting jobs"
+    ]
+    assert state is finding.state
+    assert told in f"{finding.found} {finding.follows}"
+
+
+def test_without_both_doctor_says_nothing_of_it() -> None:
+    """Neither Kueue nor a controller is what most clusters have."""
+    findings = diagnose(ClusterFacts(waiting=WaitingRoom()), namespace="ml")
+    assert "Waiting jobs" not in {finding.topic for finding in findings}

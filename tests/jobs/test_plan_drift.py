@@ -1,0 +1,155 @@
+"""Planned against actual: where the workers are, and how far a plan got."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from arena_topo.jobs.plan_drift import plan_view
+from arena_topo.model.keys import PLAN
+from arena_topo.model.objects import Object
+from arena_topo.model.plan import Slot
+from arena_topo.model.plan_record import Enforcement, PlanRecord, Stage, encode
+from arena_topo.model.start_estimate import MOST_AHEAD, StartEstimate
+from tests.objects import mpijob, pod
+
+RECORD = PlanRecord(
+    stage=Stage.CONFIRMED,
+    slots=(Slot(0, "n0"), Slot(1, "n1")),
+    enforcement=Enforcement.GATES,
+    hostnames={"n1": "host-1"},
+)
+
+
+def job(record: PlanRecord | str) -> Object:
+    """Return the job with a plan."""
+    made = mpijob("job")
+    made["metadata"]["annotations"] = {PLAN: record if isinstance(record, str) else encode(record)}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("record", "nodes", "message", "moved"),
+    [
+        (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)", ()),
+        (RECORD, ("n0",), "1 of 2 workers where planned (gates)", ()),
+        (
+            RECORD,
+            ("n0", "n9"),
+            "1 of 2 workers where planned (gates); elsewhere: job-worker-1",
+            ("job-worker-1",),
+        ),
+        (
+            PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=2),
+            (),
+            "waits for a placement: full; number 2 in the controller's queue",
+            (),
+        ),
+        (
+            PlanRecord(stage=Stage.WAITING, waiting_reason="full"),
+            (),
+            "waits for a placement: full; retry with: arena-topo resume job",
+            (),
+        ),
+        (
+            PlanRecord(stage=Stage.PROPOSED),
+            (),
+            "submission was interrupted; continue with: arena-topo resume job",
+            (),
+        ),
+        (
+            "{}",
+            (),
+            "the annotation arena-topo.dev/plan cannot be read: it is of version None, and this tool knows 1",
+            (),
+        ),
+    ],
+    ids=["there", "not yet", "moved", "queued", "waiting", "interrupted", "unreadable"],
+)
+def test_planned_is_told_against_actual(
+    record: PlanRecord | str, nodes: tuple[str, ...], message: str, moved: tuple[str, ...]
+) -> None:
+    """In one line, with the workers that are elsewhere."""
+    pods = [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)]
+    view = plan_view(job(record), pods)
+    assert view is not None
+    assert (message, moved) == (view.message, view.moved)
+
+
+@pytest.mark.parametrize(
+    ("record", "nodes", "message"),
+    [
+        (RECORD, (), "2 workers on 2 nodes (gates); the job has ended"),
+        (RECORD, ("n0", "n1"), "2 of 2 workers where planned (gates)"),
+        (PlanRecord(stage=Stage.WAITING, waiting_reason="full"), (), "the job ended without a place"),
+    ],
+    ids=["pods gone", "pods kept", "never placed"],
+)
+def test_an_ended_job_is_not_said_to_lack_its_workers(
+    record: PlanRecord, nodes: tuple[str, ...], message: str
+) -> None:
+    """The operator cleans pods up, and there is nothing left to resume."""
+    made = job(record)
+    made["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    view = plan_view(made, [pod(f"job-worker-{at}", node=node) for at, node in enumerate(nodes)])
+
+    assert view is not None
+    assert message == view.message
+
+
+def test_a_job_without_a_plan_tells_none() -> None:
+    """As those of other tools."""
+    assert None is plan_view(mpijob("job"), [])
+
+
+def test_a_worker_behind_the_gate_is_told_with_what_continues() -> None:
+    """A recreated worker waits there, and a retried launcher waits for it."""
+    gated = pod("job-worker-1", node="")
+    gated["spec"] |= {"nodeName": None, "schedulingGates": [{"name": "arena-topo.dev/gang"}]}
+    view = plan_view(job(RECORD), [pod("job-worker-0", node="n0"), gated])
+
+    assert view is not None
+    assert (
+        "1 of 2 workers where planned (gates); 1 worker waits at the scheduling gate, "
+        "continue with: arena-topo resume job"
+    ) == view.message
+
+
+AT = datetime(2026, 11, 22, 8, tzinfo=UTC)
+KNOWN = StartEstimate(earliest=AT, likely=AT, latest=AT, after=("default/a",), basis=("its deadline",))
+
+
+@pytest.mark.parametrize(
+    ("position", "estimate", "start"),
+    [
+        (2, KNOWN, KNOWN),
+        (2, None, StartEstimate(unknown="the controller has made none yet")),
+        (MOST_AHEAD + 1, None, StartEstimate(unknown=f"{MOST_AHEAD} jobs wait before it")),
+        (
+            0,
+            None,
+            StartEstimate(
+                unknown="no controller has it in its queue; arena-topo plan with --when shows what has to end first"
+            ),
+        ),
+    ],
+    ids=["estimated", "not yet", "far behind", "no controller"],
+)
+def test_a_job_that_waits_tells_when_it_starts_or_why_nothing_tells(
+    position: int, estimate: StartEstimate | None, start: StartEstimate
+) -> None:
+    """With its number in the queue, and the reason."""
+    record = PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=position, estimate=estimate)
+    view = plan_view(job(record), [])
+
+    assert view is not None
+    assert ("full", position, start) == (view.reason, view.position, view.start)
+
+
+def test_a_job_that_has_a_place_or_has_ended_awaits_no_start() -> None:
+    """Whatever its plan still says."""
+    ended = job(PlanRecord(stage=Stage.WAITING, waiting_reason="full", position=1, estimate=KNOWN))
+    ended["status"] = {"conditions": [{"type": "Succeeded", "status": "True"}]}
+    for each in (ended, job(RECORD)):
+        view = plan_view(each, [])
+        assert view is not None
+        assert ("", 0, None) == (view.reason, view.position, view.start)
