@@ -1,5 +1,6 @@
 """The objects that run the agent on every node with GPUs, with the fewest permissions that it needs."""
 
+from arena_topo.cluster.rbac import account_subject, binding, named, role, rule, service_account
 from arena_topo.model.keys import GPU_TOPOLOGY
 from arena_topo.model.objects import Object
 
@@ -86,35 +87,17 @@ def agent_objects(
     does not. With *skip_users* it does not ask the kubelet who uses the GPUs, and needs neither root nor a path of the
     host.
     """
-    subject = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
-    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME}
-    rule = {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}
+    account = service_account(named(NAME, _LABELS, namespace))
+    reader = role(named(NAME, _LABELS), [rule("core", "nodes", "get patch")])
     return [
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": _meta(namespace),
-            # The agent's pods ask for the token, and no other pod gets it by naming the account alone.
-            "automountServiceAccountToken": False,
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRole",
-            "metadata": _meta(),
-            "rules": [rule],
-        },
-        {
-            "apiVersion": "rbac.authorization.k8s.io/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": _meta(),
-            "roleRef": role,
-            "subjects": [subject],
-        },
+        account,
+        reader,
+        binding(reader["metadata"], account_subject(account), reader),
         *(_policy(namespace) if policy else ()),
         {
             "apiVersion": "apps/v1",
             "kind": "DaemonSet",
-            "metadata": _meta(namespace),
+            "metadata": named(NAME, _LABELS, namespace),
             "spec": {
                 # A selector can never be changed, so it has only the label that every version of the agent sets.
                 "selector": {"matchLabels": {"app.kubernetes.io/name": NAME}},
@@ -127,16 +110,22 @@ def agent_objects(
     ]
 
 
-def _meta(namespace: str = "") -> Object:
-    return {"name": NAME, **({"namespace": namespace} if namespace else {}), "labels": _LABELS}
-
-
 def _policy(namespace: str) -> list[Object]:
     binding = {"policyName": NAME, "validationActions": ["Deny"]}
     kind = "ValidatingAdmissionPolicy"
     return [
-        {"apiVersion": API_VERSION, "kind": kind, "metadata": _meta(), "spec": policy_spec(namespace, NAME)},
-        {"apiVersion": API_VERSION, "kind": f"{kind}Binding", "metadata": _meta(), "spec": binding},
+        {
+            "apiVersion": API_VERSION,
+            "kind": kind,
+            "metadata": named(NAME, _LABELS),
+            "spec": policy_spec(namespace, NAME),
+        },
+        {
+            "apiVersion": API_VERSION,
+            "kind": f"{kind}Binding",
+            "metadata": named(NAME, _LABELS),
+            "spec": binding,
+        },
     ]
 
 

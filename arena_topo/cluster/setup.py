@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from arena_topo.cluster import rbac
 from arena_topo.cluster.capabilities import KUEUE_GROUP, KUEUE_VERSIONS, pod_group_api, policy_api
-from arena_topo.cluster.capabilities import KUEUE_GROUP as KUEUE
+from arena_topo.cluster.rbac import binding, named, role, rule
 from arena_topo.errors import ArenaTopoError, NotFound, UsageError, WaitTimeout
 from arena_topo.kube.discovery import preferred_version, served_versions, version_of_resource
 from arena_topo.kube.resources import PODS, path_of, resource_of
@@ -25,64 +26,54 @@ from arena_topo.model.text.words import written_duration
 from arena_topo.pin.admission import APIS, GROUP, policy_objects
 from arena_topo.pin.run_lists import pin_annotations
 
-# The permissions that users of a cluster need, as RBAC objects.
-#
-# docs/reference/permissions.md says what each rule is for.
+# The permissions that users of a cluster need.
 
-_GROUP = "rbac.authorization.k8s.io"
 USER, TOPOLOGY = "arena-topo-user", "arena-topo-topology"
 LABELS = {MANAGED_BY: OWN_NAME}
 """By them ``cluster remove`` finds what the setup installed."""
 
-
-def _rule(groups: str, resources: str, verbs: str) -> Object:
-    """Return a rule from lists in one text each; ``core`` stands for the group without a name."""
-    api_groups = ["" if group == "core" else group for group in groups.split()]
-    return {"apiGroups": api_groups, "resources": resources.split(), "verbs": verbs.split()}
-
-
 USER_RULES = [
-    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "create get list watch delete"),
-    _rule("jobset.x-k8s.io", "jobsets", "create get list watch delete"),
-    _rule("trainer.kubeflow.org", "trainjobs", "create get list watch delete"),
-    _rule("batch", "jobs", "create get list watch delete"),
-    _rule("core", "pods", "get list watch"),
-    _rule("core", "pods/log", "get"),
-    _rule("trainer.kubeflow.org", "trainingruntimes", "get"),
-    _rule("core", "services", "create"),
-    _rule("core", "events", "list watch"),
-    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "patch"),
-    _rule("core", "configmaps", "create patch"),
-    _rule("core", "pods", "patch"),
-    _rule("jobset.x-k8s.io", "jobsets", "patch"),
-    _rule("trainer.kubeflow.org", "trainjobs", "patch"),
-    _rule("batch", "jobs", "patch"),
-    _rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
-    _rule("resource.k8s.io", "resourceclaims", "create"),
-    _rule("kueue.x-k8s.io", "localqueues", "get"),
-    _rule("kueue.x-k8s.io", "workloads", "list"),
+    rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "create get list watch delete"),
+    rule("jobset.x-k8s.io", "jobsets", "create get list watch delete"),
+    rule("trainer.kubeflow.org", "trainjobs", "create get list watch delete"),
+    rule("batch", "jobs", "create get list watch delete"),
+    rule("core", "pods", "get list watch"),
+    rule("core", "pods/log", "get"),
+    rule("trainer.kubeflow.org", "trainingruntimes", "get"),
+    rule("core", "services", "create"),
+    rule("core", "events", "list watch"),
+    rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "patch"),
+    rule("core", "configmaps", "create patch"),
+    rule("core", "pods", "patch"),
+    rule("jobset.x-k8s.io", "jobsets", "patch"),
+    rule("trainer.kubeflow.org", "trainjobs", "patch"),
+    rule("batch", "jobs", "patch"),
+    rule("scheduling.x-k8s.io scheduling.volcano.sh scheduling.k8s.io", "podgroups", "create"),
+    rule("resource.k8s.io", "resourceclaims", "create"),
+    rule("kueue.x-k8s.io", "localqueues", "get"),
+    rule("kueue.x-k8s.io", "workloads", "list"),
 ]
 """In the namespace of the jobs: submit, get, logs and delete; then runtimes, Services, events, plans, files, gates, gangs,
 exact GPUs and queues."""
 
 TOPOLOGY_RULES = [
-    _rule("core", "nodes pods", "list"),
-    _rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
-    _rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "list"),
-    _rule("jobset.x-k8s.io", "jobsets", "list"),
-    _rule("trainer.kubeflow.org", "trainjobs", "list"),
-    _rule("trainer.kubeflow.org", "clustertrainingruntimes", "get"),
-    _rule("batch", "jobs", "list"),
-    _rule("core", "resourcequotas", "list"),
-    _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
-    _rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
-    _rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
-    _rule("kueue.x-k8s.io", "clusterqueues", "get list"),
-    _rule("kueue.x-k8s.io", "admissionchecks", "list"),
-    _rule("topology.volcano.sh", "hypernodes", "list"),
-    _rule("apps", "deployments", "list"),
-    _rule("scheduling.k8s.io", "priorityclasses", "get"),
-    _rule(
+    rule("core", "nodes pods", "list"),
+    rule("resource.k8s.io", "resourceslices resourceclaims", "list"),
+    rule("kubeflow.org", "mpijobs pytorchjobs tfjobs", "list"),
+    rule("jobset.x-k8s.io", "jobsets", "list"),
+    rule("trainer.kubeflow.org", "trainjobs", "list"),
+    rule("trainer.kubeflow.org", "clustertrainingruntimes", "get"),
+    rule("batch", "jobs", "list"),
+    rule("core", "resourcequotas", "list"),
+    rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list"),
+    rule("topology.node.k8s.io", "noderesourcetopologies", "list"),
+    rule("kueue.x-k8s.io kai.scheduler", "topologies", "list"),
+    rule("kueue.x-k8s.io", "clusterqueues", "get list"),
+    rule("kueue.x-k8s.io", "admissionchecks", "list"),
+    rule("topology.volcano.sh", "hypernodes", "list"),
+    rule("apps", "deployments", "list"),
+    rule("scheduling.k8s.io", "priorityclasses", "get"),
+    rule(
         "admissionregistration.k8s.io",
         "mutatingadmissionpolicies mutatingadmissionpolicybindings",
         "get",
@@ -93,7 +84,7 @@ TOPOLOGY_RULES = [
 
 def roles() -> list[Object]:
     """Return the two ClusterRoles."""
-    return [_role(USER, USER_RULES), _role(TOPOLOGY, TOPOLOGY_RULES)]
+    return [role(named(USER, LABELS), USER_RULES), role(named(TOPOLOGY, LABELS), TOPOLOGY_RULES)]
 
 
 def bindings(user: str, namespace: str) -> list[Object]:
@@ -104,16 +95,17 @@ def bindings(user: str, namespace: str) -> list[Object]:
     subject = _subject(user)
     # Names of users may have characters that names of objects may not.
     suffix = sha256(user.encode()).hexdigest()[:8]
+    user_role, topology_role = roles()
     return [
-        _binding("RoleBinding", {"name": f"{USER}-{suffix}", "namespace": namespace}, USER, subject),
-        _binding("ClusterRoleBinding", {"name": f"{TOPOLOGY}-{suffix}"}, TOPOLOGY, subject),
+        binding(named(f"{USER}-{suffix}", LABELS, namespace), subject, user_role),
+        binding(named(f"{TOPOLOGY}-{suffix}", LABELS), subject, topology_role),
     ]
 
 
 def _subject(user: str) -> Object:
     kind, _, name = user.partition(":")
     if kind in {"user", "group"} and name:
-        return {"apiGroup": _GROUP, "kind": kind.capitalize(), "name": name}
+        return {"apiGroup": rbac.GROUP, "kind": kind.capitalize(), "name": name}
     if kind == "serviceaccount" and (match := re.fullmatch(r"([^/]+)/([^/]+)", name)):
         return {"kind": "ServiceAccount", "namespace": match[1], "name": match[2]}
     raise UsageError(
@@ -122,33 +114,17 @@ def _subject(user: str) -> Object:
     )
 
 
-def _role(name: str, rules: list[Object]) -> Object:
-    metadata = {"name": name, "labels": LABELS}
-    return {"apiVersion": f"{_GROUP}/v1", "kind": "ClusterRole", "metadata": metadata, "rules": rules}
-
-
-def _binding(kind: str, metadata: Object, role: str, subject: Object) -> Object:
-    return {
-        "apiVersion": f"{_GROUP}/v1",
-        "kind": kind,
-        "metadata": {**metadata, "labels": LABELS},
-        "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": role},
-        "subjects": [subject],
-    }
-
-
-_RBAC = "rbac.authorization.k8s.io/v1"
 _REMOVED = (
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicyBinding") for api in APIS),
     *((f"admissionregistration.k8s.io/{api}", "MutatingAdmissionPolicy") for api in APIS),
-    *((f"{KUEUE}/{version}", "AdmissionCheck") for version in KUEUE_VERSIONS),
+    *((f"{KUEUE_GROUP}/{version}", "AdmissionCheck") for version in KUEUE_VERSIONS),
     ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
     ("apps/v1", "DaemonSet"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicyBinding"),
     ("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy"),
-    (_RBAC, "RoleBinding"),
-    (_RBAC, "ClusterRoleBinding"),
-    (_RBAC, "ClusterRole"),
+    (rbac.API_VERSION, "RoleBinding"),
+    (rbac.API_VERSION, "ClusterRoleBinding"),
+    (rbac.API_VERSION, "ClusterRole"),
     ("v1", "ServiceAccount"),
 )
 """Kinds in the order in which they are removed: nothing that is left refers to what is gone."""
@@ -177,7 +153,7 @@ def served_apis(session: Session) -> ServedApis:
         policy_api=policy_api(session, served),
         gangs=bool(pod_group_api(session, served)),
         validates=bool(validating),
-        kueue=preferred_version(served, KUEUE, KUEUE_VERSIONS),
+        kueue=preferred_version(served, KUEUE_GROUP, KUEUE_VERSIONS),
     )
 
 
@@ -189,7 +165,7 @@ def setup_objects(
     Each of *users* (see ``bindings``) may submit in *namespace*. Raises ``UsageError`` for a text that names nobody.
     """
     policy = policy_objects(apis.policy_api, gangs=apis.gangs) if apis.policy_api else ()
-    user_bindings = [binding for user in users for binding in bindings(user, namespace)]
+    user_bindings = [each for user in users for each in bindings(user, namespace)]
     notes = []
     if not apis.policy_api:
         notes.append(

@@ -3,23 +3,19 @@
 docs/reference/permissions.md says what each rule is for.
 """
 
+from arena_topo.cluster import rbac
 from arena_topo.cluster.published import PART_NAMES, Detail
+from arena_topo.cluster.rbac import account_subject, binding, named, role, rule, service_account
 from arena_topo.kinds.table import KINDS
 from arena_topo.model.keys import CONTROLLER, CONTROLLER_NAMESPACE, MANAGED_BY, OWN_NAME
 from arena_topo.model.objects import Object
 
-_RBAC = "rbac.authorization.k8s.io"
 _SELECTED = {"app.kubernetes.io/name": CONTROLLER}
 _LABELS = {**_SELECTED, MANAGED_BY: OWN_NAME}
 _READER = f"{CONTROLLER}-reader"
 _REPLICAS = 2
 _NOBODY = 65532
 """The user of a process without root, as images without a distribution call it."""
-
-
-def _rule(group: str, resources: str, verbs: str, *names: str) -> Object:
-    rule: Object = {"apiGroups": [group], "resources": resources.split(), "verbs": verbs.split()}
-    return {**rule, "resourceNames": list(names)} if names else rule
 
 
 def _planned_jobs() -> dict[str, list[str]]:
@@ -33,33 +29,33 @@ def _planned_jobs() -> dict[str, list[str]]:
 
 
 CLUSTER_RULES = [
-    _rule("", "nodes pods resourcequotas", "list watch"),
-    _rule("", "pods", "patch delete"),
-    _rule("", "events", "create"),
-    *(_rule(group, " ".join(jobs), "get list watch patch") for group, jobs in _planned_jobs().items()),
-    _rule("resource.k8s.io", "resourceslices", "list watch"),
-    _rule("resource.k8s.io", "resourceclaims", "list watch create get delete"),
-    _rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list watch"),
-    _rule("topology.node.k8s.io", "noderesourcetopologies", "list watch"),
-    _rule("kueue.x-k8s.io", "topologies workloads admissionchecks resourceflavors", "list watch"),
-    _rule("kueue.x-k8s.io", "workloads/status admissionchecks/status", "patch"),
-    _rule("arena-topo.dev", "plannerparameters", "list watch"),
-    _rule("kai.scheduler", "topologies", "list watch"),
-    _rule("topology.volcano.sh", "hypernodes", "list watch"),
+    rule("core", "nodes pods resourcequotas", "list watch"),
+    rule("core", "pods", "patch delete"),
+    rule("core", "events", "create"),
+    *(rule(group, " ".join(jobs), "get list watch patch") for group, jobs in _planned_jobs().items()),
+    rule("resource.k8s.io", "resourceslices", "list watch"),
+    rule("resource.k8s.io", "resourceclaims", "list watch create get delete"),
+    rule("scheduling.koordinator.sh", "devices clusternetworktopologies", "list watch"),
+    rule("topology.node.k8s.io", "noderesourcetopologies", "list watch"),
+    rule("kueue.x-k8s.io", "topologies workloads admissionchecks resourceflavors", "list watch"),
+    rule("kueue.x-k8s.io", "workloads/status admissionchecks/status", "patch"),
+    rule("arena-topo.dev", "plannerparameters", "list watch"),
+    rule("kai.scheduler", "topologies", "list watch"),
+    rule("topology.volcano.sh", "hypernodes", "list watch"),
 ]
 """In the whole cluster: to see it; then to move and to release workers, events, plans, exact GPUs and topologies."""
 
 NAMESPACE_RULES = [
-    _rule("coordination.k8s.io", "leases", "create"),
-    _rule("coordination.k8s.io", "leases", "get patch", CONTROLLER),
-    _rule("", "configmaps", "create"),
-    _rule("", "configmaps", "patch", *PART_NAMES),
+    rule("coordination.k8s.io", "leases", "create"),
+    rule("coordination.k8s.io", "leases", "get patch", CONTROLLER),
+    rule("core", "configmaps", "create"),
+    rule("core", "configmaps", "patch", *PART_NAMES),
 ]
 """In its own namespace: the Lease by which one replica decides, and what it publishes of the cluster."""
 
 READER_RULES = [
-    _rule("coordination.k8s.io", "leases", "get", CONTROLLER),
-    _rule("", "configmaps", "get", *PART_NAMES),
+    rule("coordination.k8s.io", "leases", "get", CONTROLLER),
+    rule("core", "configmaps", "get", *PART_NAMES),
 ]
 """For everybody: to see that a controller runs, so that ``submit`` leaves the place to it, and what it publishes."""
 
@@ -75,8 +71,12 @@ def controller_objects(
 
     *publish* is how much everybody may read of who uses the GPUs. Prometheus reads metrics at *metrics_port*, unless it is 0.
     """
-    account = {"kind": "ServiceAccount", "name": CONTROLLER, "namespace": CONTROLLER_NAMESPACE}
-    everybody = {"apiGroup": _RBAC, "kind": "Group", "name": "system:authenticated"}
+    meta = named(CONTROLLER, _LABELS, CONTROLLER_NAMESPACE)
+    account = service_account(meta)
+    subject = account_subject(account)
+    everybody = {"apiGroup": rbac.GROUP, "kind": "Group", "name": "system:authenticated"}
+    cluster_role, own_role = role(named(CONTROLLER, _LABELS), CLUSTER_RULES), role(meta, NAMESPACE_RULES)
+    reader = role(named(_READER, _LABELS, CONTROLLER_NAMESPACE), READER_RULES)
     return [
         {
             "apiVersion": "v1",
@@ -86,29 +86,23 @@ def controller_objects(
                 "labels": {MANAGED_BY: OWN_NAME, "pod-security.kubernetes.io/enforce": "restricted"},
             },
         },
-        {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "metadata": _meta(CONTROLLER, CONTROLLER_NAMESPACE),
-            # The controller's pods ask for the token, and no other pod gets it by naming the account alone.
-            "automountServiceAccountToken": False,
-        },
-        _role("ClusterRole", CONTROLLER, CLUSTER_RULES),
-        _binding("ClusterRole", CONTROLLER, account),
-        _role("Role", CONTROLLER, NAMESPACE_RULES),
-        _binding("Role", CONTROLLER, account),
-        _role("Role", _READER, READER_RULES),
-        _binding("Role", _READER, everybody),
+        account,
+        cluster_role,
+        binding(cluster_role["metadata"], subject, cluster_role),
+        own_role,
+        binding(meta, subject, own_role),
+        reader,
+        binding(reader["metadata"], everybody, reader),
         {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
-            "metadata": _meta(CONTROLLER, CONTROLLER_NAMESPACE),
+            "metadata": meta,
             "spec": {"minAvailable": 1, "selector": {"matchLabels": _SELECTED}},
         },
         {
             "apiVersion": "apps/v1",
             "kind": "Deployment",
-            "metadata": _meta(CONTROLLER, CONTROLLER_NAMESPACE),
+            "metadata": meta,
             "spec": {
                 "replicas": _REPLICAS,
                 "selector": {"matchLabels": _SELECTED},
@@ -119,26 +113,6 @@ def controller_objects(
             },
         },
     ]
-
-
-def _meta(name: str, namespace: str = "") -> Object:
-    return {"name": name, **({"namespace": namespace} if namespace else {}), "labels": _LABELS}
-
-
-def _role(kind: str, name: str, rules: list[Object]) -> Object:
-    namespace = CONTROLLER_NAMESPACE if kind == "Role" else ""
-    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": _meta(name, namespace), "rules": rules}
-
-
-def _binding(kind: str, name: str, subject: Object) -> Object:
-    namespace = CONTROLLER_NAMESPACE if kind == "Role" else ""
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": f"{kind}Binding",
-        "metadata": _meta(name, namespace),
-        "roleRef": {"apiGroup": _RBAC, "kind": kind, "name": name},
-        "subjects": [subject],
-    }
 
 
 def _scraped(port: int) -> Object:
