@@ -93,7 +93,7 @@ def _resident() -> float:
 
 
 def print_shapes(count: int) -> None:
-    """Print the median time of each shape on a fragmented fleet, beside the peers."""
+    """Print the median time of each shape on a fragmented fleet, next to the peers."""
     fleet = make_fleet(large(count, "fragmented"))
     gc.collect()
     gc.freeze()

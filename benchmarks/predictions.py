@@ -134,7 +134,7 @@ def forecast(figure: Published) -> Forecast:
 
 
 def main_table() -> str:
-    """Return all published figures beside what is predicted."""
+    """Return all published figures next to what is predicted."""
     head = [
         "framework",
         "model",

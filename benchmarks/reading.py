@@ -1,4 +1,4 @@
-"""How long reading jobs takes, beside kubectl: ``python -m benchmarks.reading [JOBS...]``.
+"""How long reading jobs takes, next to kubectl: ``python -m benchmarks.reading [JOBS...]``.
 
 Starts an API server on which nothing acts, creates JOBS (10 and 1,000) running jobs of two workers and a launcher each,
 and times `get` and `list` in turns with kubectl. 3334 jobs have 10,000 pods, and take minutes to create. Then starts a whole
@@ -43,7 +43,7 @@ def environment(plane: ControlPlane) -> dict[str, str]:
 
 
 def lists(counts: list[int]) -> list[Result]:
-    """Time `get` and `list` beside as many jobs as each of *counts* says."""
+    """Time `get` and `list` next to as many jobs as each of *counts* says."""
     results = []
     with ControlPlane(api_only("v2beta1")) as plane:
         env = environment(plane)

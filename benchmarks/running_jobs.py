@@ -51,7 +51,7 @@ def job(workers: int) -> Object:
         "python",
         "train.py",
     )
-    # Rendered for no cluster: the one of whoever measures may have such a job.
+    # Rendered for no cluster: the one of those who measures may have such a job.
     env = {**os.environ, "KUBECONFIG": os.devnull}
     done = subprocess.run(line, check=True, capture_output=True, text=True, env=env)
     rendered: Object = json.loads(done.stdout)

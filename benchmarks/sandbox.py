@@ -1,7 +1,7 @@
 """How long the sandbox takes to start, and how much memory: ``python -m benchmarks.sandbox [NODES...]``.
 
 Starts it with DGX A100s (2, 100 and 1,000 of them by default) until all are Ready, starts it again from its kept
-state, and reads the topology. The test control plane does the same beside it, by default without the 1,000, which take it
+state, and reads the topology. The test control plane does the same next to it, by default without the 1,000, which take it
 four minutes; ``--alone`` leaves it out.
 """
 

@@ -1,6 +1,6 @@
 """How long a large cluster takes to read, and how much memory: ``python -m benchmarks.snapshot [NODES [PODS]]``.
 
-Fills an API server of the test control plane and takes a snapshot beside ``kubectl get pods -A -o json``.
+Fills an API server of the test control plane and takes a snapshot next to ``kubectl get pods -A -o json``.
 """
 
 import os

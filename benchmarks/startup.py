@@ -1,6 +1,6 @@
-"""How long a command takes, beside kubectl: ``python -m benchmarks.startup [PODS]``.
+"""How long a command takes, next to kubectl: ``python -m benchmarks.startup [PODS]``.
 
-Starts the test control plane, submits one job, and measures `get` alone and beside PODS (8,000) pods of others.
+Starts the test control plane, submits one job, and measures `get` alone and next to PODS (8,000) pods of others.
 """
 
 import os
@@ -77,7 +77,7 @@ def main() -> None:
         submit(env)
         results = run([*STARTS, *reads("get of one job")], env)
         crowd(plane, pods)
-        results += run(reads(f"get beside {pods} pods"), env)
+        results += run(reads(f"get next to {pods} pods"), env)
     print(table(results))
 
 

@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
 def make_release(root: Path, release: Release, verify: Callable[[], None]) -> None:
     """Commit and tag *release* of the checkout *root* once *verify* returns; raise NotReleasable.
 
-    Whatever *verify* raises goes on to the caller, with the checkout as it was.
+    Whatever *verify* raises continues to the caller, with the checkout as it was.
     """
     _check_repository(root, release)
     texts = {

@@ -39,7 +39,7 @@ def _read(terminal: int) -> bytes:
 
 
 def drawing(title: str, text: str, width: int) -> str:
-    """Return *text*, with a terminal's codes in it, as an SVG of *width* columns, which longer lines go on below."""
+    """Return *text*, with a terminal's codes in it, as an SVG of *width* columns, which longer lines continue below."""
     console = Console(width=width, record=True, file=StringIO(), highlight=False)
     for line in Text.from_ansi(text).split("\n", allow_blank=False):
         for part in line.divide(range(width, len(line), width)):
@@ -48,7 +48,7 @@ def drawing(title: str, text: str, width: int) -> str:
 
 
 def without_fonts(svg: str) -> str:
-    """Return *svg* without fonts from elsewhere, as rich names them: whoever looks at it has a font."""
+    """Return *svg* without fonts from elsewhere, as rich names them: anyone who looks at it has a font."""
     return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
 
 

@@ -97,7 +97,7 @@ def _environment(home: Path) -> dict[str, str]:
         "COLUMNS": "120",
         "LANG": "C.UTF-8",
         "TERM": "xterm-256color",
-        # What a package needs, to be built and to run, is installed beside this Python; an index is not asked.
+        # What a package needs, to be built and to run, is installed next to this Python; an index is not asked.
         "PYTHONPATH": sysconfig.get_path("purelib"),
         "PIP_NO_INDEX": "1",
         "PIP_NO_BUILD_ISOLATION": "0",
@@ -115,7 +115,7 @@ def lasting(text: str) -> str:
     The columns of a table are as wide as their longest value, so that runs of blanks and lines count as one.
     """
     text = re.sub(r"(?m)^(process: +)\d+", r"\1N", text)
-    # Whoever reads sooner than the operator works sees it; the training's figures vary as real ones do.
+    # Anyone who reads sooner than the operator works sees it; the training's figures vary as real ones do.
     text = re.sub(r"(?m)^waiting for .* to create .*\n", "", text)
     text = re.sub(r"(?m)(^Iter #\d: |^Img/sec per GPU: |^Total img/sec .*: )[\d.+ -]+", r"\1N ", text)
     text = re.sub(r"-launcher-\w{5}\b.*", "-launcher-XXXXX", text)

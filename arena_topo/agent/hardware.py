@@ -148,7 +148,7 @@ def read_hardware(nvml: Any, sysfs: str = "/sys") -> Hardware:
         raise ArenaTopoError("this machine has no NVIDIA GPU", hint="run the agent on nodes with GPUs only")
     pci_devices = [pci_device(sysfs, device.bus) for device in devices]
     cards = network_cards(sysfs)
-    # Whoever reads the annotation finds the same rates, and says what is assumed of them.
+    # Readers of the annotation find the same rates, and say what is assumed of them.
     graph, machine, _ = wiring(words, gpus[0].product, "NVML")
     return Hardware(
         gpus=tuple(

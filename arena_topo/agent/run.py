@@ -17,7 +17,7 @@ from arena_topo.topology.formats.parse import parse_topology
 from arena_topo.topology.objects import PodKey
 from arena_topo.topology.sources.annotation import encode
 
-# The agent's loop: read the node, publish what has changed, and go on through failures.
+# The agent's loop: read the node, publish what has changed, and continue through failures.
 
 _FRESH_LOOK = 10
 """Every tenth reading is compared with what the node has, others with what was published: a look costs a request."""
@@ -61,7 +61,7 @@ class Agent:
         failure = ""
         for looks in count(1):
             try:
-                # Whoever deletes or overwrites the annotation hides the node's links only until then.
+                # Anyone who deletes or overwrites the annotation hides the node's links only until then.
                 if looks % _FRESH_LOOK == 0:
                     published = self.found()
                 published = self.publish_if_changed(published)

@@ -64,7 +64,7 @@ def controller_runs(session: Session) -> bool:
 
 # Namespaces whose objects are taken for what the cluster's admins have installed.
 #
-# Whoever has a namespace may create a Deployment named ``mpi-operator`` or a Service labelled as a Prometheus in it, and
+# Anyone who has a namespace may create a Deployment named ``mpi-operator`` or a Service labelled as a Prometheus in it, and
 # everybody reads those of all namespaces. Namespaces are created by admins, and schedulers, operators and monitoring are
 # installed into ones with names of their own: those that end in ``-system``, those of Kubernetes and OpenShift, and those
 # that are named after the programs in them, as their manifests and the instructions of their charts say.
@@ -360,7 +360,7 @@ def kept_fields(document: Object, kind: Kind) -> frozenset[str] | None:
 
 def _resolved(schema: Object, schemas: Object) -> Object:
     """Return *schema*, or the one that it refers to, as those of Kubernetes' own kinds do."""
-    # A reference stands alone, or as the only one of which all must hold, beside a description.
+    # A reference stands alone, or as the only one of which all must hold, next to a description.
     (first, *_) = schema.get("allOf") or ({},)
     reference = schema.get("$ref") or (first.get("$ref") if isinstance(first, dict) else None)
     found = schemas.get(str(reference).rpartition("/")[2]) if reference else None

@@ -88,7 +88,7 @@ _POD_GROUPS = {
     "volcano": "scheduling.volcano.sh",
     "native": "scheduling.k8s.io",
 }
-"""Gang back-ends whose PodGroup is created by whoever submits the job, by the API group of that PodGroup."""
+"""Gang back-ends whose PodGroup is created by the user who submits the job, by the API group of that PodGroup."""
 
 
 def pod_group_need(backend: str) -> Need:

@@ -8,7 +8,7 @@ split, as an object may have one MiB. For example, a snapshot of 1.5 MiB::
     arena-topo-snapshot-1    written 10:00:05             the next 700 KiB
     arena-topo-snapshot-2    written 10:00:05             the rest
 
-Readers take parts that were written together, and look again where the controller has just written some of them anew.
+Readers take parts that were written together, and look again where the controller has just written some of them.
 """
 
 import json
@@ -112,7 +112,7 @@ def published_parts(snapshot: Snapshot) -> list[Object]:
 def visible_snapshot(session: Session, levels: Sequence[str] = ()) -> Snapshot:
     """Return the cluster as the user may see it: by its objects, or else as the controller has published it.
 
-    Raises ``Forbidden`` for users who may not list the nodes, where nothing is published.
+    Raises ``Forbidden`` for users who cannot list the nodes, where nothing is published.
     """
     try:
         return take_snapshot(session, levels=levels, needs_pods=True)
@@ -173,7 +173,7 @@ def _unpacked(parts: Iterable[Object]) -> Snapshot:
     unpacker = zlib.decompressobj()
     try:
         packed = b"".join(b64decode((part.get("binaryData") or {}).get(_KEY, "")) for part in parts)
-        # Whoever may write ConfigMaps there could let a few KiB unpack to any size.
+        # Anyone who may write ConfigMaps there could let a few KiB unpack to any size.
         text = unpacker.decompress(packed, _LARGEST)
         if not unpacker.eof:
             raise DocumentError(

@@ -291,7 +291,7 @@ def wait_until_applied(
 ) -> bool:
     """Return once the API server pins a worker that is tried out in *namespace*; nothing is stored there.
 
-    False where nothing shows it, as whoever asks may not create pods. Raises ``WaitTimeout`` where it still does not.
+    False where nothing shows it, for example because the user cannot create pods. Raises ``WaitTimeout`` where it still does not.
     """
     deadline = clock() + _SECONDS
     while True:

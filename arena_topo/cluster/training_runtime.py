@@ -1,6 +1,6 @@
 """The runtime of a TrainJob: the pod template lies in it, and what of that decides a placement is written onto the job.
 
-Whoever plans later reads jobs alone, and most users may not read runtimes of other namespaces. For example, of a runtime
+Later plans read only jobs, and most users may not read runtimes of other namespaces. For example, of a runtime
 whose pods tolerate a taint and request 4 CPUs, and a job that asks for 8 GPUs a node, the job gets the toleration in its
 own patch, and the annotation ``arena-topo.dev/pod-requests: {"cpu":"4","nvidia.com/gpu":"8"}``.
 """

@@ -65,7 +65,7 @@ def choose_backend(facts: ClusterFacts, *, kind: Kind, queue: str = "") -> Backe
 def check_installed(facts: ClusterFacts, backend: str, *, kind: Kind, queue: str = "") -> None:
     """Raise ``UsageError`` where the scheduler of *backend*, which the user named, is not installed on the cluster.
 
-    Its PodGroups would be refused with a bare 404, or its pods would wait for it for ever.
+    Its PodGroups would be refused with a bare 404, or its pods would wait for it forever.
     """
     group = _SCHEDULERS.get(backend, "")
     if not group or facts.serves(group):
@@ -119,7 +119,7 @@ def _running(facts: ClusterFacts, backend: str, group: str) -> tuple[bool, str]:
     """Return whether a back-end's scheduler runs, and the evidence: an empty string if nothing indicates it."""
     served = bool(group) and facts.serves(group)
     if facts.programs is None:
-        # Everybody sees the API groups: for a user who may not list Deployments they are evidence enough.
+        # Everybody sees the API groups: for a user who cannot list Deployments they are evidence enough.
         return (
             served,
             f"{group} is served; you are not allowed to see whether {backend} runs" if served else "",

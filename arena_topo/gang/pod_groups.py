@@ -15,7 +15,7 @@ from arena_topo.model.text.quantity import parse_quantity
 def pod_group(gang: Gang, api_version: str, spec: Mapping[str, Any]) -> Object:
     """Return a PodGroup of *api_version* under the gang's own name.
 
-    The operator overwrites a PodGroup that has the job's name, whoever created it.
+    The operator overwrites a PodGroup that has the job's name, no matter who created it.
     """
     metadata = {"name": gang.name, "namespace": gang.namespace, "labels": {MANAGED_BY: OWN_NAME}}
     return {"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": dict(spec)}

@@ -1,7 +1,7 @@
 """The TrainJob of Kubeflow Trainer: a runtime that an admin wrote, made a JobSet of the same name, whose role node trains.
 
 The pod template lies in the runtime. What of it may be changed is a patch on the job, one for each manager, and only while
-the job is suspended and no pod is left. Ours has the pins, and what the runtime says of nodes, so that whoever reads the
+the job is suspended and no pod is left. Ours has the pins, and what the runtime says of nodes, so that a reader of the
 job alone knows where its pods may go; what they request and how many they are is in annotations where the job leaves it to
 the runtime.
 

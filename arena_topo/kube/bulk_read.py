@@ -37,7 +37,7 @@ class ResourceRequirements(msgspec.Struct):
 
 
 class Container(msgspec.Struct):
-    """A container; an init container whose ``restart_policy`` is ``Always`` keeps running beside the others."""
+    """A container; an init container whose ``restart_policy`` is ``Always`` keeps running next to the others."""
 
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     restart_policy: str | None = msgspec.field(name="restartPolicy", default=None)

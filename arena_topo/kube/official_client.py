@@ -48,7 +48,7 @@ class OfficialTransport:
         return self.send(request)
 
     def renew(self) -> bool:
-        """Resolve the credentials anew: an exec plugin runs again."""
+        """Resolve the credentials again: an exec plugin runs again."""
         self._client.close()
         self._client = self._load()
         return True
@@ -269,7 +269,7 @@ def in_cluster() -> OfficialTransport:
 
 
 def _check_plugin(user: Mapping[str, Any], configuration: Any, messages: list[str]) -> None:
-    """Raise ``Unauthorized`` where a credential plugin gave nothing: the package goes on without credentials."""
+    """Raise ``Unauthorized`` where a credential plugin gave nothing: the package continues without credentials."""
     # A plugin may give a token, or a client certificate.
     if "exec" not in user or configuration.api_key or configuration.cert_file:
         return

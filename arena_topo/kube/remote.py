@@ -183,7 +183,7 @@ class RemoteProcess:
         raise ArenaTopoError(message)
 
     def close(self) -> None:
-        """Drop the connection; the process may go on."""
+        """Drop the connection; the process may continue."""
         self._websocket.close()
 
     def _send(self, channel: int, data: bytes) -> None:
@@ -201,7 +201,7 @@ def start(
     """Start *command* in *container* of the pod at *path*. Raises what a ``Session`` raises."""
     transport, user = _transport(connection)
     query = [("container", container), ("stdout", "true"), *(("command", word) for word in command)]
-    # A terminal has one output, and the API server refuses stderr beside it.
+    # A terminal has one output, and the API server refuses stderr next to it.
     query.append(("tty", "true") if tty else ("stderr", "true"))
     if stdin:
         query.append(("stdin", "true"))

@@ -167,7 +167,7 @@ class _CommandClock:
     """The time of one request after another, until the command pauses by itself, as one that watches a job does.
 
     With a limit of 20 s, fifteen requests of 1.5 s each are too many; ``get -w`` with such a request and a pause of 1 s
-    in turn goes on for ever.
+    in turn never ends.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
@@ -250,13 +250,13 @@ class Session:
         return other
 
     def anew(self) -> "Session":
-        """Return this session with the time of its requests begun anew, for a process that goes on and on."""
+        """Return this session with a new time limit for its requests, for a process that never ends."""
         other = copy(self)
         other._clock = _CommandClock(self._now)  # noqa: SLF001  # it is this class's own
         return other
 
     def only_while(self, may_send: Callable[[], bool]) -> "Session":
-        """Return this session anew, which sends nothing, retries included, unless *may_send* says so at that moment.
+        """Return this session, which sends nothing, retries included, unless *may_send* says so at that moment.
 
         Its methods raise ``NotSent`` then.
         """
@@ -443,7 +443,7 @@ class Session:
         """Return *document* in the shape that its readers rely on, without what has another one.
 
         Raises ``DocumentError`` where it is something else altogether. Resources whose schema is open may hold anything,
-        and whoever creates one such object must not stop those who list all of them.
+        and one such object must not stop users who list all of them.
         """
         expected = answered_at(method, path)
         fault = ""
@@ -493,7 +493,7 @@ class Session:
                 self._date = answer.header("Date")
                 return answer
             error = _refusal(answer)
-            # A stream has a connection of its own; the others go on over the kept one.
+            # A stream has a connection of its own; the others continue over the kept one.
             if stream:
                 answer.close()
             # Tokens of exec plugins expire while a log is followed.

@@ -238,7 +238,7 @@ def credentials(user: Mapping[str, object]) -> dict[str, str]:
 def token_of(user: Mapping[str, object]) -> str:
     """Return the bearer token of *user*, empty for a user without one; a file is read each time, as it may rotate.
 
-    As in kubectl, a token beside a file stands in for a file that cannot be read or is empty. Raises ``DocumentError``.
+    As in kubectl, a token next to a file stands in for a file that cannot be read or is empty. Raises ``DocumentError``.
     """
     token, fault = str(user.get("token") or ""), ""
     if token_file := user.get("tokenFile"):

@@ -103,7 +103,7 @@ class HttpTransport(Protocol):
         """Like ``send``, over a connection of its own, for bodies that are read for long."""
 
     def renew(self) -> bool:
-        """Fetch credentials anew after a 401; False where there are none to fetch."""
+        """Fetch credentials again after a 401; False where there are none to fetch."""
 
     def close(self) -> None:
         """Close the connections."""
@@ -157,7 +157,7 @@ class ClockedResponse(HTTPResponse):
 class _ClockedSocket(RawIOBase):
     """The bytes of a socket, each wait for which has the time that the clock leaves.
 
-    A socket's own timeout begins anew with every byte: a server that sends one byte a second would never exceed it.
+    A socket's own timeout begins again with every byte: a server that sends one byte a second would never exceed it.
     """
 
     def __init__(self, sock: socket.socket, raw: Any, clock: AnswerClock) -> None:

@@ -66,7 +66,7 @@ def unplanned(job: Object, pins: Pins | None) -> Object:
 def fresh(job: Object, name: str, pins: Pins | None) -> FreshJob:
     """Return the submitted *job* under *name* as a submit would render it; *pins* are those of its plan.
 
-    Its gang is chosen anew: the cluster may have another scheduler by now.
+    Its gang is chosen again: the cluster may have another scheduler by now.
     """
     bare = unplanned(job, pins)
     old = str(bare["metadata"]["name"])

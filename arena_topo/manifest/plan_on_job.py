@@ -195,7 +195,7 @@ def _request_by_claim(worker: Object) -> None:
     """Move the number of GPUs of a DRA driver from the resources into an annotation.
 
     The name of a device class is no resource that a container may request: the workers get the GPUs from their
-    ResourceClaims, and whoever plans reads the number from the annotation.
+    ResourceClaims, and anyone who plans reads the number from the annotation.
     """
     counts = [
         quantities.pop(DRA_GPU)

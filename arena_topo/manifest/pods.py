@@ -13,7 +13,7 @@ from arena_topo.model.kind import Kind
 from arena_topo.model.objects import Object
 from arena_topo.model.scheduling import Toleration
 
-# TensorBoard beside a job, as Arena runs it: a Deployment and a Service, both owned by the job.
+# TensorBoard next to a job, as Arena runs it: a Deployment and a Service, both owned by the job.
 #
 # Source: kubeflow/arena 0.15.5, charts/mpijob/templates/{tensorboard,service}.yaml and
 # pkg/argsbuilder/submit_tensorboard.go.
@@ -564,7 +564,7 @@ SCRIPT, HOSTS = "discover_hosts.sh", "hosts"
 _SCRIPT_VOLUME = "elastic"
 
 # The operator's ConfigMap and ours reach the launcher at different times: a host must be on both lists. Horovod bars a host
-# for good that it cannot reach once, so that a name which does not resolve yet is left out as well.
+# permanently that it cannot reach once, so that a name which does not resolve yet is left out as well.
 _DISCOVER = r"""#!/bin/sh
 running=$(/bin/sh /etc/mpi/discover_hosts.sh)
 while IFS= read -r line; do

@@ -49,7 +49,7 @@ _PACKAGE = Path(__file__).resolve().parent.parent
 
 
 def packaged() -> Path:
-    """Return the folder of the built-in templates: in the package, or beside it in a checkout."""
+    """Return the folder of the built-in templates: in the package, or next to it in a checkout."""
     inside = _PACKAGE / "templates"
     return inside if inside.is_dir() else _PACKAGE.parent / "templates"
 

@@ -143,7 +143,7 @@ def _filled(gpu: Gpu, other: Gpu) -> Gpu:
         socket=other.socket if gpu.socket is None else gpu.socket,
         pcie_root=gpu.pcie_root or other.pcie_root,
         nics=gpu.nics or other.nics,
-        # Health and sharing are not contradicted but noticed: whoever sees a GPU fail or divided is right.
+        # Health and sharing are not contradicted but noticed: the source that sees a GPU fail or divided is right.
         healthy=gpu.healthy and other.healthy,
         mode=other.mode if gpu.mode is ShareMode.WHOLE else gpu.mode,
     )
@@ -251,7 +251,7 @@ def _indices(
 def _annotated(pod: PodFacts, resource: str, by_uuid: Mapping[str, int]) -> tuple[int, ...] | None:
     """Return the GPUs that the annotations of a pod name, None where they name none; raises ``Malformed``.
 
-    Whoever creates a pod writes its annotations, whatever it requests, and a scheduler writes them only onto pods that
+    Anyone who creates a pod writes its annotations, whatever it requests, and a scheduler writes them only onto pods that
     ask for GPUs. So they count up to what the pod requests: by number where it requests whole GPUs as *resource*, and at
     all only where it requests a GPU by some name, such as ``koordinator.sh/gpu-core``.
     """
@@ -420,7 +420,7 @@ def assembled(
     # Nodes without GPUs often lack the fabric's labels, and a tier is one only where every node has its label.
     with_gpus = [node for node in nodes if node.gpu_total or node.gpus]
     fabric = read_fabric(with_gpus or nodes, objects.topologies, levels, warnings)
-    # A warning names objects, and whoever serves them may have let a name be of any length.
+    # A warning names objects, and a server may have let a name be of any length.
     shortened = tuple(cut(warning, _LONGEST_WARNING) for warning in warnings)
     snapshot = Snapshot(nodes=nodes, fabric=fabric, cluster=cluster, taken=taken, warnings=shortened)
     return snapshot, Layout({node.name: node for node in objects.nodes}, hardware, resources, claiming)

@@ -128,7 +128,7 @@ def _members(hyper_node: _HyperNode, nodes: Mapping[str, Labels], below: Mapping
 def _selected(selector: RawObject, candidates: Mapping[str, Labels]) -> set[str]:
     if "exactMatch" in selector:
         exact = string(mapping(selector, "exactMatch"), "name")
-        # A HyperNode may go on naming a node that was removed, or one that has no GPUs.
+        # A HyperNode may still name a node that was removed, or one that has no GPUs.
         return {exact} & set(candidates)
     if "regexMatch" in selector:
         text = string(mapping(selector, "regexMatch"), "pattern")
@@ -327,7 +327,7 @@ def _nests(coarse: Sequence[str], fine: Sequence[str]) -> bool:
 def _same_source(coarse: str, fine: str) -> bool:
     """Whether one source writes both keys, and in this order: then it means two domains where parents share a name.
 
-    Racks are often numbered anew in every zone: r1 of zone z1 and r1 of zone z2 are two racks.
+    Racks are often numbered again in every zone: r1 of zone z1 and r1 of zone z2 are two racks.
     """
     sources = {key: (source, position) for position, (source, key) in enumerate(_known_keys())}
     return sources[coarse][0] == sources[fine][0] and sources[coarse][1] < sources[fine][1]

@@ -56,7 +56,7 @@ def read_each(
 
 def skipped(name: str, error: Exception) -> str:
     """Return the warning that the object called *name* is left out because of *error*, on one line of some length."""
-    # Whoever serves objects may have let a name be of any length.
+    # A server may have let a name be of any length.
     return f"{cut(name, _MOST_IDENTITY)}: {reason_of(error)}; skipped"
 
 
@@ -221,7 +221,7 @@ def seconds_since(instant: str, now: datetime | None) -> float | None:
     if now is None or not instant:
         return None
     try:
-        # The clock of whoever wrote it may be ahead of ours.
+        # The clock of its writer may be ahead of ours.
         return max((now - parse_instant(instant)).total_seconds(), 0.0)
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""How fast and how full jobs are admitted through our check, beside Kueue's own TAS: ``python -m benchmarks.controller.kueue [JOBS [NODES [RUNS]]]``.
+"""How fast and how full jobs are admitted through our check, next to Kueue's own TAS: ``python -m benchmarks.controller.kueue [JOBS [NODES [RUNS]]]``.
 
 On a real API server, with the real Kueue and simulated nodes of eight GPUs, twenty in a rack: once with a flavor that has a
 topology, once with our admission check, the same jobs in both. No operator runs, so that nothing but the queues is measured. Then the
@@ -265,7 +265,7 @@ def _admitted(kube: Kube, queue: str) -> list[Object]:
 
 
 def _clear(kube: Kube, queue: str) -> None:
-    # The server goes on where it takes longer than a request may.
+    # The server continues where it takes longer than a request may.
     with suppress(urllib3.exceptions.HTTPError):
         kube.request("DELETE", kube.path(MPIJOB, "MPIJob", queue))
     eventually(lambda: not kube.list(KUEUE, "Workload", queue), f"{queue} to be empty", PATIENCE)

@@ -1,4 +1,4 @@
-"""What a list of pins costs a real API server by its size: CPU seconds for one pod, beside the same text under another key.
+"""What a list of pins costs a real API server by its size: CPU seconds for one pod, next to the same text under another key.
 
     python -m benchmarks.controller.policy [OTHER.json ...]
 

@@ -3,7 +3,7 @@
 A simulated cluster of 32 servers with eight GPUs gets jobs of forty works (a name, an image and a size), more than it can run,
 and gives them turns as the controller does. The run times of a work are spread around its own middle (log-normal), and the
 works differ by a factor of a hundred; every third job has a deadline, one to four times what it needs. Whenever a job that has
-to wait comes, its start is estimated, and beside it the naive one: the mean of how long the jobs before it have waited. The
+to wait comes, its start is estimated, and next to it the naive one: the mean of how long the jobs before it have waited. The
 estimates know the jobs that have ended, the deadlines, and nothing else.
 """
 

@@ -1,6 +1,6 @@
 """Decisions on gangs of three roles, on whole fleets: ``python -m benchmarks.gangs.roles [NODES...]``.
 
-In memory, on one core, in CPU time of this process. Beside each gang stands its workers as a gang of one role on the same
+In memory, on one core, in CPU time of this process. Next to each gang stands its workers as a gang of one role on the same
 fleet, so that the price of the other roles is a ratio of two times of one run. A quarter of the nodes have no GPUs. Every
 decision asks for another amount of cpu, so that none was asked before.
 """
@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from arena_topo.model.cluster import GpuNode, Snapshot
 from arena_topo.model.hardware import Nic
-from arena_topo.model.plan import Demand, GangDemand, GangPlacement, Role, Slice, Tie
+from arena_topo.model.plan import Demand, GangDemand, Placement, Role, Slice, Tie
 from arena_topo.planner.fleet import make_fleet
 from arena_topo.planner.plan import plan_shape
 from arena_topo.planner.roles.answer import plan_gang_on
@@ -101,7 +101,7 @@ def main() -> None:
             )[len(SHAPES) :]
             for kind in KINDS:
                 answers = [plan_gang_on(gang, fleet) for gang in gangs(kind, 1)]
-                fit = sum(isinstance(answer, GangPlacement) for answer in answers)
+                fit = sum(isinstance(answer, Placement) for answer in answers)
                 times = timed(lambda gang, fleet=fleet: plan_gang_on(gang, fleet), gangs(kind, ROUNDS))  # type: ignore[misc, arg-type]
                 first, later = times[: len(SHAPES)], times[len(SHAPES) :]
                 print(

@@ -1,7 +1,7 @@
-"""How well sets of GPUs are chosen on a V100 box, beside the peers' rules: ``python -m benchmarks.gpus.sets [JOBS]``.
+"""How well sets of GPUs are chosen on a V100 box, next to the peers' rules: ``python -m benchmarks.gpus.sets [JOBS]``.
 
 Prints the states, of 769, in which a rule takes a set that is not the best, under both metrics; what JOBS (20,000)
-jobs get that come and go on one box; and what our own answers cost.
+jobs get that come and continue one box; and what our own answers cost.
 """
 
 import sys

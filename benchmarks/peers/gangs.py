@@ -1,6 +1,6 @@
 """Rules by which others put a gang onto nodes, given how many workers each node takes.
 
-First fit and Kueue's rule are what ``plan`` shows beside its own spread of groups (``planner/groups.py``).
+First fit and Kueue's rule are what ``plan`` shows next to its own spread of groups (``planner/groups.py``).
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How others choose GPUs inside a node: their published rules, written anew for comparison.
+"""How others choose GPUs inside a node: their published rules, written again for comparison.
 
 The rules are those of NVIDIA's go-gpuallocator (policies simple, best effort and static for DGX-1), of HAMi's
 topology-aware device plugin, and the largest-bottleneck rule that an engineer of Alibaba Cloud proposed to

@@ -2,7 +2,7 @@
 
 On networks of two and three tiers, whose uplinks are shaped, it measures all-reduces and a training step for the ring that
 ``arena-topo plan`` gives a job, for those that the stock kube-scheduler gives it with 20 seeds, and for the worst; each
-beside the planned one, in turns. One MPI job, submitted with the tool, has a rank on every GPU of a network and measures all
+next to the planned one, in turns. One MPI job, submitted with the tool, has a rank on every GPU of a network and measures all
 rings there. Jobs with an ``mpirun`` of their own, planned and plain, check that this makes no difference. ``--write`` keeps the
 figures, and writes the table and the picture of docs/explanation/worth.md.
 """

@@ -1,4 +1,4 @@
-"""What was measured, kept in ``figures.json`` beside this module, and the ratios that follow from it."""
+"""What was measured, kept in ``figures.json`` next to this module, and the ratios that follow from it."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -74,7 +74,7 @@ def reasons(figures: Figures) -> str:
 
 
 def checks(figures: Figures) -> str:
-    """Return the jobs with an ``mpirun`` of their own beside the benchmark's figures of their rings."""
+    """Return the jobs with an ``mpirun`` of their own next to the benchmark's figures of their rings."""
     head = ["job", "ring", "16 MiB", "in the benchmark"]
     rows = [
         [check.kind, f"`{check.ring}`", f"{check.seconds:.2f} s", f"{check.benchmark:.2f} s"]

@@ -1,4 +1,4 @@
-"""In which order rings are measured: each beside the planned one, so that both see the same machine."""
+"""In which order rings are measured: each next to the planned one, so that both see the same machine."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The agent publishes on change only, and goes on through failures; its objects ask for little."""
+"""The agent publishes on change only, and continues through failures; its objects ask for little."""
 
 import json
 from dataclasses import replace

@@ -28,7 +28,7 @@ def lease(age: float, holder: str = "a") -> Answer:
     ids=["renewed", "ended", "given up", "none", "hidden", "garbled"],
 )
 def test_a_controller_runs_where_its_lease_is_renewed(answer: Callable[[], Answer], *, runs: bool) -> None:
-    """Nobody who may not see it is stopped by that."""
+    """Nobody users who cannot see it is stopped by that."""
     # The age of a Lease counts from here: tests are collected minutes before they run.
     written = answer()
     assert runs is controller_runs(session(lambda _: written)[0])

@@ -1,4 +1,4 @@
-"""What Prometheus measured of GPUs is read from whoever exports it, within bounds."""
+"""What Prometheus measured of GPUs is read from anyone who exports it, within bounds."""
 
 from typing import Any
 

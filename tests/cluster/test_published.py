@@ -156,7 +156,7 @@ def test_an_old_snapshot_is_told_to_be_old() -> None:
     ],
 )
 def test_garbled_parts_are_one_clear_error(data: bytes) -> None:
-    """Whoever may write there may write anything."""
+    """Anyone who may write there may write anything."""
     part = published_parts(SNAPSHOT)[0]
     part["binaryData"] = {"snapshot.json.z": b64encode(data).decode()}
     with pytest.raises(DocumentError, match="what the controller publishes"):

@@ -55,7 +55,7 @@ def test_a_queue_asks_by_a_check_of_ours(checks: tuple[str, ...], expected: bool
 
 
 def test_what_may_not_be_seen_is_unknown_and_what_is_not_there_asks_nobody() -> None:
-    """Submit goes on in both cases."""
+    """Submit continues in both cases."""
     opened, _ = session(lambda _: refusal(403, "Forbidden"))
     assert None is asks_our_planner(opened, "v1beta2", "ml", "team")
     opened, _ = session(lambda _: missing("localqueue"))

@@ -57,7 +57,7 @@ def test_users_are_bound_to_both_roles(who: str, subject: dict[str, str]) -> Non
 
 
 def test_each_user_has_bindings_of_their_own() -> None:
-    """Whoever is added later takes nobody's away."""
+    """Anyone who is added later takes nobody's away."""
     names = {bindings(who, "ml")[0]["metadata"]["name"] for who in ("user:a", "group:a", "user:b")}
 
     assert 3 == len(names)

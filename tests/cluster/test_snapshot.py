@@ -78,7 +78,7 @@ def test_only_what_is_served_is_asked_for() -> None:
 
 
 def test_what_the_user_may_not_read_is_named() -> None:
-    """The rest is shown all the same."""
+    """The rest is shown anyway."""
     no = refusal(403, "Forbidden", "no")
     opened, _ = session(Cluster([pod("a")], ("resource.k8s.io/v1",), pods=no, resourceslices=no))
     snapshot = take_snapshot(opened)

@@ -48,7 +48,7 @@ class Cluster(Protocol):
 
     @property
     def stranger(self) -> Client:
-        """Who may not write."""
+        """Users who cannot write."""
 
     def finish(self, namespace: str, pod: str) -> None:
         """Let a running pod succeed."""

@@ -46,7 +46,7 @@ def _waiting(cluster: Cluster, space: str, body: Object, says: str = "") -> Obje
 
 
 def _event(cluster: Cluster, space: str, reason: str) -> Object:
-    """Return the first event of a *reason*, once there is one: whoever reports it does so next to what it is about."""
+    """Return the first event of a *reason*, once there is one: anyone who reports it does so next to what it is about."""
 
     def found() -> Object | None:
         events = cluster.admin.get(_path(space, "events"), fieldSelector=f"reason={reason}").body["items"]
@@ -298,7 +298,7 @@ def test_a_daemon_set_selects_its_own_pods(cluster: Cluster, space: str) -> None
 def test_the_schedulers_events_have_one_instant_and_no_count(
     cluster: Cluster, space: str, nodes: list[str]
 ) -> None:
-    """They come by the newer API: whoever reads lastTimestamp or count of every event stumbles here."""
+    """They come by the newer API: anyone who reads lastTimestamp or count of every event stumbles here."""
     _started(cluster, space, pod("a", node=nodes[0]))
     found = _event(cluster, space, "Scheduled")
 

@@ -177,7 +177,7 @@ def test_an_operator_that_may_gang_is_told_the_size_too(
 
 @pytest.mark.parametrize("backend", ["kueue", "gates"])
 def test_an_operator_that_gangs_never_counts_a_launcher_that_waits(backend: str) -> None:
-    """Whoever else holds the job back: its own default would."""
+    """Anyone who else holds the job back: its own default would."""
     added = decorate(backend, gang(queue="q", operator_gangs="volcano"))
 
     assert {"minAvailable": 4} == added.scheduling_policy
@@ -229,7 +229,7 @@ def test_the_oldest_operator_knows_no_scheduling_policy() -> None:
     ],
 )
 def test_what_is_missing_is_told(backend: str, known: dict[str, Any], words: str) -> None:
-    """Before anything is made that would wait for ever."""
+    """Before anything is made that would wait forever."""
     with pytest.raises(UsageError, match=words) as caught:
         decorate(backend, gang(**known))
     assert caught.value.hint

@@ -59,7 +59,7 @@ def test_a_pod_tells_its_role_and_index_by_its_labels() -> None:
 
 
 def test_a_pod_without_these_labels_is_no_member() -> None:
-    """A TensorBoard beside the job, for example."""
+    """A TensorBoard next to the job, for example."""
     assert PYTORCHJOB.member({"metadata": {"name": "job-worker-0"}}) is None
 
 

@@ -196,7 +196,7 @@ class _Handler(BaseHTTPRequestHandler):
 def refusing_port() -> Iterator[int]:
     """Yield a port of this machine that refuses connections, and that nobody else can take meanwhile."""
     with socket.socket(socket.AF_INET) as bound:
-        # Bound, and never listening: the kernel refuses whoever connects.
+        # Bound, and never listening: the kernel refuses anyone who connects.
         bound.bind(("", 0))
         yield bound.getsockname()[1]
 

@@ -80,7 +80,7 @@ def test_who_is_told_to_come_back_comes_back(make: Make, server: Server) -> None
 
 
 def test_a_retry_that_comes_too_late_is_not_sent(make: Make, server: Server) -> None:
-    """Whoever holds a Lease for a while alone must not write later, whenever the server asks to come back."""
+    """Anyone who holds a Lease for a while alone must not write later, whenever the server asks to come back."""
     server.rule = lambda _: Reply(429, headers={"Retry-After": "0"})
     allowed = iter([True, True, False])
     with pytest.raises(NotSent):
@@ -329,7 +329,7 @@ def test_a_list_without_an_end_is_left(make: Make, server: Server) -> None:
 def test_pages_that_are_too_large_are_asked_for_in_parts(
     make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whoever writes much into his objects hides nobody else's."""
+    """Anyone who writes much into his objects hides nobody else's."""
     monkeypatch.setattr("arena_topo.kube.transport.LARGEST_BODY", 100_000)
 
     def rule(seen: Seen) -> Reply:

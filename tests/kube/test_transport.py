@@ -90,7 +90,7 @@ def test_a_token_is_read_from_its_file(make: Make, server: Server, tmp_path: Pat
 
 
 def test_a_token_file_may_rotate(static: Make, server: Server, tmp_path: Path) -> None:
-    """Every request reads it anew."""
+    """Every request reads it again."""
     file = tmp_path / "token"
     transport = static(target(server, {"tokenFile": str(file)}))
     for token in ("one", "two"):
@@ -531,7 +531,7 @@ def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: P
 def test_a_pod_uses_its_service_account(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its token, and the authority that the kubelet mounts beside it; the scheme's case does not matter."""
+    """Its token, and the authority that the kubelet mounts next to it; the scheme's case does not matter."""
     (tmp_path / "token").write_text("of-pod")
     monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
     monkeypatch.setattr(

@@ -15,7 +15,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_each_server_has_a_version() -> None:
-    """Until it is written anew."""
+    """Until it is written again."""
     for server, version in (("https://a", "v1"), ("https://b", "v2beta1"), ("https://a", "v2beta1")):
         version_cache.save(server, version)
 

@@ -57,7 +57,7 @@ def test_the_job_itself_stays_as_it_is() -> None:
 
 
 def test_what_the_user_set_is_kept() -> None:
-    """Labels and a policy of their own stand beside ours."""
+    """Labels and a policy of their own are next to ours."""
     rendered = job()
     rendered["metadata"]["labels"] = {"team": "x"}
     rendered["spec"]["runPolicy"] = {"schedulingPolicy": {"queue": "q"}}

@@ -51,7 +51,7 @@ def test_the_launchers_requests_of_the_oldest_version_are_its_own() -> None:
 
 
 def test_sidecars_are_a_part_of_what_a_worker_requests() -> None:
-    """They run beside the containers for as long as those, so that kube-scheduler reserves both."""
+    """They run next to the containers for as long as those, so that kube-scheduler reserves both."""
     rendered = job()
     spec = pod_templates(rendered)[Role.WORKER]["spec"]
     sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "250m", "memory": "1Gi"}}}

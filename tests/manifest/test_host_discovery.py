@@ -60,7 +60,7 @@ def discovered(
 def test_hosts_on_both_lists_are_named_with_their_slots_in_our_order(
     tmp_path: Path, listed: list[int], running: list[int], unknown: list[int], expected: list[int]
 ) -> None:
-    """A host that Horovod cannot reach once is barred for good, so that none is named too early."""
+    """A host that Horovod cannot reach once is barred permanently, so that none is named too early."""
     found = discovered(
         tmp_path, *([host(index) for index in indices] for indices in (listed, running, unknown))
     )

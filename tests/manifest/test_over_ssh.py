@@ -145,7 +145,7 @@ def test_workers_without_ssh_need_none_of_it() -> None:
 
 
 def test_the_users_command_can_be_told_from_the_wait_before_it() -> None:
-    """For whoever shows or simulates what a launcher runs."""
+    """For anyone who shows or simulates what a launcher runs."""
     assert ["mpirun", "t"] == words_of(pod_of(PLAIN, "Launcher")["containers"][0])
     assert ["mpirun", "t"] == words_of(pod_of(PLAIN, "Launcher", ApiVersion.V1)["containers"][0])
     assert ["a", "b"] == words_of({"command": ["a"], "args": ["b"]})

@@ -126,8 +126,8 @@ def pod_of(job: Any, role: str = "Worker") -> Any:
         ("full.v2beta1", FULL, RenderContext(V2)),
         ("full.v1", FULL, RenderContext(V1)),
         ("full.v1alpha1", FULL_ALPHA, RenderContext(ALPHA)),
-        ("beside.v2beta1", BESIDE, RenderContext(V2)),
-        ("beside.v1alpha1", BESIDE, RenderContext(ALPHA)),
+        ("companions.v2beta1", BESIDE, RenderContext(V2)),
+        ("companions.v1alpha1", BESIDE, RenderContext(ALPHA)),
         ("topology.pytorchjob", RANKS, RenderContext(PYTORCHJOB)),
         ("served.tfjob", SERVED, RenderContext(TFJOB)),
     ],
@@ -188,7 +188,7 @@ def test_only_what_would_be_expanded_is_doubled() -> None:
 
 
 def test_a_gang_counts_its_workers_and_not_the_launcher() -> None:
-    """The launcher starts after the workers: a gang that waited for it would wait for ever."""
+    """The launcher starts after the workers: a gang that waited for it would wait forever."""
     job = made(TOPOLOGY)
 
     assert "4" == pod_of(job)["metadata"]["labels"]["pod-group.scheduling.sigs.k8s.io/min-available"]

@@ -16,7 +16,7 @@ MINIMAL = 'apiVersion: "kubeflow.org/v2beta1"\nkind: "MPIJob"\nmetadata: {name: 
 
 
 def test_all_kinds_have_a_template() -> None:
-    """In the package or beside it."""
+    """In the package or next to it."""
     mpijobs = (f"mpijob.{version}.yaml.j2" for version in ("v1", "v1alpha1", "v2beta1"))
     others = {
         "pytorchjob.v1.yaml.j2",

@@ -128,7 +128,7 @@ def test_a_plan_tells_its_closest_domain(level: str, domain: str, said: str) -> 
     ],
 )
 def test_roles_that_cannot_be_are_refused(roles: list[PlannedRole], said: str) -> None:
-    """Whoever may edit a job may edit its plan."""
+    """Anyone who may edit a job may edit its plan."""
     with pytest.raises(UnreadablePlan, match=said):
         decode(encode(replace(SERVED, roles=tuple(roles))))
 

@@ -23,11 +23,11 @@ REQUESTS = {
         {"containers": [container("4")], "initContainers": [container("3"), container("3")]},
         {"cpu": 4000},
     ),
-    "a sidecar runs beside the containers": (
+    "a sidecar runs next to the containers": (
         {"containers": [container("2")], "initContainers": [container("1", sidecar=True)]},
         {"cpu": 3000},
     ),
-    "an init container runs beside the sidecars before it": (
+    "an init container runs next to the sidecars before it": (
         {
             "containers": [container("1")],
             "initContainers": [container("1", sidecar=True), container("4"), container("1", sidecar=True)],

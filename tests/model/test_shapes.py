@@ -77,7 +77,7 @@ def test_what_does_not_fit_is_left_out(value: Any, expected: Any) -> None:
 
 @given(ANY)
 def test_whatever_is_there_the_result_has_its_shape(value: Any) -> None:
-    """And it has it for good."""
+    """And it has it permanently."""
     result = fitted(value, SHAPE)
     assert isinstance(result["metadata"]["name"], str)
     assert all(isinstance(label, str) for label in (result["metadata"].get("labels") or {}).values())

@@ -43,7 +43,7 @@ def test_an_installed_policy_tells_its_version() -> None:
     "metadata", [{}, {"labels": None}, {"labels": {"arena-topo.dev/policy-version": "x"}}]
 )
 def test_a_policy_that_does_not_tell_is_the_oldest(metadata: dict[str, Any]) -> None:
-    """Whoever changed it."""
+    """Anyone who changed it."""
     assert 0 == installed_version({"metadata": metadata})
 
 

@@ -74,7 +74,7 @@ def test_what_is_encoded_is_read_back(values: list[str]) -> None:
     "text", ["", "a", "0:a", "1:a,2:", "0:a,0:b,2:", "0:a,3:b,2:", "0:a,2:b", "0:a,99:", "0:a,x:"]
 )
 def test_a_list_that_nobody_encoded_is_refused(text: str) -> None:
-    """Whoever may write the annotation may write anything; a list is read up to a number of workers."""
+    """Anyone who may write the annotation may write anything; a list is read up to a number of workers."""
     with pytest.raises(ValueError, match=r"is no list of runs|is not a whole number"):
         decoded(text, 40)
 

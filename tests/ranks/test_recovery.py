@@ -1,4 +1,4 @@
-"""Jobs that go on: retried after a lost worker, suspended and resumed, ended by their limits, one after another."""
+"""Jobs that continue: retried after a lost worker, suspended and resumed, ended by their limits, one after another."""
 
 import pytest
 
@@ -26,7 +26,7 @@ def lose_a_worker(jobs: Jobs, kube: Kube, name: str) -> str:
 
 
 def once(jobs: Jobs, kube: Kube) -> str:
-    """Return a command whose ranks wait for ever at the first try, and end well at the next."""
+    """Return a command whose ranks wait forever at the first try, and end well at the next."""
     mark = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "tries"}, "data": {"word": "first"}}
     kube.create(mark, jobs.namespace)
     return mpirun(2, '$([ "$TRY" = first ] && echo --until /never)')
@@ -102,7 +102,7 @@ def test_a_job_ends_at_its_limit_and_its_pods_go_after_their_time(jobs: Jobs, ku
 
 def test_jobs_that_contend_run_one_after_the_other(jobs: Jobs) -> None:
     """Each takes more than half of the GPUs. As gangs the second waits whole, and both end."""
-    # The first goes on until the second has been submitted, however long that takes.
+    # The first continues until the second has been submitted, however long that takes.
     jobs.submit("one", *_GANG, workers=6, command=f"while [ ! -f /go ]; do sleep 0.1; done; {mpirun(6)}")
     jobs.submit("two", *_GANG, workers=6, command=mpirun(6))
     eventually(lambda: 0 == jobs.arena("exec", "one", "--", "touch", "/go").code, "the launcher to run")

@@ -16,7 +16,7 @@ _SMALL = Network("2 nodes of 2 GPUs", two_tiers([2, 2], rate="1gbit"), (2,))
 def test_all_rings_are_measured_in_one_job(
     plane: ControlPlane, tmp_path: Path, rank_images: Mapping[str, ImageSpec]
 ) -> None:
-    """Beside a job with an ``mpirun`` of its own, whose ring is among them."""
+    """Next to a job with an ``mpirun`` of its own, whose ring is among them."""
     add_program(rank_images)
     planned, spread = ("node-a", "node-a"), ("node-a", "node-b")
     with Session(plane, _SMALL, rank_images, tmp_path) as session:

@@ -59,7 +59,7 @@ def test_numa_nodes_that_contradict_each_other_are_named() -> None:
 
 
 def test_a_source_of_another_number_of_gpus_is_left_out() -> None:
-    """It tells of another state of the node."""
+    """It covers another state of the node."""
     snapshot = cluster(
         [node(gpus=4, labels={**PRODUCT, "nvidia.com/gpu.count": "4"})], config_maps=[config_map()]
     )

@@ -27,7 +27,7 @@ def test_the_agent_publishes_the_gpus_of_pods_without_annotations() -> None:
 
 
 def test_koordinators_status_names_the_used_gpus() -> None:
-    """Pods may ask by Koordinator's own resources; the GPUs are taken all the same."""
+    """Pods may ask by Koordinator's own resources; the GPUs are taken anyway."""
     entry = {"name": "a", "namespace": "default", "minors": [2, 3]}
     device = koordinator_device(status={"allocations": [{"type": "gpu", "entries": [entry]}]})
     asking = pod(

@@ -296,7 +296,7 @@ _SILENCE = 600.0
 """Seconds without a line after which a stream is taken for dead, and opened again."""
 
 _LONG_STREAM = 30.0
-"""Seconds after which a stream that ends without a line worked all the same: balancers close idle ones."""
+"""Seconds after which a stream that ends without a line worked anyway: balancers close idle ones."""
 
 _QUIET_FAILURES = 2
 """Streams that may end at once before the user hears of it: a kubelet reports an end seconds after the stream's."""
@@ -376,7 +376,7 @@ def read_pod(session: Session, pod: Object, container: str, options: LogOptions)
 def follow(
     session: Session, name: str, target: LogTarget, options: LogOptions, waiter: Waiter
 ) -> Iterator[LogLine]:
-    """Wait for the container to start, and yield its log's lines as they come until it has ended for good.
+    """Wait for the container to start, and yield its log's lines as they come until it has ended permanently.
 
     Raises what ``wait_for_start`` raises, and ``ApiError`` for a refusal that no waiting will heal.
     """
@@ -410,7 +410,7 @@ class Follower:
     """Follows one container of one pod of the job called ``job``.
 
     ``guard`` is held while the session's kept connection is used. ``gate`` is held from the moment at which a line is
-    known as new until its taker asks for the next one: whoever sets ``is_stopped`` under it may go on from ``cursor``.
+    known as new until its taker asks for the next one: anyone who sets ``is_stopped`` under it may continue from ``cursor``.
     Afterwards ``is_final`` says whether the container ended by itself, with ``exit_code``, rather than with its pod.
     """
 
@@ -566,7 +566,7 @@ class Follower:
     def _tolerate(self, error: ApiError, *, gone_is_final: bool) -> None:
         """Report a refusal that passes once a container or a node has changed its state; raise any other."""
         # 400: the container is about to start, or to restart. 404: the pod is gone, which the next look finds out.
-        # From 500 on the kubelet or its node does not answer the API server. A second look reads credentials anew.
+        # From 500 on the kubelet or its node does not answer the API server. A second look reads credentials again.
         is_first_401 = isinstance(error, Unauthorized) and not self._was_refused
         is_of_the_pod = error.status == 400 or (error.status == 404 and not gone_is_final)
         if not (is_of_the_pod or is_passing(error) or is_first_401):
@@ -655,7 +655,7 @@ class Follower:
         return "terminated" in state or backs_off
 
     def _pause(self) -> None:
-        """Return at once the first time, then after 1, 2, 4 ... seconds; a new line starts this anew."""
+        """Return at once the first time, then after 1, 2, 4 ... seconds; a new line starts this again."""
         if self._failures:
             self.waiter.sleep(min(2.0 ** (self._failures - 1), LONGEST_PAUSE))
         self._failures += 1

@@ -44,7 +44,7 @@ Report = Callable[[ArenaTopoError], None]
 class GangLog:
     """The logs of some *instances* of job *name*; at most *most* are open at once.
 
-    What fails for one instance goes to *report*, and the others go on. The job is looked at every *period* seconds.
+    What fails for one instance goes to *report*, and the others continue. The job is looked at every *period* seconds.
     """
 
     session: Session
@@ -113,7 +113,7 @@ class GangLog:
                 pod = next(iter(pods), None)
                 self.waiter.report(why_not_started(served.kind, "the chosen instances", pod, pods))
             elif all(member.is_failed for member in self._crew.values()):
-                # Whoever may read no log, or not any more, waits in vain for the job's end.
+                # A user who cannot read a log, or cannot any more, waits in vain for the job's end.
                 return
             yield from self._queued(self.period)
             served, pods = self._look_again()
@@ -168,7 +168,7 @@ class GangLog:
             try:
                 self._queue.put(line, timeout=1)
             except Full:
-                # The reader may have gone for good, as at Ctrl-C.
+                # The reader may be gone, as at Ctrl-C.
                 if self._is_abandoned.is_set():
                     raise _AbandonedError from None
             else:
@@ -189,7 +189,7 @@ class GangLog:
     def _stop(self) -> Iterator[LogLine]:
         """Stop all followers, each between two lines, and yield what they have passed on."""
         for member in self._crew.values():
-            # Whoever waits for room in the queue holds the gate meanwhile.
+            # A thread that waits for room in the queue holds the gate meanwhile.
             while not member.gate.acquire(timeout=_TICK):
                 yield from self._waiting()
             member.follower.is_stopped = True
@@ -212,7 +212,7 @@ class GangLog:
             if member.is_done:
                 continue
             try:
-                # The stopped one may still hang on its connection; this one goes on from its last line.
+                # The stopped one may still hang on its connection; this one continues from its last line.
                 yield from replace(member.follower, gate=nullcontext(), is_stopped=False).finish()
             except ArenaTopoError as error:
                 self.report(error)
@@ -262,7 +262,7 @@ class _Member:
 # Choosing lines by regular expressions, each in bounded time.
 #
 # Python's expressions backtrack: ``(a+)+$`` on thirty letters takes minutes. While one is matched, a timer of the process's
-# CPU time runs, so that a laptop that sleeps in between is no excuse, and whoever wrote such an expression reads which.
+# CPU time runs, so that a laptop that sleeps in between is no excuse, and anyone who wrote such an expression reads which.
 
 
 def running_instance(session: Session, name: str, instances: Instances, container: str) -> tuple[Object, str]:

@@ -1,7 +1,7 @@
 """Choosing lines by regular expressions, each in bounded time.
 
 Python's expressions backtrack: ``(a+)+$`` on thirty letters takes minutes. While one is matched, a timer of the process's
-CPU time runs, so that a laptop that sleeps in between is no excuse, and whoever wrote such an expression reads which.
+CPU time runs, so that a laptop that sleeps in between is no excuse, and the user who wrote such an expression reads which.
 """
 
 import re
@@ -62,7 +62,7 @@ def compiled(flag: str, patterns: Iterable[str]) -> tuple[re.Pattern[str], ...]:
 def _compiled(flag: str, pattern: str) -> re.Pattern[str]:
     try:
         with warnings.catch_warnings():
-            # What a later Python may read differently is of no use to whoever types it today.
+            # What a later Python may read differently is of no use to the user who types it today.
             warnings.simplefilter("ignore")
             return re.compile(pattern)
     except (re.error, OverflowError, RecursionError) as error:

@@ -84,7 +84,7 @@ class Waiter:
             self._last_reason = reason
 
     def forget(self) -> None:
-        """Report the last reason anew when it comes again: what it was about has gone on meanwhile."""
+        """Report the last reason again when it comes again: what it was about has gone on meanwhile."""
         self._last_reason = ""
 
 
@@ -132,7 +132,7 @@ def wait_for_next(
 def patient(look: Callable[[], Look], waiter: Waiter, *, name: str = "") -> Look:
     """Return what *look* returns; while no server answers or one is overloaded, say so for *name* and try again.
 
-    One 401 is answered by a second look, for which the credentials are read anew; two in a row are raised.
+    One 401 is answered by a second look, for which the credentials are read again; two in a row are raised.
     """
     failures = 0
     was_refused = False
@@ -205,7 +205,7 @@ def can_be_of(served: ServedJob, instance: str) -> bool:
         return (
             instance in numbered
             or instance.startswith(begins)
-            # Beyond the first Job of a role of a JobSet, names go on with the number of their Job.
+            # Beyond the first Job of a role of a JobSet, names continue with the number of their Job.
             or (
                 bool(begins)
                 and any(

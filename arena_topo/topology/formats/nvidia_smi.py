@@ -145,7 +145,7 @@ def _guess(words: Sequence[Sequence[str]], *, on_grace: bool) -> Generation:
 def _header(lines: Sequence[str], source: str) -> tuple[list[str], int, int]:
     """Return the columns' devices in order, the number of lines up to the end of the header, and its affinity columns.
 
-    A header that a terminal wrapped goes on over several lines; it ends where the first row begins.
+    A header that a terminal wrapped continues over several lines; it ends where the first row begins.
     """
     names = {line.split()[0] for line in lines if _looks_like_row(line)}
     for number in range(len(lines)):
@@ -247,7 +247,7 @@ def _cells(rows: Mapping[str, _Row], columns: Sequence[str], gpus: Sequence[str]
 
 @dataclass(frozen=True, slots=True)
 class _Affinity:
-    """The NUMA nodes and the CPUs beside a GPU, empty where its row leaves them open.
+    """The NUMA nodes and the CPUs next to a GPU, empty where its row leaves them open.
 
     ``own_node`` is the NUMA node that its own memory is, None where it is none.
     """
@@ -258,7 +258,7 @@ class _Affinity:
 
     @property
     def node(self) -> int | None:
-        """The one NUMA node beside the GPU; None where there are several, of which the nearest is not known."""
+        """The one NUMA node next to the GPU; None where there are several, of which the nearest is not known."""
         # On Grace the first is the CPU's; the others are the memory of its GPUs, which has no CPUs.
         if len(self.nodes) == 1 or self.own_node is not None:
             return min(self.nodes, default=None)
@@ -269,7 +269,7 @@ def _affinity(cells: Sequence[str], columns: int) -> _Affinity:
     """Return what the affinity *cells* of a row say.
 
     *columns* counts the affinity columns of the header: CPU affinity, NUMA affinity and, with newer drivers, GPU NUMA
-    ID. ``0-23  0  N/A`` is a GPU at NUMA node 0, ``0-23  0-3  N/A`` one beside four nodes; ``0-71  0  4`` is a Grace
+    ID. ``0-23  0  N/A`` is a GPU at NUMA node 0, ``0-23  0-3  N/A`` one next to four nodes; ``0-71  0  4`` is a Grace
     Hopper, whose memory is node 4.
     """
     all_columns = len(_AFFINITY_COLUMNS)
@@ -306,9 +306,9 @@ def _numbers(cell: str) -> frozenset[int]:
 
 
 def _sockets(places: Mapping[str, _Affinity]) -> dict[str, int]:
-    """Return a number for each group of GPUs beside the same CPUs, of those whose NUMA node is not known.
+    """Return a number for each group of GPUs next to the same CPUs, of those whose NUMA node is not known.
 
-    Two GPUs beside the NUMA nodes 0-3 and two beside 4-7 are on the sockets 0 and 1, and so are two with the CPU affinity
+    Two GPUs next to the NUMA nodes 0-3 and two next to 4-7 are on the sockets 0 and 1, and so are two with the CPU affinity
     0-23 and two with 24-47 where the driver is too old to show NUMA nodes.
     """
     beside = {name: place.nodes or place.cpus for name, place in places.items() if place.node is None}

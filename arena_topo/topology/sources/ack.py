@@ -87,7 +87,7 @@ def pod_gpus(annotations: Mapping[str, str]) -> tuple[int, ...] | None:
 def _allocated(annotations: Mapping[str, str], key: str) -> tuple[int, ...]:
     """Return the GPUs of all containers of ``{"allocatedGPUs": {"0": ["4", "5"]}}``."""
     value = json_document(annotations, key)
-    # visibleGPUs, which stands beside it, lists the GPUs of the pod's whole group on the node.
+    # visibleGPUs, which is next to it, lists the GPUs of the pod's whole group on the node.
     groups = value.get("allocatedGPUs") if isinstance(value, dict) else None
     if not isinstance(groups, dict):
         raise Malformed(f"{key} has no allocatedGPUs")

@@ -157,7 +157,7 @@ def _reading(
     users: dict[PodKey, tuple[int, ...]] = {}
     for index, device in enumerate(devices):
         if device.key in holders:
-            # A claim can be allocated before, and after, a pod holds it; its devices are taken all the same.
+            # A claim can be allocated before, and after, a pod holds it; its devices are taken anyway.
             pod = holders[device.key] or ("", "")
             users[pod] = (*users.get(pod, ()), index)
     return Reading(

@@ -1,7 +1,7 @@
 """HAMi: node annotations with the GPUs and the scores of their links, pod annotations of the GPUs that pods hold.
 
 A score adds up how two GPUs reach each other: 10 across sockets, 20 in one NUMA node, 30 over the host bridge, 40 over
-several PCIe switches, 50 over one, 60 on one board, and 100 for each NVLink. So 210 is two NVLinks beside a path
+several PCIe switches, 50 over one, 60 on one board, and 100 for each NVLink. So 210 is two NVLinks next to a path
 across sockets, NV2; 0 says that nothing is known. Source: Project-HAMi/HAMi 2.10, pkg/device/nvidia and
 docs/develop/protocol.md. Its JSON leaves out zeros.
 """

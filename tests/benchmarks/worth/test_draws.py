@@ -1,4 +1,4 @@
-"""What the nodes have beside the job, seed by seed."""
+"""What the nodes have next to the job, seed by seed."""
 
 from benchmarks.worth.draws import others
 

@@ -27,7 +27,7 @@ def test_a_work_of_some_seeds_counts_these() -> None:
 
 
 def test_the_planned_seconds_are_those_of_all_pairs() -> None:
-    """Whichever ring they were measured beside."""
+    """Whichever ring they were measured next to."""
     assert 1.5 == pytest.approx(GANG.planned_seconds("16 MiB"))
 
 

@@ -19,7 +19,7 @@ def test_the_page_is_what_the_figures_say() -> None:
 
 
 def test_the_picture_is_what_the_figures_say() -> None:
-    """It lies beside the page, which shows it."""
+    """It lies next to the page, which shows it."""
     assert page.PICTURE.read_text("utf-8") == f"{chart(figures.read())}\n"
     assert f"]({page.PICTURE.name})" in page.PAGE.read_text("utf-8")
 

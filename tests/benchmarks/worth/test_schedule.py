@@ -1,4 +1,4 @@
-"""Each ring is measured beside the planned one, and no ring twice under another name."""
+"""Each ring is measured next to the planned one, and no ring twice under another name."""
 
 import pytest
 

@@ -124,7 +124,7 @@ def test_each_pod_has_an_index_and_is_told(cluster: Cluster, space: str, nodes: 
 
 
 def test_a_new_job_has_a_selector_and_defaults(cluster: Cluster, space: str, nodes: list[str]) -> None:
-    """In the answer to its creation, so that whoever changes its template loses no label."""
+    """In the answer to its creation, so that anyone who changes its template loses no label."""
     body = created(cluster, space, job(nodes, suspend=True)).body
     uid = body["metadata"]["uid"]
 

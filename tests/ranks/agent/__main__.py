@@ -91,7 +91,7 @@ class Pods:
 
 
 def main() -> None:
-    """Build the network, register the nodes, and run pods for ever."""
+    """Build the network, register the nodes, and run pods forever."""
     config = json.loads(Path(sys.argv[1]).read_text("utf-8"))
     fabric = Fabric.from_document(config["fabric"])
     folder = Path(config["folder"])

@@ -64,7 +64,7 @@ class RunningPod:
         self._report()
 
     def removed(self) -> None:
-        """Hear that the API server has no such pod any more: whoever removed it did not wait."""
+        """Hear that the API server has no such pod any more: anyone who removed it did not wait."""
         with self._changed:
             self._removed = True
             self._changed.notify_all()

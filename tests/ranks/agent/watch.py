@@ -19,7 +19,7 @@ OnChange: TypeAlias = Callable[[Object, bool], None]
 
 
 def watch(kube: Kube, path: str, on_list: OnList, on_change: OnChange, stop: threading.Event) -> None:
-    """List the objects at *path* and follow their changes until *stop*; whatever breaks is begun anew."""
+    """List the objects at *path* and follow their changes until *stop*; whatever breaks is begun again."""
     while not stop.is_set():
         with contextlib.suppress(KubeError, urllib3.exceptions.HTTPError):
             listed = kube.request("GET", path)

@@ -53,7 +53,7 @@ def test_the_ranks_of_two_nodes_meet_at_the_master(jobs: Jobs) -> None:
 
 
 def test_a_rank_that_is_added_joins_the_others(jobs: Jobs) -> None:
-    """Two workers fill a node; the third is planned on the next, and all ranks meet anew."""
+    """Two workers fill a node; the third is planned on the next, and all ranks meet again."""
     flags = ("--gputopology", "--min-workers=2", "--max-workers=4")
     jobs.submit("bert", *flags, workers=2, gpus=2, image="torch", command="exec torchrun meeting --stay")
     # One process for each GPU is what the operator tells torchrun to start by itself.

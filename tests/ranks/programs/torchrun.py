@@ -1,4 +1,4 @@
-"""What torchrun does for a job's nodes, and no more: it starts the ranks of its node, anew whenever nodes come or go.
+"""What torchrun does for a job's nodes, and no more: it starts the ranks of its node, again whenever nodes come or go.
 
 It reads what the training operator writes, as torchrun does: ``PET_NNODES``, ``PET_NPROC_PER_NODE``, and either ``MASTER_ADDR``,
 ``MASTER_PORT`` and ``PET_NODE_RANK``, or ``PET_RDZV_ENDPOINT`` for an elastic job. That is a name of one of the nodes, which keeps
@@ -87,7 +87,7 @@ class Register:
                 try:
                     self._nodes[each].sendall(f"{self._round} {number} {len(self._nodes)}\n".encode())
                 except OSError:
-                    # Whoever has gone is taken from the list by his own thread.
+                    # Anyone who has gone is taken from the list by his own thread.
                     continue
 
 

@@ -105,7 +105,7 @@ def test_pcie_roots_and_numa_nodes_are_kept() -> None:
 
 
 def test_only_the_newest_generation_of_a_pool_counts() -> None:
-    """While a driver publishes anew, slices of two generations stand beside each other."""
+    """While a driver publishes again, slices of two generations are next to each other."""
     assert 4 == len(read([gpu_slice(generation=1), gpu_slice(generation=2, count=4)]).gpus)
 
 

@@ -101,7 +101,7 @@ def test_a_broken_partition_table_is_refused() -> None:
 
 
 def test_the_pod_annotation_tells_the_minors() -> None:
-    """Other device types beside the GPUs do not matter."""
+    """Other device types next to the GPUs do not matter."""
     value = (
         '{"gpu":[{"minor":5,"resources":{"koordinator.sh/gpu-core":"100"}},{"minor":4}],"rdma":[{"minor":0}]}'
     )

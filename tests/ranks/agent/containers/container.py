@@ -26,7 +26,7 @@ _OPEN_PEER = 0x5441
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """What an image has beside this machine's file system: a ``layer`` of files; what it lacks; its user and group."""
+    """What an image has next to this machine's file system: a ``layer`` of files; what it lacks; its user and group."""
 
     layer: Path
     hidden: tuple[str, ...] = ()
