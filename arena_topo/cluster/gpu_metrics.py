@@ -15,11 +15,11 @@ from typing import Any
 
 from arena_topo.cluster.capabilities import is_system
 from arena_topo.errors import ApiError, ConnectionFailed, DocumentError
+from arena_topo.kube.client import Transport
 from arena_topo.kube.connection_flags import REQUEST_TIMEOUT
 from arena_topo.kube.kubeconfig import Target
 from arena_topo.kube.resources import SERVICES
 from arena_topo.kube.session import Session
-from arena_topo.kube.static_client import StaticTransport
 from arena_topo.model.objects import Object
 from arena_topo.model.text.words import natural_sort_key
 
@@ -69,7 +69,9 @@ class Prometheus:
 def named_prometheus(address: str, token: str = "") -> Prometheus:
     """Return the server at *address*, asked with a bearer *token* where there is one."""
     target = Target("", "", {"server": address}, {"token": token} if token else {})
-    return Prometheus(Session(StaticTransport(target), namespace="", timeout=REQUEST_TIMEOUT), "")
+    # The environment's proxy stands before API servers.
+    transport = Transport(target, env={})
+    return Prometheus(Session(transport, namespace="", timeout=REQUEST_TIMEOUT), "")
 
 
 def find_prometheus(session: Session) -> Prometheus | None:

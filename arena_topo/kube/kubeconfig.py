@@ -1,8 +1,9 @@
 """Which cluster, which credentials, which namespace: kubeconfig files resolved as kubectl resolves them.
 
-``$KUBECONFIG`` may list several files: files that do not exist are skipped, and the first file that sets a value
-(the current context, or a cluster, user or context of some name) wins. ``--kubeconfig`` names one file, which must
-exist. Relative paths are relative to the file that holds them. Source: ``k8s.io/client-go/tools/clientcmd``.
+``$KUBECONFIG`` may list several files: files that do not exist are skipped, and the first file that sets a
+value (the current context, or a cluster, user or context of some name) wins. ``--kubeconfig`` names one file,
+which must exist. Relative paths are relative to the file that holds them. Source:
+``k8s.io/client-go/tools/clientcmd``.
 """
 
 import os
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from arena_topo.errors import ArenaTopoError, DocumentError
+from arena_topo.errors import DocumentError
 from arena_topo.files import LARGEST_SETTING, home_folder, read_bytes
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.model.objects import Object
@@ -33,7 +34,10 @@ _TEXT_KEYS = _PATH_KEYS | {
 }
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _IDENTITY = ("as", "as-uid", "as-groups", "as-user-extra")
-IN_CLUSTER_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_CERTIFICATE = {"client-certificate", "client-certificate-data", "client-key", "client-key-data"}
+_STATIC = {*_CERTIFICATE, "token", "tokenFile", "username", "password", *_IDENTITY}
+SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+"""Where the kubelet mounts a pod's token, its namespace, and the authority of its API server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +78,47 @@ def resolve(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) ->
         context=context_name,
         namespace=connection.namespace or context.get("namespace") or default_namespace(env),
         cluster=_with_cluster_flags(cluster, connection),
-        user=with_user_flags(user, connection),
+        user=_with_user_flags(user, connection),
     )
     # Nothing names a server: in a pod the service account takes over, elsewhere there is no cluster.
     if not target.server:
         return None
     _check(target)
     # Like kubectl, no credentials over plain HTTP.
-    return target if target.server.startswith("https:") else replace(target, user=identity(target.user))
+    return target if target.server.startswith("https:") else replace(target, user=_identity(target.user))
 
 
-def configured_target(connection: ConnectionFlags) -> Target | None:
-    """Return the target that kubectl would use, or None in a pod, whose service account then is the user.
+def configured_target(connection: ConnectionFlags, env: Mapping[str, str] = os.environ) -> Target:
+    """Return the target that kubectl would use: in a pod without a kubeconfig, its service account.
 
     Raises ``DocumentError`` where there is neither, and what ``resolve`` raises.
     """
-    target = resolve(connection)
-    if target is None and ("KUBERNETES_SERVICE_HOST" not in os.environ or connection.kubeconfig):
-        raise no_cluster()
-    return target
-
-
-def no_cluster() -> ArenaTopoError:
-    """Return the error for a user who has no kubeconfig."""
-    return DocumentError(
+    if target := resolve(connection, env):
+        return target
+    if "KUBERNETES_SERVICE_HOST" in env and not connection.kubeconfig:
+        return _service_account(connection, env)
+    raise DocumentError(
         "no cluster is configured: neither $KUBECONFIG nor ~/.kube/config names one",
         hint="pass --kubeconfig FILE, or set KUBECONFIG; kubectl config get-contexts shows what you have",
+    )
+
+
+def _service_account(connection: ConnectionFlags, env: Mapping[str, str]) -> Target:
+    """Return the pod's own API server and service account. Raises ``DocumentError``."""
+    host, port = env.get("KUBERNETES_SERVICE_HOST", ""), env.get("KUBERNETES_SERVICE_PORT", "")
+    token, authority = SERVICE_ACCOUNT / "token", SERVICE_ACCOUNT / "ca.crt"
+    fault = "" if host and port else "Service host/port is not set."
+    fault = fault or ("" if token.is_file() else "Service token file does not exist.")
+    fault = fault or ("" if authority.is_file() else "Service certification file does not exist.")
+    if fault:
+        raise DocumentError(f"the pod's service account cannot be used: {fault}")
+    server = f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}"
+    return Target(
+        context="",
+        namespace=connection.namespace or default_namespace(env),
+        cluster={"server": server, "certificate-authority": str(authority)},
+        # The kubelet replaces the token while a command runs.
+        user=_with_user_flags({"tokenFile": str(token)}, connection),
     )
 
 
@@ -254,16 +273,72 @@ def _with_cluster_flags(cluster: Object, connection: ConnectionFlags) -> Object:
     return {**{key: value for key, value in cluster.items() if key not in replaced}, **chosen}
 
 
-def identity(user: Mapping[str, Any]) -> Object:
+def _identity(user: Mapping[str, Any]) -> Object:
     """Return the part of *user* that says whom to act as; like kubectl, nothing else is sent over plain HTTP."""
     return {key: value for key, value in user.items() if key in _IDENTITY and value}
 
 
-def with_user_flags(user: Object, connection: ConnectionFlags) -> Object:
+def is_static(user: Mapping[str, Any]) -> bool:
+    """Whether *user* has credentials that can be sent as they are; those of others have to be asked for."""
+    # An empty entry, such as exec: null, asks for nothing.
+    return {key for key, value in user.items() if value} <= _STATIC
+
+
+def token_of(user: Mapping[str, Any]) -> str:
+    """Return the bearer token of *user*, empty for a user without one; a file is read each time, as it may rotate.
+
+    As in kubectl, a token next to a file stands in for a file that cannot be read or is empty. Raises
+    ``DocumentError``.
+    """
+    token, fault = str(user.get("token") or ""), ""
+    if token_file := user.get("tokenFile"):
+        try:
+            text = read_bytes(str(token_file), LARGEST_SETTING).decode().strip()
+            token, fault = text or token, "" if text else "is empty"
+        except OSError as error:
+            fault = f"cannot be read: {error.strerror}"
+        except UnicodeDecodeError:
+            fault = "is not a text"
+        if not token:
+            raise DocumentError(
+                f"the token file {token_file} {fault}", hint="kubectl config view --minify shows its entry"
+            )
+    # Such a token would end its header, or be refused by http.client with the secret in the error's text.
+    if not (token.isascii() and token.isprintable()):
+        raise DocumentError(
+            "the token of the kubeconfig's user contains characters that are not allowed in a token (a line break?)"
+        )
+    return token
+
+
+def check_files(target: Target) -> None:
+    """Raise ``DocumentError`` for a certificate or a key in a file that cannot be read, or has no end."""
+    # OpenSSL would read a device until the memory is used up.
+    for entry, key in (
+        (target.cluster, "certificate-authority"),
+        (target.user, "client-certificate"),
+        (target.user, "client-key"),
+    ):
+        if (path := entry.get(key)) and not entry.get(f"{key}-data"):
+            try:
+                read_bytes(str(path), LARGEST_SETTING)
+            except OSError as error:
+                raise unusable_certificates(target, f"{path}: {error.strerror}") from error
+
+
+def unusable_certificates(target: Target, fault: object) -> DocumentError:
+    """Return the error for certificates or keys of *target* that cannot be used because of *fault*."""
+    return DocumentError(
+        f"the certificates of context {target.context!r} cannot be used: {fault}",
+        hint="kubectl config view --minify shows the entry",
+    )
+
+
+def _with_user_flags(user: Object, connection: ConnectionFlags) -> Object:
     """Return *user* with the token in place of other credentials, and the identities of the flags."""
     # The flag must not be joined by a client certificate, which may decide who the user is.
     if connection.token:
-        user = {**identity(user), "token": connection.token}
+        user = {**_identity(user), "token": connection.token}
     flags: Object = {"as": connection.impersonate, "as-groups": list(connection.impersonate_groups)}
     return {**user, **{key: value for key, value in flags.items() if value}}
 
@@ -304,7 +379,7 @@ def default_namespace(env: Mapping[str, str] = os.environ) -> str:
     if namespace := env.get("POD_NAMESPACE", ""):
         return namespace
     try:
-        return IN_CLUSTER_NAMESPACE.read_text().strip() or "default"
+        return (SERVICE_ACCOUNT / "namespace").read_text().strip() or "default"
     except OSError:
         # A pod may run without a service account's token.
         return "default"

@@ -1,80 +1,33 @@
 """Starting a process in a container.
 
-The ``kubernetes`` package resolves every kind of credentials, and brings the websocket; its own client of it would leave
-the identity to act as behind. Both are imported where a process is started.
+The websocket's library, which the ``kubernetes`` package brings, speaks over a connection of ``client``; it
+is imported where a process is started.
 """
 
 import json
-import select
-import ssl
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Self, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from http.client import HTTPException
+from typing import Any
+from urllib.parse import quote, urlencode
 
 from arena_topo.errors import ApiError, ArenaTopoError, ConnectionFailed
+from arena_topo.kube.client import SharedTlsSocket, Transport
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import configured_target, with_user_flags
+from arena_topo.kube.kubeconfig import configured_target
 from arena_topo.kube.session import api_error, impersonation
-from arena_topo.kube.static_client import without_strict_checks
 from arena_topo.kube.transport import LARGEST_BODY, LARGEST_HEAD, AnswerClock, Request, failure
 
-if TYPE_CHECKING:
-    from arena_topo.kube.official_client import OfficialTransport
-
-
-# A TLS socket that one thread reads while another one writes.
+# A process in a container, over the API server's websocket: its channels, its terminal's size, and how it
+# ended.
 #
-# OpenSSL's connections are not made for that: both directions share the state by which an operation says that it must be
-# tried again, so that a write that ends in the middle of an interrupted read makes an error of it ("Invalid error code").
-# Here each operation is tried in turn, without waiting in it; the waiting for the network is done outside of turns.
-# Source: https://docs.openssl.org/3.0/man7/openssl-threads/
-
-_Result = TypeVar("_Result")
-
-
-class SharedTlsSocket(ssl.SSLSocket):
-    """For ``SSLContext.sslsocket_class``; not blocking after its connection is made, it waits by itself."""
-
-    _turn: threading.Lock
-
-    def __new__(cls, *args: Any, **options: Any) -> Self:
-        """Create the socket with its lock, since the constructor is the base class's own."""
-        created = super().__new__(cls, *args, **options)
-        created._turn = threading.Lock()
-        return created
-
-    def recv(self, buflen: int = 1024, flags: int = 0) -> bytes:
-        """Return what comes next, as soon as something does."""
-        return self._in_turn(lambda: ssl.SSLSocket.recv(self, buflen, flags))
-
-    def send(self, data: Any, flags: int = 0) -> int:
-        """Send *data*, as soon as there is room."""
-        return self._in_turn(lambda: ssl.SSLSocket.send(self, data, flags))
-
-    def _in_turn(self, attempt: Callable[[], _Result]) -> _Result:
-        while True:
-            try:
-                with self._turn:
-                    return attempt()
-            except ssl.SSLWantReadError:
-                event = select.POLLIN
-            except ssl.SSLWantWriteError:
-                event = select.POLLOUT
-            waiting = select.poll()
-            waiting.register(self, event)
-            waiting.poll()
-
-
-# A process in a container, over the API server's websocket: its channels, its terminal's size, and how it ended.
-#
-# Each binary message begins with the number of its channel: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a Status object),
-# 4 the terminal's size. ``v5.channel.k8s.io`` adds message 255 that closes a channel, as an ended stdin needs; in ``v4`` there is
-# no such thing. Source: k8s.io/apimachinery pkg/util/httpstream/wsstream and k8s.io/client-go tools/remotecommand.
+# Each binary message begins with the number of its channel: 0 stdin, 1 stdout, 2 stderr, 3 how it ended (a
+# Status object), 4 the terminal's size. ``v5.channel.k8s.io`` adds message 255 that closes a channel, as an
+# ended stdin needs; in ``v4`` there is no such thing. Source: k8s.io/apimachinery
+# pkg/util/httpstream/wsstream and k8s.io/client-go tools/remotecommand.
 
 _V5 = "v5.channel.k8s.io"
-PROTOCOLS = (_V5, "v4.channel.k8s.io")
+_PROTOCOLS = (_V5, "v4.channel.k8s.io")
 """What is offered to the server, the newest first."""
 _CLOSE = 255
 _LARGEST_STATUS = 1 << 20
@@ -91,10 +44,11 @@ class Channel(IntEnum):
     RESIZE = 4
 
 
-class BoundedSocket:
+class _BoundedSocket:
     """The socket of a websocket, whose library asks it for whatever the server announces, for as long as it comes.
 
-    Of what is expected next no more than so many bytes may come, within the time of a clock where one is given.
+    Of what is expected next no more than so many bytes may come, within the time of a clock where one is
+    given.
     """
 
     def __init__(self, sock: Any, most: int, clock: AnswerClock | None) -> None:
@@ -185,6 +139,8 @@ class RemoteProcess:
     def close(self) -> None:
         """Drop the connection; the process may continue."""
         self._websocket.close()
+        # Its close does nothing once the server has said goodbye.
+        self._websocket.shutdown()
 
     def _send(self, channel: int, data: bytes) -> None:
         from websocket import ABNF, WebSocketConnectionClosedException
@@ -199,38 +155,25 @@ def start(
     connection: ConnectionFlags, path: str, command: Sequence[str], *, container: str, tty: bool, stdin: bool
 ) -> RemoteProcess:
     """Start *command* in *container* of the pod at *path*. Raises what a ``Session`` raises."""
-    transport, user = _transport(connection)
+    target = configured_target(connection)
+    # One thread reads what the process prints while another one writes what the user types.
+    transport = Transport(target, tls_socket=SharedTlsSocket)
     query = [("container", container), ("stdout", "true"), *(("command", word) for word in command)]
     # A terminal has one output, and the API server refuses stderr next to it.
     query.append(("tty", "true") if tty else ("stderr", "true"))
     if stdin:
         query.append(("stdin", "true"))
-    url = f"{transport.configuration.host}{path}/exec?{urlencode(query, quote_via=quote)}"
+    url = f"{target.server}{path}/exec?{urlencode(query, quote_via=quote)}"
     try:
-        try:
-            return _opened(transport, url, user, connection.request_timeout)
-        except ApiError as error:
-            # Tokens of exec plugins expire.
-            if error.status != 401 or not transport.renew():
-                raise
-            return _opened(transport, url, user, connection.request_timeout)
-    finally:
-        transport.close()
+        return _opened(transport, url, target.user, connection.request_timeout)
+    except ApiError as error:
+        # Tokens of exec plugins expire.
+        if error.status != 401 or not transport.renew():
+            raise
+        return _opened(transport, url, target.user, connection.request_timeout)
 
 
-def _transport(connection: ConnectionFlags) -> tuple["OfficialTransport", Mapping[str, Any]]:
-    """Return the transport whose credentials and certificates count, and the user with the identity to act as."""
-    from arena_topo.kube.official_client import from_target, in_cluster
-
-    target = configured_target(connection)
-    if target is not None:
-        return from_target(target), target.user
-    return in_cluster(), with_user_flags({}, connection)
-
-
-def _opened(
-    transport: "OfficialTransport", url: str, user: Mapping[str, Any], timeout: float
-) -> RemoteProcess:
+def _opened(transport: Transport, url: str, user: Mapping[str, Any], timeout: float) -> RemoteProcess:
     from websocket import (
         WebSocket,
         WebSocketBadStatusException,
@@ -245,46 +188,27 @@ def _opened(
 
         def __setattr__(self, name: str, value: Any) -> None:
             bounded = name == "sock" and value is not None
-            super().__setattr__(name, BoundedSocket(value, LARGEST_HEAD, clock) if bounded else value)
+            super().__setattr__(name, _BoundedSocket(value, LARGEST_HEAD, clock) if bounded else value)
 
-    configuration, parts = transport.configuration, urlsplit(url)
-    headers = [*transport.credentials().items(), *impersonation(user)]
-    secure = parts.scheme == "https"
-    options: dict[str, Any] = {"context": _tls_context(configuration)} if secure else {}
-    if configuration.tls_server_name:
-        options["server_hostname"] = configuration.tls_server_name
-    websocket: Any = BoundedWebSocket(sslopt=options, enable_multithread=True)
-    proxy = urlsplit(configuration.proxy or "")
-    proxies = {"http_proxy_host": proxy.hostname, "http_proxy_port": proxy.port, "proxy_type": "http"}
+    headers = [("User-Agent", "arena-topo"), *transport.headers().items(), *impersonation(user)]
+    websocket: Any = BoundedWebSocket(enable_multithread=True)
     try:
         websocket.connect(
-            parts._replace(scheme="wss" if secure else "ws").geturl(),
+            # http becomes ws, and https wss.
+            url.replace("http", "ws", 1),
+            socket=transport.open(clock),
             header=[f"{name}: {value}" for name, value in headers],
-            subprotocols=list(PROTOCOLS),
+            subprotocols=list(_PROTOCOLS),
             suppress_origin=True,
             # A server that redirects would get the credentials sent to wherever it likes.
             redirect_limit=0,
             timeout=timeout or None,
-            # By itself it would use the environment's proxy, for servers on this machine too.
-            **(proxies if proxy.hostname else {"http_no_proxy": ["*"]}),
         )
     except WebSocketBadStatusException as error:
         body = getattr(error, "resp_body", None) or b""
         raise api_error(error.status_code, body if isinstance(body, bytes) else str(body).encode()) from error
     except WebSocketTimeoutException as error:
         raise failure(url, TimeoutError()) from error
-    except (WebSocketException, OSError, ValueError) as error:
+    except (WebSocketException, HTTPException, OSError, ValueError) as error:
         raise failure(url, error) from error
     return RemoteProcess(websocket, url)
-
-
-def _tls_context(configuration: Any) -> ssl.SSLContext:
-    context = ssl.create_default_context(cafile=configuration.ssl_ca_cert or None)
-    context.sslsocket_class = SharedTlsSocket
-    without_strict_checks(context)
-    if not configuration.verify_ssl:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    if configuration.cert_file:
-        context.load_cert_chain(configuration.cert_file, configuration.key_file or None)
-    return context

@@ -44,7 +44,7 @@ KAI_TOPOLOGIES = Resource("kai.scheduler", "v1alpha1", "topologies", namespaced=
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
 
 
-TRAINING_JOBS = {
+_TRAINING_JOBS = {
     "MPIJob": "mpijobs",
     "PyTorchJob": "pytorchjobs",
     "TFJob": "tfjobs",
@@ -70,7 +70,7 @@ _PLURALS = {
     "ValidatingAdmissionPolicyBinding": ("validatingadmissionpolicybindings", False),
     "AdmissionCheck": ("admissionchecks", False),
     "CustomResourceDefinition": ("customresourcedefinitions", False),
-    **{kind: (plural, True) for kind, plural in TRAINING_JOBS.items()},
+    **{kind: (plural, True) for kind, plural in _TRAINING_JOBS.items()},
     "PodGroup": ("podgroups", True),
     "ResourceClaim": ("resourceclaims", True),
 }
@@ -86,7 +86,7 @@ def resource_of(api_version: str, kind: str) -> Resource:
 _SHAPES: Mapping[str, Part] = {
     "pods": object_shapes.POD,
     "nodes": object_shapes.NODE,
-    **dict.fromkeys(TRAINING_JOBS.values(), object_shapes.TRAINING_JOB),
+    **dict.fromkeys(_TRAINING_JOBS.values(), object_shapes.TRAINING_JOB),
     "jobs": object_shapes.BATCH_JOB,
     "deployments": object_shapes.DEPLOYMENT,
     "events": object_shapes.EVENT,

@@ -5,7 +5,6 @@ reading and writing one.
 """
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,10 +27,10 @@ from arena_topo.errors import (
     TooManyRequests,
     Unauthorized,
 )
+from arena_topo.kube.client import Transport
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import Target, configured_target, default_namespace, identity, with_user_flags
+from arena_topo.kube.kubeconfig import Target, configured_target
 from arena_topo.kube.resources import answered_at, is_of
-from arena_topo.kube.static_client import proxy_of
 from arena_topo.kube.transport import GZIP, AnswerTooLarge, HttpTransport, Request, Response, unpacked
 from arena_topo.model.kind import Kind
 from arena_topo.model.object_shapes import LIST, OBJECT
@@ -134,18 +133,6 @@ Decode = Callable[[bytes], Any]
 Choice = dict[str, str | int | None]
 """What chooses a page of a list, as parameters of the API: ``limit`` and ``continue``."""
 
-_STATIC_USER = frozenset(
-    {
-        "client-certificate",
-        "client-certificate-data",
-        "client-key",
-        "client-key-data",
-        "token",
-        "tokenFile",
-        "username",
-        "password",
-    }
-)
 _PAGE = 500
 """Items of a list for each call, as kubectl asks for them."""
 
@@ -577,45 +564,16 @@ def impersonation(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"Impersonate-Extra-{quote(str(name), safe='')}", str(value)
 
 
-def connect(connection: ConnectionFlags) -> Session:
+def connect(connection: ConnectionFlags, target: Target | None = None) -> Session:
     """Return a session with the cluster of *connection*; nothing is sent yet.
 
-    Raises ``DocumentError`` when no kubeconfig names a cluster, or names one that cannot be used.
+    *target* is that cluster where it has been resolved already. Raises ``DocumentError`` when no kubeconfig names a cluster, or names one that cannot be used.
     """
-    target = configured_target(connection)
-    if target is not None:
-        return Session(
-            _transport(target),
-            namespace=target.namespace,
-            timeout=connection.request_timeout,
-            server=target.server,
-            user=target.user,
-        )
-    # In a pod without a kubeconfig the service account is the user, as for kubectl.
-    from arena_topo.kube.official_client import in_cluster
-
-    user = with_user_flags({}, connection)
+    target = target or configured_target(connection)
     return Session(
-        in_cluster(),
-        namespace=connection.namespace or default_namespace(),
+        Transport(target),
+        namespace=target.namespace,
         timeout=connection.request_timeout,
-        user=user,
+        server=target.server,
+        user=target.user,
     )
-
-
-def _transport(target: Target) -> HttpTransport:
-    # Neither way to a server is imported before there is one.
-    if is_static(target, os.environ):
-        from arena_topo.kube.static_client import StaticTransport
-
-        return StaticTransport(target)
-    from arena_topo.kube.official_client import from_target
-
-    return from_target(target)
-
-
-def is_static(target: Target, env: Mapping[str, str]) -> bool:
-    """Whether the standard library is enough: the user has static credentials, and there is no proxy."""
-    # An empty entry, such as exec: null, asks for nothing.
-    keys = {key for key, value in target.user.items() if value}
-    return keys <= _STATIC_USER | identity(target.user).keys() and not proxy_of(target, env)

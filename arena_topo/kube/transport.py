@@ -1,24 +1,22 @@
 """One request, one response: the boundary between what a session sends and how the bytes travel.
 
-Two transports keep the same contract. ``static_client`` speaks through the standard library and serves users with
-static credentials: it starts in a third of the time of the official ``kubernetes`` package, through which
-``official_client`` serves all others.
-
-Both keep connections open and follow one rule when the server closes them, as servers do with idle connections:
+``client`` keeps connections open and follows one rule when the server closes them, as servers do with idle
+connections:
 
 - A kept connection that is already closed is replaced before anything is sent; no request notices.
 - One that closes while a request is under way has lost the answer, and whether the server acted is unknown.
-  ``GET``, ``PATCH`` and ``DELETE`` are sent once more over a new connection: done twice they leave what they leave
-  done once, as this program's patches set values or test what they change, and its deletions name a UID. ``POST`` is
-  not repeated, since it might create a second object or fail on the first one: the user learns that the answer is
-  lost.
-- A request that times out, or that fails on a new connection, is not repeated, and neither is anything once the headers
-  of an answer have come: a stream that breaks off is resumed by its reader, who knows what came already.
+  ``GET``, ``PATCH`` and ``DELETE`` are sent once more over a new connection: done twice they leave what they
+  leave done once, as this program's patches set values or test what they change, and its deletions name a
+  UID. ``POST`` is not repeated, since it might create a second object or fail on the first one: the user
+  learns that the answer is lost.
+- A request that times out, or that fails on a new connection, is not repeated, and neither is anything once
+  the headers of an answer have come: a stream that breaks off is resumed by its reader, who knows what came
+  already.
 
-A server may be slow or broken, so that both bound an answer by one rule, below ``http.client``, which both are built
-on: a total time for all of it, however it is spread over status lines, headers and chunks; a size of its head, with all
-``100 Continue`` before it; and a size of its body. A body may come compressed where the request asks for that, and its size
-is that of what it unpacks to.
+A server may be slow or broken, so that each answer is bounded, below ``http.client``: a total time for all of
+it, however it is spread over status lines, headers and chunks; a size of its head, with all ``100 Continue``
+before it; and a size of its body. A body may come compressed where the request asks for that, and its size is
+that of what it unpacks to.
 
 A transport may be used by several threads at once: each has a connection of its own.
 """
@@ -50,14 +48,13 @@ _PIECE = 2**20
 _GZIP_WINDOW = 31
 """How ``zlib`` is told that data has the header of gzip, with a window of any size."""
 
-_REPEATABLE = frozenset({"GET", "PATCH", "DELETE"})
-
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """A request as it leaves: ``path`` with its query, and limits in seconds, None for no limit.
 
-    ``timeout`` is for the whole answer, of a stream for its headers; ``silence`` is the longest pause of a stream.
+    ``timeout`` is for the whole answer, of a stream for its headers; ``silence`` is the longest pause of a
+    stream.
     """
 
     method: str
@@ -137,7 +134,7 @@ class AnswerClock:
 
 
 class ClockedResponse(HTTPResponse):
-    """An answer of ``http.client`` that is read by *clock*, headers included; urllib3 wraps one as well."""
+    """An answer of ``http.client`` that is read by *clock*, headers included."""
 
     def __init__(self, sock: socket.socket, *args: Any, clock: AnswerClock, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -157,7 +154,8 @@ class ClockedResponse(HTTPResponse):
 class _ClockedSocket(RawIOBase):
     """The bytes of a socket, each wait for which has the time that the clock leaves.
 
-    A socket's own timeout begins again with every byte: a server that sends one byte a second would never exceed it.
+    A socket's own timeout begins again with every byte: a server that sends one byte a second would never
+    exceed it.
     """
 
     def __init__(self, sock: socket.socket, raw: Any, clock: AnswerClock) -> None:
@@ -237,49 +235,26 @@ def too_large() -> AnswerTooLarge:
 def failure(server: str, error: Exception) -> ConnectionFailed:
     """Return the error that users see when *server* did not answer because of *error*."""
     host = urlsplit(server).netloc or server
-    # urllib3 and urllib wrap the operating system's error.
-    inner = getattr(error, "reason", None)
-    reason = inner if isinstance(inner, Exception) else error
-    if isinstance(reason, ConnectionRefusedError):
+    if isinstance(error, ConnectionRefusedError):
         return ConnectionFailed(
             f"the connection to the server {host} was refused",
             hint="did you specify the right host or port? check the cluster's entry in your kubeconfig",
         )
-    if isinstance(reason, ssl.SSLCertVerificationError):
+    if isinstance(error, ssl.SSLCertVerificationError):
         return ConnectionFailed(
-            f"the certificate of the server {host} is not trusted: {reason.verify_message}",
+            f"the certificate of the server {host} is not trusted: {error.verify_message}",
             hint="check certificate-authority in the cluster's entry of your kubeconfig",
         )
-    if isinstance(reason, socket.gaierror):
+    if isinstance(error, socket.gaierror):
         return ConnectionFailed(
             f"the name of the server {host} cannot be resolved", hint="is the network, or the VPN, up?"
         )
-    if isinstance(reason, TimeoutError):
+    if isinstance(error, TimeoutError):
         return ConnectionFailed(
             f"the server {host} did not answer in time",
             hint="is the network, or the VPN, up? --request-timeout allows more",
         )
     # Some exceptions have no text of their own.
     return ConnectionFailed(
-        f"the connection to the server {host} failed: {str(reason) or type(reason).__name__}"
+        f"the connection to the server {host} failed: {str(error) or type(error).__name__}"
     )
-
-
-class AnswerLost(Exception):
-    """A kept connection closed while a request was under way, before the headers of its answer came."""
-
-
-def send_by_rule(send: Callable[[Request], Response], request: Request) -> Response:
-    """Return the answer to *request*; *send* raises ``AnswerLost`` and takes a new connection after that.
-
-    Raises ``ConnectionFailed`` where a request whose answer is lost might have created an object.
-    """
-    try:
-        return send(request)
-    except AnswerLost as lost:
-        if request.method not in _REPEATABLE:
-            raise ConnectionFailed(
-                "the connection broke off while an object was being created",
-                hint="look whether it exists before you try again",
-            ) from lost.__cause__
-    return send(request)

@@ -1,14 +1,14 @@
-"""A server to ask, and both ways to ask it."""
+"""A server to ask, and users of both kinds of credentials who ask it."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from arena_topo.kube.client import Transport
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.official_client import from_target
-from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import HttpTransport
 from tests.kube.asking import Make
 from tests.kube.server import Reply, Server, serve
@@ -22,30 +22,31 @@ def stack() -> Iterator[ExitStack]:
 
 
 @pytest.fixture
-def official(stack: ExitStack) -> Make:
-    """Make transports of the official client."""
-    return _closing(from_target, stack)
-
-
-@pytest.fixture
 def static(stack: ExitStack) -> Make:
-    """Make transports of the standard library."""
-    return _closing(StaticTransport, stack)
+    """Make transports of users as they are given."""
 
-
-@pytest.fixture(params=["standard library", "official client"])
-def make(request: pytest.FixtureRequest, static: Make, official: Make) -> Make:
-    """Make transports of one kind after the other."""
-    return official if request.param == "official client" else static
-
-
-def _closing(kind: Make, stack: ExitStack) -> Make:
     def made(target: Target) -> HttpTransport:
-        transport = kind(target)
+        transport = Transport(target)
         stack.callback(transport.close)
         return transport
 
     return made
+
+
+@pytest.fixture
+def resolved(static: Make) -> Make:
+    """Make transports of users whom the package resolves; it passes by a provider that it does not know."""
+
+    def made(target: Target) -> HttpTransport:
+        return static(replace(target, user={**target.user, "auth-provider": {"name": "unknown"}}))
+
+    return made
+
+
+@pytest.fixture(params=["static", "resolved"])
+def make(request: pytest.FixtureRequest, static: Make, resolved: Make) -> Make:
+    """Make transports of users of one kind after the other."""
+    return resolved if request.param == "resolved" else static
 
 
 @pytest.fixture

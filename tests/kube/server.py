@@ -13,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from arena_topo.kube.client import SharedTlsSocket
+from tests.controlplane.components.pair import Pair
 from tests.controlplane.components.pki import Authority
 
 _FIN_WAIT_1 = 4
@@ -39,9 +41,9 @@ class Seen:
 class Reply:
     """What to answer: a body, or chunks with pauses, and how the connection ends.
 
-    ``ending`` is ``end`` to keep it open, ``drop`` to close it after the answer, ``no answer`` to close it instead of
-    answering, ``silence`` to say nothing more. ``raw`` are bytes in place of all that, headers included, sent *pace*
-    seconds apart for as long as the client reads them.
+    ``ending`` is ``end`` to keep it open, ``drop`` to close it after the answer, ``no answer`` to close it
+    instead of answering, ``silence`` to say nothing more. ``raw`` are bytes in place of all that, headers
+    included, sent *pace* seconds apart for as long as the client reads them.
     """
 
     status: int = 200
@@ -225,31 +227,40 @@ def _accept_slowly(listener: socket.socket) -> None:
 
 
 @contextmanager
-def proxy() -> Iterator[tuple[int, list[str]]]:
-    """Run a proxy that knows CONNECT alone; yield its port and the targets it was asked for."""
-    targets: list[str] = []
+def proxy(pair: Pair | None = None) -> Iterator[tuple[str, list[str]]]:
+    """Run a proxy that knows CONNECT alone, over TLS with a *pair*; yield its URL and what it was asked."""
+    asked: list[str] = []
+    context = None
+    if pair:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(pair.certificate, pair.key)
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        thread = threading.Thread(target=_accept, args=(listener, targets), daemon=True)
+        thread = threading.Thread(target=_accept, args=(listener, context, asked), daemon=True)
         thread.start()
-        yield listener.getsockname()[1], targets
+        yield f"{'https' if pair else 'http'}://127.0.0.1:{listener.getsockname()[1]}", asked
         listener.shutdown(socket.SHUT_RDWR)
         thread.join()
 
 
-def _accept(listener: socket.socket, targets: list[str]) -> None:
+def _accept(listener: socket.socket, context: ssl.SSLContext | None, asked: list[str]) -> None:
     with contextlib.suppress(OSError):
         while True:
             client, _ = listener.accept()
-            threading.Thread(target=_connect, args=(client, targets), daemon=True).start()
+            threading.Thread(target=_connect, args=(client, context, asked), daemon=True).start()
 
 
-def _connect(client: socket.socket, targets: list[str]) -> None:
-    with client:
-        target = client.recv(65536).decode().split(" ")[1]
-        targets.append(target)
-        host, _, port = target.rpartition(":")
+def _connect(client: socket.socket, context: ssl.SSLContext | None, asked: list[str]) -> None:
+    if context:
+        # Its two directions are two threads' here too.
+        context.sslsocket_class = SharedTlsSocket
+        client = context.wrap_socket(client, server_side=True)
+    with contextlib.suppress(OSError), client:
+        asked.append(client.recv(65536).decode())
+        host, _, port = asked[-1].split(" ")[1].rpartition(":")
         with socket.create_connection((host, int(port))) as upstream:
             client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+            if context:
+                client.setblocking(False)
             back = threading.Thread(target=_pump, args=(upstream, client), daemon=True)
             back.start()
             _pump(client, upstream)
@@ -261,4 +272,5 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         while data := source.recv(65536):
             sink.sendall(data)
     with contextlib.suppress(OSError):
-        sink.shutdown(socket.SHUT_WR)
+        # A TLS socket's own would continue without TLS in the other direction.
+        socket.socket.shutdown(sink, socket.SHUT_WR)

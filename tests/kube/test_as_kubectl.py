@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from arena_topo.errors import ArenaTopoError
+from arena_topo.kube.client import proxy_of
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.session import connect, is_static
-from arena_topo.kube.static_client import proxy_of
+from arena_topo.kube.session import connect
 from tests.kube.server import Reply, Seen, Server, serve
 
 KUBECTL = Path(sysconfig.get_path("scripts")) / "kubectl"
@@ -306,13 +306,12 @@ def test_a_proxy_stands_where_kubectl_sees_one(
         target = Target("c", "d", {"server": address}, TOKEN)
 
         assert (f"http://{proxy}" if asked else "") == proxy_of(target, given)
-        assert (not asked) is is_static(target, given)
 
 
 def test_a_plugin_does_not_bring_the_proxy_back(
     server: Server, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The official client would use the environment's before this machine too."""
+    """The package that runs it would use the environment's before this machine too."""
     entry = {"server": server.url, "certificate-authority": str(server.authority.certificate)}
     write(home, entry, {"exec": EXEC | {"command": "./bin/plugin"}})
     monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:1")

@@ -271,7 +271,7 @@ def test_in_a_pod_the_namespace_is_the_service_accounts(
 ) -> None:
     """As in kubectl; the downward API's variable comes before the file, and outside of a pod neither counts."""
     (tmp_path / "namespace").write_text("team-a\n")
-    monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.SERVICE_ACCOUNT", tmp_path)
 
     assert expected == default_namespace(env)
 
@@ -280,7 +280,7 @@ def test_a_pod_without_a_service_account_has_the_usual_namespace(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its token may not be mounted."""
-    monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.SERVICE_ACCOUNT", tmp_path)
 
     assert "default" == default_namespace({"KUBERNETES_SERVICE_HOST": "10.0.0.1"})
 

@@ -1,22 +1,24 @@
-"""Both transports keep one contract: the standard library's, and the official client's."""
+"""What a transport does, whether its user's credentials are static or have to be asked for."""
 
 import base64
 import gzip
+import json
 import os
 import socket
 import ssl
+import sys
 import tempfile
 import threading
 import tracemalloc
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain, repeat
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import urllib3.util
 from cryptography.hazmat.primitives import serialization
 
 from arena_topo.errors import (
@@ -26,14 +28,15 @@ from arena_topo.errors import (
     Forbidden,
     Unauthorized,
 )
+from arena_topo.kube.client import Transport
 from arena_topo.kube.connection_flags import ConnectionFlags
-from arena_topo.kube.kubeconfig import Target
-from arena_topo.kube.official_client import from_target, in_cluster
+from arena_topo.kube.kubeconfig import Target, configured_target, is_static
 from arena_topo.kube.remote import start
-from arena_topo.kube.session import connect, is_static
-from arena_topo.kube.static_client import StaticTransport
+from arena_topo.kube.session import connect
 from arena_topo.kube.transport import AnswerTooLarge, Request
+from tests.controlplane.components.pki import Authority
 from tests.kube.asking import Make, get, session, target
+from tests.kube.exec_server import ExecServer, Remote, serving
 from tests.kube.server import Reply, Seen, Server, proxy, refusing_port, serve, slow_handshake, status
 
 
@@ -113,8 +116,7 @@ def test_an_authority_needs_no_key_identifier(
         context.verify_flags |= ssl.VERIFY_X509_STRICT
         return context
 
-    for module, name in ((ssl, "create_default_context"), (urllib3.util, "create_urllib3_context")):
-        monkeypatch.setattr(module, name, partial(strict, getattr(module, name)))
+    monkeypatch.setattr(ssl, "create_default_context", partial(strict, ssl.create_default_context))
     get(make(target(server)))
 
     assert 1 == len(server.seen)
@@ -428,8 +430,7 @@ def test_a_line_without_an_end_is_too_large(
     make: Make, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As is any other answer."""
-    for module in ("static_client", "official_client"):
-        monkeypatch.setattr(f"arena_topo.kube.{module}.LARGEST_BODY", 2**17)
+    monkeypatch.setattr("arena_topo.kube.client.LARGEST_BODY", 2**17)
     server.rule = lambda _: Reply(raw=chain([_HEAD + b"\r\n"], repeat(b"x" * 65536)))
     with closing(make(target(server)).stream(Request("GET", "/x"))) as stream, pytest.raises(AnswerTooLarge):
         stream.readline()
@@ -504,9 +505,9 @@ def plugin(folder: Path, script: str) -> dict[str, Any]:
 
 
 def test_a_plugin_gives_a_token_and_a_new_one_when_it_is_refused(
-    official: Make, server: Server, tmp_path: Path
+    static: Make, server: Server, tmp_path: Path
 ) -> None:
-    """A 401 makes it run again, once."""
+    """A 401 makes it run again, once; the connection is recreated, as a certificate may be."""
     script = f"""n=$(cat {tmp_path}/n 2>/dev/null || echo 0); n=$((n+1)); echo $n > {tmp_path}/n
 echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "t'$n'"}}}}'"""
 
@@ -515,8 +516,71 @@ echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential
 
     server.rule = rule
 
-    assert {} == session(official(target(server, plugin(tmp_path, script)))).get("/x")
+    assert {} == session(static(target(server, plugin(tmp_path, script)))).get("/x")
     assert ["Bearer t1", "Bearer t2"] == [seen.header("Authorization") for seen in server.seen]
+
+
+def test_a_plugin_gives_a_certificate_and_a_new_one_when_it_is_refused(
+    static: Make, server: Server, tmp_path: Path
+) -> None:
+    """The first connection showed the old one."""
+    for user in ("ann", "bob"):
+        pair = server.authority.client(user)
+        shown = {
+            "clientCertificateData": pair.certificate.read_text(),
+            "clientKeyData": pair.key.read_text(),
+        }
+        kind = {"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": shown}
+        (tmp_path / user).write_text(json.dumps(kind))
+    script = f"cat {tmp_path}/ann && cp {tmp_path}/bob {tmp_path}/ann"
+    server.rule = lambda seen: Reply() if seen.peer == "bob" else status(401, "Unauthorized")
+
+    assert {} == session(static(target(server, plugin(tmp_path, script)))).get("/x")
+    assert [("ann", 1), ("bob", 1)] == [(seen.peer, seen.turn) for seen in server.seen]
+
+
+def test_a_plugin_is_asked_again_for_a_process(tmp_path: Path) -> None:
+    """Its websocket is refused as any request is."""
+    script = f"""echo run >> {tmp_path}/runs
+echo '{{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {{"token": "t"}}}}'"""
+    with serving(ExecServer(echo, refusal=401), tmp_path) as server:
+        cluster = {
+            "server": f"https://127.0.0.1:{server.port}",
+            "certificate-authority": str(server.authority),
+        }
+        flags = kubeconfig(tmp_path, cluster, plugin(tmp_path, script))
+        with pytest.raises(Unauthorized):
+            start(flags, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=False)
+
+    assert ["Bearer t"] * 2 == [request.headers["Authorization"] for request in server.seen]
+    assert ["run"] * 2 == (tmp_path / "runs").read_text().split()
+
+
+async def echo(remote: Remote) -> None:
+    """Run until stdin ends, and print what comes."""
+    while data := await remote.read():
+        await remote.send(1, data)
+    await remote.end(3)
+
+
+def kubeconfig(folder: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ConnectionFlags:
+    """Return the flag of a kubeconfig in *folder* with one cluster and one user."""
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
+        "users": [{"name": "c", "user": user}],
+    }
+    (folder / "config").write_text(json.dumps(document))
+    return ConnectionFlags(kubeconfig=str(folder / "config"))
+
+
+def test_the_token_of_an_auth_provider_is_sent(static: Make, server: Server) -> None:
+    """One of OIDC is valid until its time, and without a time forever."""
+    token = f"e30.{base64.urlsafe_b64encode(b'{}').decode().rstrip('=')}.x"
+    get(static(target(server, {"auth-provider": {"name": "oidc", "config": {"id-token": token}}})))
+
+    assert f"Bearer {token}" == server.seen[0].header("Authorization")
 
 
 def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: Path) -> None:
@@ -524,44 +588,166 @@ def test_a_plugin_that_fails_is_named_with_its_words(server: Server, tmp_path: P
     with pytest.raises(
         Unauthorized, match=r"the credential plugin .*plugin.* gave no credentials: .*log in first"
     ):
-        from_target(target(server, plugin(tmp_path, "echo log in first >&2; exit 1")))
+        Transport(target(server, plugin(tmp_path, "echo log in first >&2; exit 1")))
     assert [] == server.seen
 
 
 def test_a_pod_uses_its_service_account(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its token, and the authority that the kubelet mounts next to it; the scheme's case does not matter."""
+    """Its token, and the authority that the kubelet mounts next to it."""
     (tmp_path / "token").write_text("of-pod")
-    monkeypatch.setattr("kubernetes.config.incluster_config.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(
-        "kubernetes.config.incluster_config.SERVICE_CERT_FILENAME", str(server.authority.certificate)
-    )
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
-    with closing(in_cluster()) as transport:
+    (tmp_path / "ca.crt").write_bytes(server.authority.certificate.read_bytes())
+    in_pod(tmp_path, monkeypatch, str(server.port))
+    with closing(Transport(configured_target(ConnectionFlags()))) as transport:
         get(transport)
 
-    assert "bearer of-pod" == server.seen[0].header("Authorization").lower()
+    assert "Bearer of-pod" == server.seen[0].header("Authorization")
 
 
-def test_a_proxy_of_the_kubeconfig_is_used(official: Make, server: Server) -> None:
-    """By the official, which has the means."""
-    with proxy() as (port, targets):
-        entry = target(server, proxy_url=f"http://127.0.0.1:{port}")
-        assert not is_static(entry, {})
-        get(official(entry))
-        assert [f"127.0.0.1:{server.port}"] == targets
+def in_pod(account: Path, monkeypatch: pytest.MonkeyPatch, port: str) -> None:
+    """Be in a pod whose service account is mounted at *account*, without a kubeconfig."""
+    monkeypatch.setattr("arena_topo.kube.kubeconfig.SERVICE_ACCOUNT", account)
+    monkeypatch.setenv("KUBECONFIG", str(account / "none"))
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", port)
+
+
+@pytest.mark.parametrize(
+    ("files", "port", "fault"),
+    [
+        (("token", "ca.crt"), "", "Service host/port is not set"),
+        (("ca.crt",), "443", "Service token file does not exist"),
+        (("token",), "443", "Service certification file does not exist"),
+    ],
+)
+def test_a_pod_without_an_account_is_told_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: tuple[str, ...], port: str, fault: str
+) -> None:
+    """Before anything is sent."""
+    for name in files:
+        (tmp_path / name).touch()
+    in_pod(tmp_path, monkeypatch, port)
+    with pytest.raises(DocumentError, match=f"the pod's service account cannot be used: {fault}"):
+        connect(ConnectionFlags())
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+def test_a_proxy_of_the_kubeconfig_is_used(make: Make, server: Server, secure: bool) -> None:
+    """Over one connection, which is kept; of what is asked, and who asks, the proxy reads nothing."""
+    ann, pair = server.authority.client("ann"), server.authority.server("proxy", ("127.0.0.1",), ("proxy",))
+    user = {"client-certificate": str(ann.certificate), "client-key": str(ann.key)}
+    with proxy(pair if secure else None) as (url, asked):
+        transport = make(target(server, user, proxy_url=url.replace("//", "//u:p%40@")))
+        get(transport)
+        get(transport)
+
+    assert [("ann", 1), ("ann", 2)] == [(seen.peer, seen.turn) for seen in server.seen]
+    place, of_user = f"127.0.0.1:{server.port}", base64.b64encode(b"u:p@").decode()
+    wanted = [f"CONNECT {place} HTTP/1.1", f"Host: {place}", f"Proxy-Authorization: Basic {of_user}", "", ""]
+    assert [wanted] == [each.split("\r\n") for each in asked]
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+def test_a_stream_comes_through_a_proxy(static: Make, server: Server, secure: bool) -> None:
+    """However large it is, to its end, and no further than it is read."""
+    pair = server.authority.server("proxy", ("127.0.0.1",), ("proxy",))
+    server.rule = lambda _: Reply(raw=chain([_HEAD + b"\r\n"], [b"x" * 65535 + b"\n"] * 100))
+    with proxy(pair if secure else None) as (url, _):
+        with closing(static(target(server, proxy_url=url)).stream(Request("GET", "/x"))) as stream:
+            assert 100 * [65536] == [len(line) for line in iter(stream.readline, b"")]
+        with closing(static(target(server, proxy_url=url)).stream(Request("GET", "/x"))) as stream:
+            assert 65536 == len(stream.readline())
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+def test_a_proxy_learns_for_whom_a_plain_request_is(static: Make, tmp_path: Path, secure: bool) -> None:
+    """It reads the request, and who may use it; there is nothing to connect."""
+    with serve(tmp_path, lambda _: Reply(), secure=secure) as server:
+        url = server.url.replace("//", "//u:p@")
+        cluster = {"server": "http://a.example.com/k8s", "proxy-url": url}
+        cluster["certificate-authority"] = str(server.authority.certificate)
+        get(static(Target("c", "d", cluster, {})))
+        seen = server.seen[0]
+
+    assert ("http://a.example.com/k8s/x", "a.example.com") == (seen.path, seen.header("Host"))
+    assert "Basic dTpw" == seen.header("Proxy-Authorization")
+
+
+def test_a_proxy_that_does_not_connect_is_reported(static: Make, server: Server, tmp_path: Path) -> None:
+    """With its words; one that is not there is a connection that was refused."""
+    (tmp_path / "more").mkdir()
+    words = "Tunnel connection failed: 501 Unsupported method"
+    with (
+        serve(tmp_path / "more", lambda _: Reply(), secure=False) as other,
+        pytest.raises(ConnectionFailed, match=words),
+    ):
+        get(static(target(server, proxy_url=other.url)))
+    with refusing_port() as port, pytest.raises(ConnectionFailed, match="was refused"):
+        get(static(target(server, proxy_url=f"http://127.0.0.1:{port}")))
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_trickles_has_one_time_for_all_of_it(static: Make, server: Server, scheme: str) -> None:
+    """Whether it shakes hands so or answers so."""
+    with slow_handshake() as address, pytest.raises(ConnectionFailed, match="did not answer in time"):
+        get(static(target(server, proxy_url=address.replace("https", scheme))), timeout=0.2)
+
+
+@pytest.mark.parametrize(("scheme", "far"), [("socks5", False), ("socks5h", True)])
+def test_a_socks_proxy_is_spoken_to_by_its_package(
+    static: Make, server: Server, monkeypatch: pytest.MonkeyPatch, scheme: str, far: bool
+) -> None:
+    """Which looks up the server's name here or there."""
+    asked: list[Any] = []
+
+    def create_connection(address: tuple[str, int], **options: Any) -> socket.socket:
+        asked.append((address, options.pop("timeout") is None, options))
+        return socket.create_connection(address)
+
+    package = SimpleNamespace(create_connection=create_connection, SOCKS5=2)
+    monkeypatch.setitem(sys.modules, "socks", package)
+    get(static(target(server, proxy_url=f"{scheme}://u:p%40@proxy.example.com")))
+
+    names = ("proxy_type", "proxy_addr", "proxy_port", "proxy_rdns", "proxy_username", "proxy_password")
+    values = (2, "proxy.example.com", 1080, far, "u", "p@")
+    assert [(("127.0.0.1", server.port), True, dict(zip(names, values, strict=True)))] == asked
+
+
+@pytest.mark.parametrize("secure", [False, True], ids=["http", "https"])
+def test_a_process_starts_through_a_proxy(tmp_path: Path, secure: bool) -> None:
+    """And its two directions do not wait for each other."""
+    text = b"x" * 2**16
+    with ExitStack() as stack:
+        server = stack.enter_context(serving(ExecServer(echo), tmp_path))
+        authority = Authority.load(server.authority, tmp_path)
+        pair = authority.server("proxy", ("127.0.0.1",), ("proxy",))
+        url, asked = stack.enter_context(proxy(pair if secure else None))
+        cluster = {"proxy-url": url, "certificate-authority": str(server.authority)}
+        cluster["server"] = f"https://127.0.0.1:{server.port}"
+        flags = kubeconfig(tmp_path, cluster, {})
+        process = start(flags, "/api/v1/namespaces/n/pods/p", ["a"], container="c", tty=False, stdin=True)
+        stack.callback(process.close)
+
+        def write() -> None:
+            for _ in range(64):
+                process.write(text)
+            process.end_input()
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        size = sum(len(data) for _, data in process.output())
+        writer.join()
+
+    assert (1, 64 * len(text), 3) == (len(asked), size, process.exit_code())
 
 
 @pytest.mark.parametrize(
     "user", [{"exec": {}}, {"auth-provider": {"name": "oidc"}}, {"token": "t", "exec": {"command": "x"}}]
 )
 def test_other_credentials_are_the_packages(user: dict[str, Any]) -> None:
-    """The standard library knows static ones alone."""
-    chosen = is_static(Target("c", "d", {"server": "https://a"}, user), {})
-
-    assert (not any(user.values())) is chosen
+    """Static ones are sent as they are."""
+    assert (not any(user.values())) is is_static(user)
 
 
 @pytest.mark.parametrize("of_user", [True, False], ids=["client", "authority"])
@@ -572,7 +758,7 @@ def test_certificates_that_are_none_are_reported(server: Server, of_user: bool) 
     if not of_user:
         entry = target(server, certificate_authority_data=nonsense)
     with pytest.raises(ArenaTopoError, match="the certificates of context 'c' cannot be used"):
-        StaticTransport(entry)
+        Transport(entry)
 
 
 @pytest.mark.parametrize("token", ["se\ncret", "se\U0001f600cret"])
@@ -613,7 +799,7 @@ def test_an_address_of_version_six_needs_no_port(static: Make) -> None:
 def test_a_proxy_that_cannot_be_used_is_reported(server: Server, address: str) -> None:
     """With what would help."""
     with pytest.raises(DocumentError, match=f"the proxy {address} cannot be used"):
-        from_target(target(server, proxy_url=address))
+        Transport(target(server, proxy_url=address))
 
 
 @pytest.mark.parametrize(("flag", "expected"), [("", "team-a"), ("mine", "mine")])
@@ -623,13 +809,8 @@ def test_a_session_in_a_pod_is_in_its_namespace(
     """Without a kubeconfig, and unless a flag names another."""
     (tmp_path / "namespace").write_text("team-a")
     (tmp_path / "token").write_text("of-pod")
-    packages = "kubernetes.config.incluster_config"
-    monkeypatch.setattr(f"{packages}.SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(f"{packages}.SERVICE_CERT_FILENAME", str(server.authority.certificate))
-    monkeypatch.setattr("arena_topo.kube.kubeconfig.IN_CLUSTER_NAMESPACE", tmp_path / "namespace")
-    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "none"))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(server.port))
+    (tmp_path / "ca.crt").write_bytes(server.authority.certificate.read_bytes())
+    in_pod(tmp_path, monkeypatch, str(server.port))
     with closing(connect(ConnectionFlags(namespace=flag))) as session:
         assert expected == session.namespace
 

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from arena_topo.cli.errors import run
+from arena_topo.kube.client import Transport
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.kube.session import Session
-from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import Request, Response
 from tests.paths import ROOT
 
@@ -21,7 +21,7 @@ PAGE = ROOT / "docs" / "reference" / "api-calls.md"
 TABLE = re.findall(r"^\| `(.+?)` \| (\d+) \|$", PAGE.read_text(), re.MULTILINE)
 
 
-class CountingTransport(StaticTransport):
+class CountingTransport(Transport):
     """Remembers what is sent to the real API server."""
 
     sent: list[str]
@@ -111,7 +111,7 @@ def test_what_is_printed_has_the_documented_shape(
 
 
 def validator(schema: str) -> jsonschema.Draft202012Validator:
-    """Return the validator of a schema, which may refer to another one beside it."""
+    """Return the validator of a schema, which may refer to another one next to it."""
     document = json.loads((SCHEMAS / f"{schema}.json").read_text())
     # The one reference there is: a list of jobs is of what get prints.
     if document.get("items") == {"$ref": "job.json"}:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from arena_topo.jobs.logs.wait import Waiter
-from arena_topo.jobs.options import PlaceOptions, PlanOptions, SubmitOptions
-from arena_topo.jobs.submit import prepare, submit_prepared
+from arena_topo.jobs.options import PlaceOptions
+from arena_topo.jobs.prepare import prepare
+from arena_topo.jobs.sources import FromFlags
+from arena_topo.jobs.submit import submit_prepared
+from arena_topo.kube.client import Transport
 from arena_topo.kube.connection_flags import ConnectionFlags
 from arena_topo.kube.kubeconfig import resolve
 from arena_topo.kube.session import Session
-from arena_topo.kube.static_client import StaticTransport
 from arena_topo.kube.transport import HttpTransport, Request, Response
 from arena_topo.model.job import ConfigFile, JobSpec, PodOptions
 from tests.controlplane.kube import Kube
@@ -29,7 +31,7 @@ class Killed(BaseException):
 
 @dataclass
 class Mortal:
-    """A transport whose process dies after so many requests: none is sent after that, whoever wants to clean up."""
+    """A transport whose process dies after so many requests: none is sent after that, anyone who wants to clean up."""
 
     transport: HttpTransport
     left: int
@@ -70,16 +72,15 @@ def _submit(session: Session, name: str, namespace: str) -> None:
         topology=True,
         pod=PodOptions(files=(ConfigFile("/etc/hyper.json", b"{}"),)),
     )
-    place = PlaceOptions(plan=PlanOptions())
-    ready = prepare(session, job, SubmitOptions(), place)
-    submit_prepared(session, ready, place, Waiter(lambda _: None))
+    ready = prepare(session, FromFlags(job=job), PlaceOptions())
+    submit_prepared(session, ready, Waiter(lambda _: None), lambda _: None)
 
 
 def _killed_after(requests: int, kubeconfig: Path, name: str, namespace: str) -> bool:
     """Submit *name* in a process that dies after so many requests; return whether it died."""
     target = resolve(ConnectionFlags(kubeconfig=str(kubeconfig)))
     assert target is not None
-    mortal = Mortal(StaticTransport(target), requests)
+    mortal = Mortal(Transport(target), requests)
     session = Session(mortal, namespace=target.namespace, server=target.server)
     try:
         _submit(session, name, namespace)

@@ -10,7 +10,7 @@ from enum import Enum
 from pathlib import Path
 
 from arena_topo.__main__ import main
-from arena_topo.kube.static_client import StaticTransport
+from arena_topo.kube.client import Transport
 from arena_topo.kube.transport import Request, Response
 from tests.e2e.arena import Arena, Running
 from tests.paths import ROOT
@@ -52,9 +52,9 @@ def has_stopped(running: Running) -> bool:
 
 def run(moment: str, state: str, job: str) -> None:
     """Run the command line, and stop at that moment."""
-    stop, send, left = Stop(Moment(moment), state, job), StaticTransport.send, [True]
+    stop, send, left = Stop(Moment(moment), state, job), Transport.send, [True]
 
-    def sent(self: StaticTransport, request: Request) -> Response:
+    def sent(self: Transport, request: Request) -> Response:
         if not (_is_answer(request, stop) and left):
             return send(self, request)
         left.clear()
@@ -65,12 +65,12 @@ def run(moment: str, state: str, job: str) -> None:
             _stop()
         return response
 
-    StaticTransport.send = sent  # type: ignore[method-assign]  # the program itself knows nothing of it
+    Transport.send = sent  # type: ignore[method-assign]  # the program itself knows nothing of it
     main()
 
 
 def _stop() -> None:
-    # Sent to the process it would stop whichever thread takes it first, and this one would go on for a moment.
+    # Sent to the process it would stop whichever thread takes it first, and this one would continue for a moment.
     signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
 
 
